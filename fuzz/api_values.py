@@ -285,19 +285,6 @@ def _receive(draw: Draw) -> object:
     return _API.simulate_receive(route, scenario, trial=wrong(draw, _one_of(0, 1)), trace=draw.random() < 0.5)
 
 
-def _sweep(draw: Draw) -> object:
-    options = {
-        "limits": _one_of({"unassigned": 0}, {"minConsumers": 2, "writableBrokers": 1}, {"idle": -1}, {"lag": 1}, {}),
-        "kinds": _many(_one_of("consumer", "broker", "master", "host", "zone", "rack"), 5),
-        "zones": _one_of(None, {"z": ["*"]}, {"z": "x"}, {"z": ["10.0.0.0/99"]}, {"z": []}),
-        "at_once": _one_of(1, 2, 3),
-        "orderly": _one_of((), ["a"], {"x@1"}, ["none"]),
-    }
-    given: Any = {name: wrong(draw, make) for name, make in options.items() if draw.random() < 0.4}
-    groups: Any = wrong(draw, _by_name(_MEMBERS))
-    return _API.sweep_failures(groups, wrong(draw, _many(_ROUTE, 2)), **given)
-
-
 def _pick(draw: Draw) -> object:
     strategy: Any = _API.MQFaultStrategy(
         wrong(draw, _one_of(True, True, False)),
@@ -336,7 +323,7 @@ def _parse(draw: Draw) -> object:
     return _API.parse_route(wrong(draw, _one_of(*documents)), wrong(draw, _one_of("T")))
 
 
-CALLS = (_allocate, _send, _send, _group, _receive, _sweep, _pick, _selector, _parse)
+CALLS = (_allocate, _send, _send, _group, _receive, _pick, _selector, _parse)
 
 
 def tried(seed: int) -> bool:

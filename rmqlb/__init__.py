@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive
     from rmqlb.engine.size_group.size_group import size_group
-    from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from rmqlb.model.simulate_send import Attempt, SendReport, TrialsReport
     from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
-    from rmqlb.sources.formats.from_documents import parse_route
+    from rmqlb.sources.formats.documents import parse_route
     from rmqlb.verbs.check import check
     from rmqlb.verbs.diagnose import diagnose
     from rmqlb.verbs.diff import diff
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
+    from rmqlb.verbs.sweep_failures import sweep_failures
 
 _HOMES = {
     name: module
@@ -67,13 +67,12 @@ _HOMES = {
         "rmqlb.engine.send.sdks.queues": "publish_queues",
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
-        "rmqlb.sources.formats.from_documents": "parse_route",
+        "rmqlb.sources.formats.documents": "parse_route",
         "rmqlb.engine.rebalance.simulate": "simulate_group simulate_group_trials",
         "rmqlb.engine.simulate_receive.simulate_receive": "receives_within simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
         "rmqlb.engine.size_group.size_group": "size_group",
-        "rmqlb.engine.sweep_failures.sweep": "sweep_failures",
         "rmqlb.model.size_group": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep_failures": "FailureSweep",
         "rmqlb.verbs.check": "check",
@@ -86,6 +85,7 @@ _HOMES = {
         "rmqlb.verbs.show_groups": "show_consumers show_groups",
         "rmqlb.verbs.show_owners": "show_owners",
         "rmqlb.verbs.simulate_rebalance": "simulate_rebalance",
+        "rmqlb.verbs.sweep_failures": "sweep_failures",
     }.items()
     for name in names.split()
 }

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.check import check_policy
+from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import resolve

@@ -213,6 +213,19 @@ def test_plan_rollout() -> None:
         plan("order-svc", restart="x")
 
 
+def test_sweep_failures() -> None:
+    sweep, line = partial(rmqlb.sweep_failures, CLUSTER), f"sweep-failures -s {CLUSTER}"
+    must_equal(sweep(), line)
+    must_equal(
+        sweep(groups="order-svc", zones=["broker-a=z1", "*=z2"], at_once=1, fail_on="moved>1000"),
+        f"{line} -g order-svc --zone broker-a=z1 --zone '*=z2' --at-once 1 --fail-on 'moved>1000'",
+    )
+    with pytest.raises(UsageError, match="--lose rack: no such kind of loss"):
+        sweep(lose="rack")
+    with pytest.raises(UsageError, match="at_once is 1 or 2"):
+        sweep(at_once=3)
+
+
 def test_plan_topic() -> None:
     plan, line = partial(rmqlb.plan_topic, CLUSTER), f"plan-topic -s {CLUSTER}"
     must_equal(plan("OrderEvents", queues=16), f"{line} -t OrderEvents --queues 16")

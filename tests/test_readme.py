@@ -27,7 +27,7 @@ from tools.manual.tree import command_tree
 README = ROOT / "README.md"
 LARGEST = 8_000
 """Bytes of the README."""
-LANGUAGES = {"console", "python", "yaml", "sql", "sh", "text", ""}
+LANGUAGES = {"console", "python", "yaml", "sql", "sh", "cron", "ini", "text", ""}
 """Of blocks; what each is held by is below. Text, and what has no language, is no command."""
 HELD_BY = {
     "python3 -m venv .venv && .venv/bin/pip install -q .": (
@@ -41,6 +41,9 @@ HELD_BY = {
         "tests/pipeline/test_commands.py",
         "def test_the_verdict_leaves_the_machine",
     ),
+    "rmqlb pipeline run -w warehouse snapshots --expect": ("tests/pipeline/test_commands.py", '"--expect"'),
+    "rmqlb fetch-routes --all-contexts": ("tests/cli/test_fetch_routes.py", '"--all-contexts"'),
+    "rmqlb context add ": ("tests/test_golden.py", '"context add prod'),
     'duckdb -c "SELECT cluster': ("tests/pipeline/test_commands.py", "read_parquet("),
     "pip install -e '.[test]' cosmic-ray": ("tools/mutants.py", "cosmic_ray"),
     "python -m tools.mutants": ("tools/mutants.py", "__main__"),

@@ -54,6 +54,10 @@ def fetch_routes(
         str | None, Option(metavar="PATH", help="Write to this file; with --every to this directory.")
     ] = None,
     every: Annotated[str | None, Option(metavar="TIME", help="Fetch again at this interval until Ctrl-C.")] = None,
+    all_contexts: Annotated[
+        bool,
+        Option("--all-contexts", help="Each context's cluster, side by side, into a folder of its own under --to."),
+    ] = False,
     redact: Annotated[
         bool,
         Option(
@@ -81,6 +85,10 @@ def fetch_routes(
 
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
 
+      rmqlb fetch-routes --all-contexts --to snapshots
+
+    With --all-contexts the other contexts are fetched when one fails; the exit code is 4 then.
+
     With --every each snapshot becomes a file in a folder of its date, for rmqlb pipeline. When a fetch fails after the
     first one, rmqlb reports it and tries again.
 
@@ -93,6 +101,13 @@ def fetch_routes(
     _check(output, redact=redact, redact_map=redact_map)
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
+    if all_contexts:
+        from rmqlb.cli.common.all_contexts import fetch_all_contexts
+
+        if redact or every is not None:
+            raise UsageError("--all-contexts fetches once, with all names", hint="leave out --every and --redact")
+        fetch_all_contexts(source, everything, to, terminal, _write_into, evidence=evidence)
+        return
     if every is not None:
         folder = None if redact else to
         _fetch_repeatedly(Reader(source, terminal), everything, every, folder, terminal, evidence=evidence)

@@ -16,12 +16,12 @@ _FIGURES = {
     "show-groups": "engine.show_groups.GROUPS_FIGURES",
     "diff": "verbs.diff.FIGURES",
     "plan-rebalance": "engine.plan.rebalance.PLAN_FIGURES",
-    "simulate-rebalance": "engine.fail_on_figures.of_simulation.GROUP_FIGURES",
-    "plan-rollout": "engine.fail_on_figures.of_simulation.ROLLOUT_FIGURES",
+    "simulate-rebalance": "engine.rebalance.figures.GROUP_FIGURES",
+    "plan-rollout": "engine.rebalance.figures.ROLLOUT_FIGURES",
     "size-group": "engine.fail_on_figures.of_size.SIZE_FIGURES",
     "record": "engine.fail_on_figures.of_recording.RECORDING_FIGURES",
-    "sweep-failures": "engine.fail_on_figures.of_sweep.SWEEP_FIGURES",
     "simulate-send": "engine.send.findings.SEND_FIGURES",
+    "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",
     "simulate-receive": "engine.fail_on_figures.of_receives.RECEIVE_FIGURES",
 }
 """Command → where the figures of its `--fail-on` are, below `rmqlb`."""

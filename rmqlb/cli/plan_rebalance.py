@@ -1,7 +1,7 @@
 """`rmqlb plan-rebalance`."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import Struct
 from typer import Option
@@ -20,10 +20,6 @@ from rmqlb.cli.common.options import (
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.model.limits import MOST_CONSUMERS
-
-if TYPE_CHECKING:
-    from rmqlb.model.plan import PlanOfGroups, RebalancePlan
-    from rmqlb.views.report import Report
 
 members_option = panel("What changes: consumers")
 route_option = panel("What changes: route")
@@ -121,6 +117,7 @@ def plan_rebalance(
     or a server did not answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs import plan_rebalance as verb
+    from rmqlb.views.plan_rebalance import plan_report
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
     show_verb(
@@ -131,7 +128,7 @@ def plan_rebalance(
             strategy_options=strategy_options.texts,
             explain=groups.explain,
         ),
-        lambda result: _report(result, changed_only=plan.changed, explained=groups.explain),
+        partial(plan_report, changed_only=plan.changed, explained=groups.explain),
         source,
         watching,
         terminal,
@@ -139,12 +136,3 @@ def plan_rebalance(
         consumers=groups.consumers,
         unknown_hint="leave the condition out to see the plan",
     )
-
-
-def _report(result: "RebalancePlan | PlanOfGroups", *, changed_only: bool, explained: bool) -> "Report":
-    from rmqlb.model.plan import PlanOfGroups
-    from rmqlb.views.plan_rebalance import plan_report, plans_report
-
-    if isinstance(result, PlanOfGroups):
-        return plans_report(result, changed_only=changed_only, explained=explained)
-    return plan_report(result, changed_only=changed_only, explained=explained)

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, panel
+from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command, panel
 from rmqlb.cli.common.show_or_watch import show_once
 from rmqlb.cli.common.simulation_options import (
     RATE_HINT,
-    GroupOverTimeOptions,
     MemberOptions,
     MembersStrategy,
+    arguments_of,
     trials_option,
 )
 from rmqlb.cli.common.terminal import Terminal
@@ -47,18 +47,9 @@ class RolloutOptions(Struct, frozen=True):
         ),
     ] = None
 
-    @property
     def arguments(self) -> dict[str, Any]:
-        """The same for the verb."""
-        return {
-            "restart": self.restart or (),
-            "to_strategy": self.to_strategy,
-            "down": self.down,
-            "pauses": self.pause,
-            "at_once": self.at_once,
-            "order": None if self.order is None else [part.strip() for part in self.order.split(",")],
-            "ids": self.ids,
-        }
+        order = {} if self.order is None else {"order": [part.strip() for part in self.order.split(",")]}
+        return arguments_of(self) | order
 
 
 class ChoiceTrialOptions(Struct, frozen=True):
@@ -72,7 +63,7 @@ class ChoiceTrialOptions(Struct, frozen=True):
 def plan_rollout(
     *,
     source: SourceOptions,
-    which: GroupOverTimeOptions,
+    which: GroupOptions,
     configured: MemberOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
@@ -99,23 +90,15 @@ def plan_rollout(
     from rmqlb.views.plan_rollout import rollout_report
 
     terminal = Terminal("plan-rollout", output)
-    reader = Reader(source, terminal)
     ask = partial(
         verb.plan_rollout,
-        reader,
+        Reader(source, terminal),
         **which.arguments(source.source),
         strategy=strategy,
         strategy_options=strategy_options.texts,
-        **rollout.arguments,
+        **rollout.arguments(),
         **configured.arguments(source, terminal),
-        trials=dice.trials,
-        seed=dice.seed,
+        **arguments_of(dice),
         fail_on=fail_on or (),
     )
-    show_once(
-        ask,
-        rollout_report,
-        terminal,
-        verb="simulating",
-        unknown_hint=RATE_HINT,
-    )
+    show_once(ask, rollout_report, terminal, verb="simulating", unknown_hint=RATE_HINT)

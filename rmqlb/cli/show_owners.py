@@ -1,7 +1,7 @@
 """`rmqlb show-owners`."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rmqlb.cli.common.options import (
     GroupsOptions,
@@ -14,10 +14,6 @@ from rmqlb.cli.common.options import (
 )
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
-
-if TYPE_CHECKING:
-    from rmqlb.model.owners import OwnersOfGroups, OwnersReport
-    from rmqlb.views.report import Report
 
 
 @command
@@ -48,6 +44,7 @@ def show_owners(
     answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs import show_owners as verb
+    from rmqlb.views.show_owners import owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl", "prometheus"))
     show_verb(
@@ -59,19 +56,10 @@ def show_owners(
             pop_share=pop_share,
             explain=groups.explain,
         ),
-        lambda result: _report(result, explained=groups.explain),
+        partial(owners_report, explained=groups.explain),
         source,
         watching,
         terminal,
         verb="predicting",
         consumers=groups.consumers,
     )
-
-
-def _report(result: "OwnersReport | OwnersOfGroups", *, explained: bool) -> "Report":
-    from rmqlb.model.owners import OwnersOfGroups
-    from rmqlb.views.show_owners import groups_report, owners_report
-
-    if isinstance(result, OwnersOfGroups):
-        return groups_report(result, explained=explained)
-    return owners_report(result, explained=explained)

@@ -11,6 +11,7 @@ from rmqlb.cli.common.simulation_options import (
     MemberOptions,
     MembersStrategy,
     TrialOptions,
+    arguments_of,
 )
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -97,13 +98,11 @@ def simulate_rebalance(
         found = verb.simulate_rebalance(
             Reader(source, terminal),
             **groups,
-            **happens.arguments,
+            **happens.arguments(),
             **configured.arguments(source, terminal),
             strategy=strategy,
             strategy_options=strategy_options.texts,
-            trials=dice.trials,
-            trial=dice.trial,
-            seed=dice.seed,
+            **arguments_of(dice),
             explain=which.explain,
             fail_on=what.fail_on or (),
             progress=progress,

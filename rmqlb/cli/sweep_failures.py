@@ -7,7 +7,7 @@ import typer
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, panel, shown_option
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, panel
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
@@ -63,7 +63,6 @@ class HeldOptions(Struct, frozen=True):
         bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
     ] = False
     jobs: Annotated[int, Option(metavar="N", min=1, max=256, help="Processes among which groups are divided.")] = 1
-    html: Annotated[str | None, shown_option(metavar="FILE|-", help="Write all tables as one HTML page.")] = None
     fail_on: Annotated[
         list[str] | None,
         Option(metavar="CONDITION", help="Exit 3 when it is met: 'counterexamples>0', 'moved[G]>50%'; repeatable."),
@@ -96,14 +95,12 @@ def sweep_failures(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or nothing could
     be judged, 5 endpoint unreachable.
     """
-    from msgspec.structs import asdict
+    from functools import partial
 
-    from rmqlb.cli.common.fail_on import judge, require_known
-    from rmqlb.cli.common.pictures import check_folder, write_picture
     from rmqlb.cli.common.reading import Reader
+    from rmqlb.cli.common.show_or_watch import show_once
     from rmqlb.sources.user_files.policy_file import built_in_text
     from rmqlb.verbs import sweep_failures as verb
-    from rmqlb.views.pictures import page_of
     from rmqlb.views.sweep_failures import sweep_report
 
     terminal = Terminal("sweep-failures", output)
@@ -116,20 +113,25 @@ def sweep_failures(
     reading = [text for text, value in inputs if value == "-"]
     if len(reading) > 1:
         raise UsageError(f"{reading[0]} and {reading[1]} both read stdin")
-    check_folder(held.html, "--html")
-    judged_by = asdict(held)
-    del judged_by["print_policy"], judged_by["html"]
-    options = verb.SweepOptions(**asdict(swept), **judged_by, **asdict(strategy_options))
-    with terminal.progress(verb="sweeping") as progress:
-        words = tuple(_source_words(source))
-        sweep = verb.sweep_failures(Reader(source, terminal), options, words, progress=progress)
-    require_known(sweep.conditions, "leave the condition out to see the result")
-    report = sweep_report(sweep)
-    if held.html is not None:
-        write_picture(page_of(report, sweep.meta.findings), held.html, "--html", terminal)
-    if held.html != "-":
-        terminal.show(report, sweep.meta.snapshot, sweep.meta.findings)
-    judge(sweep.conditions, terminal)
+    ask = partial(
+        verb.sweep_failures,
+        Reader(source, terminal),
+        groups=swept.group or (),
+        topics=swept.topic or (),
+        orderly=swept.orderly or (),
+        lose=swept.lose or (),
+        at_once=swept.at_once,
+        zones=swept.zone or (),
+        zones_file=swept.zones,
+        policy=held.policy,
+        today=held.today,
+        jobs=held.jobs,
+        strategy_options=strategy_options.texts,
+        fail_on=held.fail_on or (),
+        source_words=tuple(_source_words(source)),
+    )
+    hint = "leave the condition out to see the result"
+    sweep = show_once(ask, sweep_report, terminal, verb="sweeping", unknown_hint=hint)
     if sweep.nothing_judged:
         raise typer.Exit(ExitCode.DATA)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,33 +58,10 @@ from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.words import counted
 
 Fact = TypeVar("Fact")
-Reason = Literal[
-    "group-unread",
-    "consumers-unknown",
-    "list-missing",
-    "proxy-silent",
-    "nobody-visible",
-    "topics-unknown",
-    "no-topic",
-    "route-unknown",
-    "routes-differ",
-    "request-modes-unknown",
-    "broker-strategy",
-    "grpc-among-others",
-    "strategy-unknown",
-    "pulls",
-]
-"""Why a fact of a group is unknown."""
-Assigner = Literal["clients", "brokers", "pop", "proxy"]
-"""Who decides which consumer reads a queue: each client, a broker (`clientRebalance=false`), POP, or a Proxy."""
 
 
 class Unknown(DataError):
-    """A fact of a group that is not known, with the reason."""
-
-    def __init__(self, reason: Reason, problem: str, *, hint: str | None = None, code: str | None = None) -> None:
-        super().__init__(problem, hint=hint, code=code)
-        self.kind = reason
+    """A fact of a group that is not known."""
 
 
 class Gaps(Struct, frozen=True):
@@ -185,7 +162,7 @@ class Group(Struct, dict=True, eq=False):
         if (found := self.snapshot.groups.get(self.name or "")) is not None:
             return found
         why = self.gaps.groups.get(self.name or "", f"it is not in {self.snapshot.endpoint}")
-        raise Unknown("group-unread", f"the group could not be read: {why}")
+        raise Unknown(f"the group could not be read: {why}")
 
     @property
     def title(self) -> str:
@@ -216,31 +193,21 @@ class Group(Struct, dict=True, eq=False):
 
     # -- who assigns its queues
 
-    @cached_property
-    def assigned_by(self) -> Assigner:
-        """Who decides which consumer reads a queue (raises Unknown)."""
-        seen = self.seen
-        if self.given.by_pop:
-            return "pop"
-        if seen is None or self.assumed:
-            return "clients"
-        if only_grpc(seen) or behind_proxy(seen) is not None:
-            return "proxy"
-        if seen.consume_type == CONSUME_POP or self._pops_everything:
-            return "pop"
-        self.must_be_assigned()
-        return "brokers" if self.asks_brokers else "clients"
+    @property
+    def owns_nothing(self) -> bool:
+        """Its consumers take messages by POP or through a Proxy: none of them owns a queue."""
+        if self.given.by_pop or self.by_proxy:
+            return True
+        if self.seen is None or self.assumed:
+            return False
+        own = self.seen.own_topics
+        return self.seen.consume_type == CONSUME_POP or (bool(own) and self.popped.issuperset(own or ()))
 
     @cached_property
     def asks_brokers(self) -> bool:
         """Some consumer lets brokers assign its queues (`clientRebalance=false`)."""
         reports = {} if self.seen is None or self.assumed else self.seen.reports
         return any(report.client_rebalance is False for report in reports.values())
-
-    @property
-    def _pops_everything(self) -> bool:
-        own = self.seen.own_topics if self.seen is not None else None
-        return bool(own) and self.popped.issuperset(own or ())
 
     @cached_property
     def popped(self) -> frozenset[str]:
@@ -261,13 +228,12 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def unsettled_error(self) -> Unknown:
-        return Unknown(
-            "request-modes-unknown",
+        text = (
             f"consumers of {self.title} have clientRebalance=false: whether brokers assign its queues or consumers "
-            "take messages by POP is unknown, because no broker reported its request modes",
-            hint="read the running cluster through its NameServers: -s rocketmq://HOST:9876",
-            code="request-modes-unknown",
+            "take messages by POP is unknown, because no broker reported its request modes"
         )
+        hint = "read the running cluster through its NameServers: -s rocketmq://HOST:9876"
+        return Unknown(text, hint=hint, code="request-modes-unknown")
 
     def must_be_assigned(self) -> None:
         """Refuse a group of which it is unknown whether brokers or POP give out its queues (raises Unknown)."""
@@ -327,9 +293,7 @@ class Group(Struct, dict=True, eq=False):
             return self.given.client_ids
         if self.seen is None:
             hint = "name them with --consumers ID,ID,… or @FILE, or a number"
-            raise Unknown(
-                "consumers-unknown", "the source holds no group's consumers", hint=hint, code="consumers-unknown"
-            )
+            raise Unknown("the source holds no group's consumers", hint=hint, code="consumers-unknown")
         return rebalanced_members(self.seen, broadcasting_too=True, pop_too=True)
 
     @property
@@ -357,9 +321,9 @@ class Group(Struct, dict=True, eq=False):
         if self.assumed:
             return self.client_ids
         if self.untold is not None:
-            raise Unknown("list-missing" if self.name in self.gaps.members else "proxy-silent", self.untold)
+            raise Unknown(self.untold)
         if not self.visible_ids:
-            raise Unknown("nobody-visible", "no consumer is visible")
+            raise Unknown("no consumer is visible")
         return self.visible_ids
 
     @cached_property
@@ -367,7 +331,7 @@ class Group(Struct, dict=True, eq=False):
         """The client IDs that some broker lists, duplicates kept (raises DataError)."""
         ids = self.group.client_ids
         if ids is None:
-            raise Unknown("consumers-unknown", "its consumers are unknown")
+            raise Unknown("its consumers are unknown")
         must_be_listed(self.group)
         return ids
 
@@ -400,7 +364,6 @@ class Group(Struct, dict=True, eq=False):
         if own is None:
             is_empty = self.seen is not None and self.seen.views is not None and not self.seen.client_ids
             raise Unknown(
-                "topics-unknown",
                 "no consumer is visible to report its topics" if is_empty else "its topics are unknown",
             )
         reported = set() if self.assumed else {topic for topics in self.subscribed.values() for topic in topics}
@@ -426,11 +389,11 @@ class Group(Struct, dict=True, eq=False):
             if sighting is None:
                 reason = self.gaps.topics.get(topic)
                 more = f": {reason}" if reason else ""
-                found[topic] = Unknown("route-unknown", f"the route of topic {topic} is not known{more}")
+                found[topic] = Unknown(f"the route of topic {topic} is not known{more}")
                 continue
             queues = sighting.route.subscribe_queues()
             if any(other.route.subscribe_queues() != queues for other in sighting.others):
-                found[topic] = Unknown("routes-differ", f"NameServers give different routes of topic {topic}")
+                found[topic] = Unknown(f"NameServers give different routes of topic {topic}")
         return found
 
     @cached_property
@@ -453,9 +416,9 @@ class Group(Struct, dict=True, eq=False):
         )
 
     def _no_route(self) -> DataError:
-        differing = [topic for topic, why in self.unknown_routes.items() if why.kind == "routes-differ"]
-        if differing:
-            return self._differs(differing[0])
+        for topic in self.unknown_routes:
+            if topic in self.snapshot.routes:
+                return self._differs(topic)
         if self.topics:
             what = f"no route of a topic of {self.title} is in {self.snapshot.endpoint}"
             hint = suggestion("topics", self.topics[0], self.snapshot.routes)
@@ -497,7 +460,7 @@ class Group(Struct, dict=True, eq=False):
             if topic in self.unknown_routes:
                 raise self.unknown_routes[topic]
         if not own:
-            raise Unknown("no-topic", "it subscribes to no topic")
+            raise Unknown("it subscribes to no topic")
         return tuple(self.snapshot.routes[topic].route for topic in own)
 
     @property
@@ -530,9 +493,7 @@ class Group(Struct, dict=True, eq=False):
         strategy = found.strategy
         if found.origin == "assumed":
             if self.given.assume is None:
-                raise Unknown(
-                    "strategy-unknown", "the strategy of its consumers is not known (`assume` in the rule names one)"
-                )
+                raise Unknown("the strategy of its consumers is not known (`assume` in the rule names one)")
             strategy = self.given.assume
             must_be_set((strategy,), self.settings)
         self.must_be_predictable()
@@ -546,15 +507,11 @@ class Group(Struct, dict=True, eq=False):
             return
         self.must_be_assigned()
         if any(map(is_grpc, self.client_ids)):
-            raise Unknown(
-                "grpc-among-others",
-                "some consumers look like gRPC clients, which take no part in the others' allocation",
-                hint="name the others with --consumers ID,ID,…",
-            )
+            text = "some consumers look like gRPC clients, which take no part in the others' allocation"
+            raise Unknown(text, hint="name the others with --consumers ID,ID,…")
         if self.seen.consume_type == CONSUME_ACTIVELY and self.given.assume is None:
-            raise Unknown(
-                "pulls", "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
-            )
+            text = "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
+            raise Unknown(text)
 
     def must_be_answered(self, members: Members) -> None:
         """Refuse consumers that ask brokers for a strategy that brokers do not have (raises Unknown).
@@ -564,13 +521,11 @@ class Group(Struct, dict=True, eq=False):
         strategies = {each: members.strategy_for(each) for each in members.client_ids}
         lacking = sorted({name for each, name in strategies.items() if not members.is_answered(each, name)})
         if lacking:
-            raise Unknown(
-                "broker-strategy",
+            text = (
                 f"consumers of {self.title} let brokers assign their queues by {', '.join(lacking)}, which brokers do "
-                f"not have: each consumer keeps the queues that it has",
-                hint=f"brokers have {' and '.join(BROKER_STRATEGIES)}",
-                code="broker-strategy",
+                "not have: each consumer keeps the queues that it has"
             )
+            raise Unknown(text, hint=f"brokers have {' and '.join(BROKER_STRATEGIES)}", code="broker-strategy")
 
     @property
     def basis(self) -> Basis:

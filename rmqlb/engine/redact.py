@@ -31,8 +31,8 @@ NOTE = (
     f"the names are redacted and sort as the real ones do: {', '.join(_SAME[:-1])} and {_SAME[-1]} assign every "
     f"queue to the same consumer; {' and '.join(HASHING)} hashes names and does not"
 )
-_WORD = re.compile(r"[A-Z][A-Z0-9_]*")
-_DIGITS = re.compile(r"[0-9]{1,14}")
+_WORD = re.compile(r"[A-Z][A-Z0-9_]*")  # a constant of RocketMQ
+_DIGITS = re.compile(r"[0-9]{1,14}")  # a time as yyyyMMddHHmmss
 _COUNT = re.compile(r"[-+0-9:]{0,24}")
 _GLOBAL = logical_broker_name(GLOBAL_SCOPE)
 
@@ -59,9 +59,9 @@ class Renaming(Struct, frozen=True, rename="camel"):
     topics: Mapping[str, str]
     groups: Mapping[str, str]
     client_ids: Mapping[str, str]
-    hosts: Mapping[str, str]  # what stands before the first `@` of client ids
+    hosts: Mapping[str, str]  # the part of client IDs before their first `@`
     broker_names: Mapping[str, str]
-    rooms: Mapping[str, str]  # what stands before the `@` of broker names
+    rooms: Mapping[str, str]  # the part of broker names before their `@`
     scopes: Mapping[str, str]
     clusters: Mapping[str, str]
     zones: Mapping[str, str]
@@ -69,33 +69,30 @@ class Renaming(Struct, frozen=True, rename="camel"):
     strategy_classes: Mapping[str, str]
     filters: Mapping[str, str]
 
-    def of(self, kind: Kind) -> Mapping[str, str]:
-        return getattr(self, kind)  # type: ignore[no-any-return]
-
 
 def _rename(found: Mapping[Kind, Set[str]]) -> Renaming:
-    """New names for all that were found."""
     inner = [_inner(topic) for topic in found["topics"]]
-    groups = _groups(found["groups"] | {name for kind, name in inner if kind in (RETRY_PREFIX, DLQ_PREFIX)})
-    clusters = _numbered(
-        (found["clusters"] | {name for kind, name in inner if kind == REPLY_SUFFIX}) - {""}, "cluster"
-    ) | {"": ""}
+    of_topics = {name for kind, name in inner if kind in (RETRY_PREFIX, DLQ_PREFIX)}
+    groups = {
+        old: old if is_fixed_name(old) else _system_prefix(old) + new
+        for old, new in _numbered(found["groups"] | of_topics, "group").items()
+    }
+    of_replies = {name for kind, name in inner if kind == REPLY_SUFFIX}
+    clusters = _numbered((found["clusters"] | of_replies) - {""}, "cluster")
     named = {name for name in found["broker_names"] if name.startswith(LOGICAL_PREFIX)}
     logical = _logical(named | {logical_broker_name(scope) for scope in found["scopes"]})
-    client_ids = _client_ids(found["client_ids"])
+    scopes = {scope: logical[logical_broker_name(scope)].removeprefix(LOGICAL_PREFIX) for scope in found["scopes"]}
+    client_ids = _in_blocks(found["client_ids"], "host", _client_tail)
     brokers = _broker_names(found["broker_names"] - logical.keys())
     return Renaming(
-        topics=_topics(found["topics"], groups, clusters),
+        topics={old: _topic(old, new, groups, clusters) for old, new in _numbered(found["topics"], "topic").items()},
         groups=groups,
         client_ids=client_ids,
         hosts={_head(old): _head(new) for old, new in client_ids.items()},
         broker_names={**brokers, **logical},
         rooms={_head(old): _head(new) for old, new in brokers.items() if room(old) is not None},
-        scopes={
-            scope: scope if scope == GLOBAL_SCOPE else logical[logical_broker_name(scope)].removeprefix(LOGICAL_PREFIX)
-            for scope in sorted(found["scopes"])
-        },
-        clusters={old: new for old, new in clusters.items() if old},
+        scopes={old: old if old == GLOBAL_SCOPE else scopes[old] for old in sorted(scopes)},
+        clusters=clusters,
         zones=_numbered(found["zones"], "zone"),
         addresses=_numbered(found["addresses"], "address"),
         strategy_classes=_numbered(found["strategy_classes"], "Strategy"),
@@ -121,49 +118,36 @@ def _system_prefix(name: str) -> str:
     return next((prefix for prefix in SYSTEM_PREFIXES if name.startswith(prefix)), "")
 
 
-def _groups(names: Iterable[str]) -> dict[str, str]:
-    numbered = _numbered(names, "group")
-    return {old: old if is_fixed_name(old) else _system_prefix(old) + new for old, new in numbered.items()}
-
-
-def _topics(names: Iterable[str], groups: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, str]:
-    numbered = _numbered(names, "topic")
-    return {old: _topic(old, new, groups, clusters) for old, new in numbered.items()}
-
-
 def _topic(old: str, new: str, groups: Mapping[str, str], clusters: Mapping[str, str]) -> str:
     kind, name = _inner(old)
     if is_fixed_name(old):
         return old
     if kind == REPLY_SUFFIX:
-        return clusters[name] + REPLY_SUFFIX
+        return clusters.get(name, "") + REPLY_SUFFIX
     return kind + groups[name] if kind else _system_prefix(old) + new
 
 
-def _client_ids(names: Iterable[str]) -> dict[str, str]:
-    def tail(old: str, number: str) -> str:
-        return f"@{number}@0@0" if is_grpc(old) else f"@{number}" if "@" in old else f"-{number}"
-
-    return _in_blocks(names, "host", tail)
+def _client_tail(old: str, number: str) -> str:
+    return f"@{number}@0@0" if is_grpc(old) else f"@{number}" if "@" in old else f"-{number}"
 
 
-def _broker_names(names: Iterable[str]) -> dict[str, str]:
-    def tail(old: str, number: str) -> str:
-        if room(old) is not None:
-            return f"@broker-{number}"
-        return f"@broker-{number}@0" if "@" in old else f"-broker-{number}"
+def _broker_tail(old: str, number: str) -> str:
+    if room(old) is not None:
+        return f"@broker-{number}"
+    return f"@broker-{number}@0" if "@" in old else f"-broker-{number}"
 
-    names = set(names)
+
+def _broker_names(names: Set[str]) -> dict[str, str]:
     if all(room(name) is None for name in names):
         return _numbered(names, "broker")
-    return _in_blocks(names, "room", tail)
+    return _in_blocks(names, "room", _broker_tail)
 
 
 def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str]) -> dict[str, str]:
-    """Names with one head before the `@` stand together in the order, so that a head (`word` and a number) is one too.
+    """New names whose head (`word` and a number) is the same exactly where the old text before the `@` is the same.
 
-    Whatever sorts between two of them begins as they do. A name without `@` has a number of its own. The tail is made
-    from the old name and the number of the new one.
+    Names with one head are neighbours in the order, because any name between two of them begins with that head too. A
+    name without `@` has a number of its own. The tail is made from the old name and the number of the new one.
     """
     ordered = sorted(set(names), key=sort_key)
     width = len(str(len(ordered)))
@@ -183,12 +167,11 @@ def _head(name: str) -> str:
 
 
 def _logical(names: set[str]) -> dict[str, str]:
-    """The one of the global scope stays, so those before it must stay before it."""
+    """New names of logical brokers; the global scope's stays, so the names before it must stay before it."""
     before = {name for name in names if sort_key(name) < sort_key(_GLOBAL)}
-    renamed = _numbered(before, f"{LOGICAL_PREFIX}a-scope") | _numbered(
-        names - before - {_GLOBAL}, f"{LOGICAL_PREFIX}scope"
-    )
-    return renamed | ({_GLOBAL: _GLOBAL} if _GLOBAL in names else {})
+    after = names - before - {_GLOBAL}
+    kept = {_GLOBAL: _GLOBAL} if _GLOBAL in names else {}
+    return _numbered(before, f"{LOGICAL_PREFIX}a-scope") | _numbered(after, f"{LOGICAL_PREFIX}scope") | kept
 
 
 # -- a snapshot under them ---------------------------------------------------------------------------------------------
@@ -209,7 +192,7 @@ def redact(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, Renaming]:
 
     _renamed(snapshot, noted)
     names = _rename(found)
-    return _renamed(snapshot, lambda kind, name: names.of(kind)[name]), names
+    return _renamed(snapshot, lambda kind, name: getattr(names, kind)[name]), names
 
 
 def _renamed(snapshot: ClusterSnapshot, name: Name) -> ClusterSnapshot:
@@ -258,22 +241,18 @@ def _under(field: str, value: Any, name: Name) -> Any:
 
 def _order(conf: str, name: Name) -> str:
     """`broker:count;broker:count` under new names; malformed parts stay malformed."""
-    return ";".join(_order_part(part, name) if part else "" for part in conf.split(";"))
+    parts = [part.partition(":") for part in conf.split(";")]
+    return ";".join(
+        name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")
+        if broker_name or colon
+        else ""
+        for broker_name, colon, count in parts
+    )
 
 
-def _order_part(part: str, name: Name) -> str:
-    broker_name, colon, count = part.partition(":")
-    return name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")
-
-
-def _time(text: str, _: Name) -> str | None:
-    """Digits, as yyyyMMddHHmmss is; any other text is not known afterwards."""
-    return text if _DIGITS.fullmatch(text) else None
-
-
-def _word(text: str, _: Name) -> str | None:
-    """One of RocketMQ's constants, which are words in capitals; any other text is not known afterwards."""
-    return text if _WORD.fullmatch(text) else None
+def _only(pattern: re.Pattern[str]) -> Callable[[str, Name], str | None]:
+    """Keep a text of this form; any other text is unknown afterwards."""
+    return lambda text, _: text if pattern.fullmatch(text) else None
 
 
 NAMED: Mapping[str, Kind] = {
@@ -302,10 +281,10 @@ UNREAD_OF: Mapping[UnreadKind, Kind] = {"member": "client_ids", "members": "brok
 DROPPED = frozenset({"stacks"})
 """Fields of the model of which nothing is left: full of names that only their own program knows."""
 TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
-    **dict.fromkeys(("consume_type", "message_model", "consume_from_where", "request_modes"), _word),
-    **dict.fromkeys(("language", "version"), _word),
+    **dict.fromkeys(("consume_type", "message_model", "consume_from_where", "request_modes"), _only(_WORD)),
+    **dict.fromkeys(("language", "version"), _only(_WORD)),
     "consumer_type": lambda text, _: text,
-    "consume_timestamp": _time,
+    "consume_timestamp": _only(_DIGITS),
     "order_topic_conf": _order,
     "cluster": lambda text, name: text and name("clusters", text),
     "filters": lambda text, name: text if text == "*" else name("filters", text),

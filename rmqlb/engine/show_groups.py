@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
-from rmqlb.engine.check.policy_limits import GROUP_MEASURES
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.check import GROUP_MEASURES
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.group import Group, Ownership, known, resolve_all
 from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings

@@ -22,29 +22,20 @@ WaiverState = Literal["used", "unused", "undecided", "expired"]
 
 
 class JudgedLimit(Struct, frozen=True):
-    """What one limit of one rule comes to for one group or topic.
-
-    Attributes:
-        name: of the group or topic; null is the rule as a whole, which did not find all or anything to check.
-        unit: count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names
-            (only these), noneOf (findings, none of these).
-        basis: observed at the cluster, predicted by the strategy that consumers run, or assumed by the one that the
-            rule names; null where that is no question.
-        findings: of a diagnosis that break the limit, or that what breaks it comes of; of forbiddenFindings only.
-    """
+    """What one limit of one rule comes to for one group or topic."""
 
     rule: Annotated[str, "the rule's name"]
     severity: Annotated[Severity, "of the rule"]
     about: Annotated[About, "what the rule is about"]
-    name: str | None
+    name: Annotated[str | None, "group or topic; null is the rule as a whole, which found nothing to check"]
     limit: Annotated[str | None, "the limit's name; null for the rule as a whole"]
     verdict: Annotated[Verdict, "what it comes to; of a waived one, without the waiver"]
     value: Annotated[Bound | None, "what was measured, a fraction where the unit is share; null when it is unknown"]
     bound: Annotated[Bound | None, "what the limit allows, in the same unit"]
-    unit: Unit | None
-    basis: Basis | None
+    unit: Annotated[Unit | None, "count, ratio or share (at most), least, names (only these), noneOf (these findings)"]
+    basis: Annotated[Basis | None, "observed, predicted or assumed owners; null where that is no question"]
     why: Annotated[str | None, "where to look, or why it could not be judged"]
-    findings: tuple[GroupFinding, ...]
+    findings: Annotated[tuple[GroupFinding, ...], "findings that break a forbiddenFindings limit"]
 
     def decides(self, fail_from: Severity) -> bool:
         """The rule is at least so grave."""
@@ -86,11 +77,7 @@ class CheckSummary(LimitCounts, frozen=True):
 
 
 class WaiverResult(Struct, frozen=True):
-    """A waiver and what became of it.
-
-    Attributes:
-        state: used, unused (it lets nothing pass), undecided (its limits are incomplete) or expired.
-    """
+    """A waiver and what became of it."""
 
     rule: Annotated[str | None, "the rule's name; null is any rule"]
     group: Annotated[str | None, "pattern of group names; null is no matter which"]
@@ -98,16 +85,12 @@ class WaiverResult(Struct, frozen=True):
     limit: Annotated[str | None, "the limit's name; null is any limit"]
     until: Annotated[date, "the last day on which it counts, YYYY-MM-DD"]
     reason: Annotated[str, "why it is there"]
-    state: WaiverState
+    state: Annotated[WaiverState, "used, unused (it waives nothing), undecided (its limits are incomplete) or expired"]
     waived: Annotated[int, "how many judgements it lets pass"]
 
 
 class CheckResult(Result, frozen=True):
-    """A policy checked on a cluster.
-
-    Attributes:
-        incomplete: limits that could not be judged, and rules that found nothing to check.
-    """
+    """A policy checked on a cluster."""
 
     policy: Annotated[str, "the file"]
     today: Annotated[date, "the day on which waivers were looked at, YYYY-MM-DD"]
@@ -115,14 +98,14 @@ class CheckResult(Result, frozen=True):
     outcome: Annotated[Verdict, "of the rules grave enough; failed goes before incomplete"]
     failed: Annotated[tuple[JudgedLimit, ...], "limits that failed and are not waived, the gravest first"]
     waived: Annotated[tuple[WaivedLimit, ...], "limits that a waiver lets pass"]
-    incomplete: tuple[JudgedLimit, ...]
+    incomplete: Annotated[tuple[JudgedLimit, ...], "limits not judged, and rules without anything to check"]
     not_applicable: Annotated[tuple[JudgedLimit, ...], "limits that make no sense for their name"]
     rules: Annotated[tuple[RuleCounts, ...], "rule by rule"]
     waivers: Annotated[tuple[WaiverResult, ...], "in the policy's order"]
     summary: Annotated[CheckSummary, "all rules together"]
 
 
-class Checked(Struct, frozen=True):
+class JudgedPolicy(Struct, frozen=True):
     """A policy checked on a snapshot, with the limits that passed, which reports for CI list."""
 
     policy: Policy

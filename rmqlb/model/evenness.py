@@ -16,22 +16,15 @@ class QueuesPerConsumer(Struct, frozen=True):
 
 
 class Evenness(Struct, frozen=True, rename="camel"):
-    """How evenly queues lie on consumers; the judge's measure of any assignment.
-
-    Attributes:
-        queues_of_duplicate_client_ids: queues whose owner's id several processes carry, so that each of them reads the
-            queue.
-        queues_per_consumer: the fewest, the mean and the most; null without consumers.
-        imbalance: most queues of one consumer over the mean, 1 is perfectly even; null when there is nothing to divide.
-    """
+    """How evenly queues lie on consumers; the judge's measure of any assignment."""
 
     queues: Annotated[int, "queues that exist, and those that only a CONFIG list names"]
     idle: Annotated[int, "consumers without a queue"]
     unassigned: Annotated[int, "queues without an owner"]
     duplicate_owners: Annotated[int, "queues with several client ids as owners"]
-    queues_of_duplicate_client_ids: int
-    queues_per_consumer: QueuesPerConsumer | None
-    imbalance: float | None
+    queues_of_duplicate_client_ids: Annotated[int, "queues whose owner's client ID several processes carry"]
+    queues_per_consumer: Annotated[QueuesPerConsumer | None, "fewest, mean and most; null without consumers"]
+    imbalance: Annotated[float | None, "most queues of one consumer over the mean; null without owned queues"]
 
     @property
     def fewest(self) -> int | None:

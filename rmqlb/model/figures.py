@@ -15,21 +15,13 @@ from msgspec import Struct
 
 
 class Figure(Struct, frozen=True):
-    """The annotation of a field, or of a property's return value, that is a figure.
+    """The annotation of a field, or of a property's return value, that is a figure."""
 
-    Attributes:
-        what: what the figure counts or measures, as a noun phrase.
-        of: the field or property of the same Struct that is 100 %; "" where a percentage makes no sense.
-        name: the name in `--fail-on`; "" is the field's name in kebab case.
-        metric: the Prometheus metric without its prefix; "" for none.
-        unknown: when the figure is null, for the JSON Schema; "" where it never is.
-    """
-
-    what: str
-    of: str = ""
-    name: str = ""
-    metric: str = ""
-    unknown: str = ""
+    what: str  # what it counts or measures, as a noun phrase
+    of: str = ""  # the field or property of the same Struct that is 100 %; "" where a percentage makes no sense
+    name: str = ""  # the name in `--fail-on`; "" is the field's name in kebab case
+    metric: str = ""  # the Prometheus metric without its prefix; "" for none
+    unknown: str = ""  # when the figure is null, for the JSON Schema; "" where it never is
 
     @property
     def description(self) -> str:

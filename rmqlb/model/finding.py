@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -15,21 +15,13 @@ NO_CODE = "info"  # of what is good to know and needs no explanation
 
 
 class Finding(Struct, frozen=True):
-    """Something odd that the tool noticed, or that is good to know.
+    """Something odd that the tool noticed, or that is good to know."""
 
-    Attributes:
-        code: stable, for scripts; `rmqlb explain CODE` says what it means.
-        message: one line for people, naming what it is about.
-        group: the consumer group that the message names; null when it names none.
-        severity: error where queues have no owner or several, or are about to; warning; info where nothing is wrong.
-        consumers: client IDs that it is about; none where it is not about single ones.
-    """
-
-    code: str
-    message: str
-    group: str | None = None
-    severity: Severity = WARNING
-    consumers: tuple[str, ...] = ()
+    code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` says what it means"]
+    message: Annotated[str, "one line for people, naming what it is about"]
+    group: Annotated[str | None, "the consumer group that the message names; null when it names none"] = None
+    severity: Annotated[Severity, "error where queues have no or several owners, or soon will; warning; info"] = WARNING
+    consumers: Annotated[tuple[str, ...], "client IDs that it is about; none where it is not about single ones"] = ()
 
     @property
     def line(self) -> str:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -48,31 +48,19 @@ def is_grpc(client_id: str) -> bool:
 
 
 class Seen(Struct, frozen=True, rename="camel"):
-    """Where and when something was observed.
+    """Where and when something was observed."""
 
-    Attributes:
-        where: URL, address or file (with the document's position), never with a secret in it.
-        at: UTC, ISO-8601 in files; without it the snapshot's takenAt counts.
-    """
-
-    where: str
-    at: datetime | None = None
+    where: Annotated[str, "URL, address or file (with the document's position), never with a secret in it"]
+    at: Annotated[datetime | None, "UTC, ISO-8601 in files; without it the snapshot's takenAt counts"] = None
 
 
 class Connection(Struct, frozen=True, rename="camel"):
-    """One channel of the group at a broker (`remoting.protocol.body.Connection`); an id may come twice.
+    """One channel of the group at a broker (`remoting.protocol.body.Connection`); an id may come twice."""
 
-    Attributes:
-        client_id: ip@instance.
-        client_addr: ip:port of the socket.
-        language: of its client library.
-        version: of its client library, such as V5_5_0.
-    """
-
-    client_id: str
-    client_addr: str | None = None
-    language: str | None = None
-    version: str | None = None
+    client_id: Annotated[str, "ip@instance"]
+    client_addr: Annotated[str | None, "ip:port of the socket"] = None
+    language: Annotated[str | None, "of its client library"] = None
+    version: Annotated[str | None, "of its client library, such as V5_5_0"] = None
 
 
 class MemberView(Struct, frozen=True, rename="camel"):
@@ -106,29 +94,17 @@ class ProxyView(Struct, frozen=True, rename="camel"):
 
 
 class MemberReport(Struct, frozen=True, rename="camel"):
-    """What a consumer says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
+    """What a consumer says of itself (`remoting.protocol.body.ConsumerRunningInfo`)."""
 
-    Attributes:
-        client_id: its client id.
-        topics: to which it subscribes.
-        strategy_class: Java class of its strategy, without the package.
-        client_rebalance: false when it lets the broker assign its queues (5.x).
-        consumer_type: push, pull, lite-pull, or assign when it assigns itself queues.
-        consume_timestamp: where CONSUME_FROM_TIMESTAMP begins, yyyyMMddHHmmss by its own clock.
-        started_at: when it started, in milliseconds since 1970.
-        pop_topics: of which it takes messages by POP.
-        evidence: what only a diagnosis needs; None when it was not asked for.
-    """
-
-    client_id: str
-    topics: frozenset[str] | None = None
-    strategy_class: str | None = None
-    client_rebalance: bool | None = None
-    consumer_type: ConsumerType | None = None
-    consume_timestamp: str | None = None
-    started_at: int | None = None
-    pop_topics: frozenset[str] | None = None
-    evidence: ConsumerEvidence | None = None
+    client_id: Annotated[str, "its client id"]
+    topics: Annotated[frozenset[str] | None, "to which it subscribes"] = None
+    strategy_class: Annotated[str | None, "Java class of its strategy, without the package"] = None
+    client_rebalance: Annotated[bool | None, "false when it lets the broker assign its queues (5.x)"] = None
+    consumer_type: Annotated[ConsumerType | None, "push, pull, lite-pull or assign (assigns itself queues)"] = None
+    consume_timestamp: Annotated[str | None, "start of CONSUME_FROM_TIMESTAMP, yyyyMMddHHmmss by its own clock"] = None
+    started_at: Annotated[int | None, "when it started, in milliseconds since 1970"] = None
+    pop_topics: Annotated[frozenset[str] | None, "of which it takes messages by POP"] = None
+    evidence: Annotated[ConsumerEvidence | None, "what only a diagnosis needs; None when it was not asked for"] = None
 
 
 class QueueState(Struct, frozen=True, rename="camel"):

@@ -23,89 +23,57 @@ class GroupState(Struct, frozen=True, rename="camel"):
     """A consumer group in numbers.
 
     Attributes:
-        status: error or warning, as its worst finding; otherwise unknown (who owns its queues is neither observed nor
-            certain to predict, or what is odd about the owners may pass), offline (no consumer is visible: brokers list
-            none, nor do Proxies that were asked, and nothing shows consumption) or inOrder (also of clients of a Proxy
-            that are visible, which own no queues).
-        topics: to which it subscribes, the one for retries left out; null when they are not known.
-        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; null when it is not known.
-        owners_unknown: queues whose owners are neither observed nor predicted: so many more queues may be unassigned or
-            have duplicate owners; null when the number of queues is not known, or no consumer owns queues.
-        basis: how the owners are known: observed, predicted (by the strategy that consumers run) or assumed (by
-            RocketMQ's default); null when they are not.
-        strategy_origin: how that is known: reported, observed (it fits the observed owners) or assumed; null when it is
-            not.
-        shares_queues: its consumers share the queues among themselves; false in BROADCASTING, by POP and behind a
-            Proxy; null when its consumers are not known.
+        status: error or warning, as its worst finding. Otherwise unknown (owners are neither observed nor certain, or a
+            fault may pass), offline (no consumer is visible and nothing shows consumption) or inOrder (also when its
+            consumers are visible clients of a Proxy, which own no queues).
+        owners_unknown: queues whose owners are unknown, which may raise the counts of faults; null when the number of
+            queues is unknown, or no consumer owns queues.
     """
 
     group: Annotated[str, "its name"]
     status: Status
-    topics: tuple[str, ...] | None = None
-    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; null when it is not known"] = None
-    consume_type: str | None = None
+    topics: Annotated[tuple[str, ...] | None, "subscribed topics without the retry topic; null when unknown"] = None
+    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; null when unknown"] = None
+    consume_type: Annotated[str | None, "CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP; null when unknown"] = None
     consumers: Annotated[
-        int | None, Figure("distinct client IDs of the group", metric="consumers", unknown="when they are not known")
+        int | None, Figure("distinct client IDs of the group", metric="consumers", unknown="when unknown")
     ] = None
     processes: Annotated[
         int | None,
-        Figure(
-            "running clients, of which several may share a client ID",
-            metric="processes",
-            unknown="when they are not known",
-        ),
+        Figure("running clients, of which several may share a client ID", metric="processes", unknown="when unknown"),
     ] = None
     queues: Annotated[
-        int | None,
-        Figure("readable queues of the group's topics", metric="queues", unknown="when a route is not known"),
+        int | None, Figure("readable queues of the group's topics", metric="queues", unknown="when a route is unknown")
     ] = None
     lag: Annotated[
-        int | None,
-        Figure("messages not yet read", metric="group_lag", unknown="when they are not known of every queue"),
+        int | None, Figure("messages not yet read", metric="group_lag", unknown="when unknown for a queue")
     ] = None
     lag_at_least: Annotated[
         int | None,
         Figure(
-            "messages not yet read, as far as they are known",
-            metric="group_lag_at_least",
-            unknown="where brokers hold no offset of the group",
+            "messages not yet read, as far as they are known", metric="group_lag_at_least", unknown="without offsets"
         ),
     ] = None
     unassigned: Annotated[
-        int | None,
-        Figure(
-            "queues without an owner",
-            metric="unassigned_queues",
-            unknown="when none is certain, and some owner is unknown",
-        ),
+        int | None, Figure("queues without an owner", metric="unassigned_queues", unknown="when none is certain")
     ] = None
     duplicate_owners: Annotated[
         int | None,
-        Figure(
-            "queues with two or more owners",
-            metric="queues_with_duplicate_owners",
-            unknown="when none is certain, and some owner is unknown",
-        ),
+        Figure("queues with two or more owners", metric="queues_with_duplicate_owners", unknown="when none is certain"),
     ] = None
     owners_unknown: int | None = None
     idle: Annotated[
-        int | None, Figure("consumers without a queue", metric="idle_consumers", unknown="when that is not known")
+        int | None, Figure("consumers without a queue", metric="idle_consumers", unknown="when owners are unknown")
     ] = None
-    basis: Basis | None = None
+    basis: Annotated[Basis | None, "whether owners are observed, predicted or assumed; null when unknown"] = None
     duplicate_client_ids: Annotated[
         int | None,
-        Figure(
-            "client IDs with two or more processes",
-            metric="duplicate_client_ids",
-            unknown="when consumers are not known",
-        ),
+        Figure("client IDs with two or more processes", metric="duplicate_client_ids", unknown="when unknown"),
     ] = None
     mismatches: Annotated[
         int | None,
         Figure(
-            "queues whose observed owners differ from the predicted ones",
-            metric="mismatches",
-            unknown="when either is not known",
+            "queues whose observed owners differ from the predicted ones", metric="mismatches", unknown="when unknown"
         ),
     ] = None
     imbalance: Annotated[
@@ -113,12 +81,12 @@ class GroupState(Struct, frozen=True, rename="camel"):
         Figure(
             "most queues of one consumer over the mean; 1 is perfectly even",
             metric="imbalance",
-            unknown="when owners are not known, or there are none",
+            unknown="without known owners",
         ),
     ] = None
-    strategies: Annotated[tuple[str, ...], "what its consumers run; none when that is not known, or none decides"] = ()
-    strategy_origin: Origin | None = None
-    shares_queues: bool | None = None
+    strategies: Annotated[tuple[str, ...], "what its consumers run; none when unknown, or none decides"] = ()
+    strategy_origin: Annotated[Origin | None, "reported, observed (fits the owners), assumed; null when unknown"] = None
+    shares_queues: Annotated[bool | None, "false in BROADCASTING, by POP and behind a Proxy; null when unknown"] = None
 
 
 class GroupLine(GroupState, frozen=True):
@@ -164,42 +132,27 @@ class Overview(Result, frozen=True):
 
 
 class ProcessAddress(Struct, frozen=True, rename="camel"):
-    """Where a process is connected from.
+    """Where a process is connected from."""
 
-    Attributes:
-        broker_addr: the broker that reports it; null when the source does not say which, or a Proxy reports it.
-        proxy_addr: the Proxy that reports it, its own connection or one of another Proxy; null when a broker does.
-    """
-
-    broker_addr: str | None
+    broker_addr: Annotated[str | None, "the reporting broker; null when unknown, or when a Proxy reports it"]
     client_addr: Annotated[str, "the process's end of the connection, `ip:port`"]
-    proxy_addr: str | None = None
+    proxy_addr: Annotated[str | None, "the Proxy that reports it; null when a broker does"] = None
 
 
 class ConsumerProcess(Struct, frozen=True, rename="camel"):
-    """A running client of a group; what is said of its client ID is said of each process that carries it.
-
-    Attributes:
-        addresses: of its connections, broker by broker; of processes that share a client ID and a host only those of
-            one broker, for the others cannot be distinguished.
-        consume_type: push, pull, lite-pull, assign (it assigns itself queues), pop or grpc (its ID is one of gRPC's
-            clients); null when it is not known.
-        topics: to which it subscribes, the one for retries left out; null when it does not report them.
-        queues_predicted: queues that it owns by its strategy; null when that cannot be predicted.
-        lag: messages not yet read in its queues; null when they are not known of each, or its queues are not known.
-    """
+    """A running client of a group; what is said of its client ID is said of each process that carries it."""
 
     client_id: str
     processes: Annotated[int, "how many processes carry it"]
-    addresses: tuple[ProcessAddress, ...] = ()
+    addresses: Annotated[tuple[ProcessAddress, ...], "where its connections come from, by broker"] = ()
     language: Annotated[str | None, "of its client library; null when it is not known"] = None
     version: Annotated[str | None, "of its client library; null when it is not known"] = None
-    consume_type: str | None = None
+    consume_type: Annotated[str | None, "push, pull, lite-pull, assign, pop or grpc; null when unknown"] = None
     strategy: Annotated[str | None, "which it reports, by RocketMQ's name; null when it reports none"] = None
-    topics: tuple[str, ...] | None = None
+    topics: Annotated[tuple[str, ...] | None, "topics it subscribes to, but the retry topic; null if unreported"] = None
     queues_observed: Annotated[int | None, "queues that it was observed to own; null when it was not observed"] = None
-    queues_predicted: int | None = None
-    lag: int | None = None
+    queues_predicted: Annotated[int | None, "queues that it owns by its strategy; null when unpredictable"] = None
+    lag: Annotated[int | None, "messages not yet read in its queues; null when unknown for one of them"] = None
     started_at: Annotated[str | None, "when it started, ISO-8601 in UTC; null when it is not known"] = None
     not_listed_by: Annotated[tuple[str, ...], "brokers that list the group without it"] = ()
     findings: Annotated[tuple[str, ...], "codes of the findings that are about it"] = ()

@@ -12,25 +12,19 @@ from rmqlb.model.send_scenario import ProxyMode
 
 
 class KeyedSdk(Struct, frozen=True, rename="camel"):
-    """An SDK whose producers send the keys.
-
-    Attributes:
-        vectors: questions that the SDK itself has answered, to which the rules are held; 0 where its source was read.
-        assumed: the SDK or version asked for was not read; its rules are taken to be those of the one that was.
-        moved: keys that go to another queue after the change; null without a change, or when it cannot be known.
-    """
+    """An SDK whose producers send the keys."""
 
     sdk: Annotated[str, "as it was asked for, such as go-grpc or go-grpc@5.1.4"]
     mirrors: Annotated[str, "the version whose rules are followed, with the SDK where that is another one"]
-    vectors: int
+    vectors: Annotated[int, "answers of the SDK itself that hold the rules; 0 where its source was read"]
     live: Annotated[bool, "the rules were held against a producer that really ran too"]
-    assumed: bool
+    assumed: Annotated[bool, "the SDK or version asked for was not read; the rules are those of `mirrors`"]
     grpc: Annotated[bool, "its messages go to a Proxy, which picks the queue"]
     note: Annotated[str | None, "what the rules assume besides; null when they assume nothing"]
     unknown: Annotated[str | None, "why it cannot be said where its keys go; null when it can"]
     queues_used: Annotated[int | None, "queues that at least one key goes to; null when that cannot be known"]
     most_keys: Annotated[int | None, "keys of the queue that gets the most; null in the same case"]
-    moved: int | None
+    moved: Annotated[int | None, "keys that change their queue; null without a change, or when unknown"]
     moved_share: Annotated[float | None, "the same as a share of the keys (0..1)"]
 
 
@@ -44,30 +38,20 @@ class SdkPair(Struct, frozen=True, rename="camel"):
 
 
 class KeyQueue(Struct, frozen=True, rename="camel"):
-    """A key and where it goes.
-
-    Attributes:
-        picks: SDK → the queue that the SDK itself picks; a Proxy may store it in another one; null when that cannot be
-            known.
-        queues: SDK → the queue that it is stored in; null when that cannot be known, or no queue takes it.
-    """
+    """A key and where it goes."""
 
     key: Annotated[str, "a message group or sharding key"]
-    picks: Mapping[str, QueueName | None]
-    queues: Mapping[str, QueueName | None]
+    picks: Annotated[Mapping[str, QueueName | None], "SDK → the queue that the SDK picks; null when unknown"]
+    queues: Annotated[Mapping[str, QueueName | None], "SDK → the queue that stores it; null when unknown or none"]
     queues_after: Annotated[Mapping[str, QueueName | None] | None, "the same after the change; null without a change"]
 
 
 class KeyQueues(Struct, frozen=True, rename="camel"):
-    """Where the keys of a topic go.
-
-    Attributes:
-        proxy_mode: how the Proxy runs that gRPC producers send to: local, in each broker; cluster, by itself.
-    """
+    """Where the keys of a topic go."""
 
     topic: Annotated[str, "its name"]
     writable_queues: Annotated[int, "its queues that producers can write"]
-    proxy_mode: ProxyMode
+    proxy_mode: Annotated[ProxyMode, "mode of the gRPC producers' Proxy: local (in each broker) or cluster"]
     sdks: Annotated[tuple[KeyedSdk, ...], "in the order asked for"]
     pairs: Annotated[tuple[SdkPair, ...], "each two SDKs whose queues can be known"]
     changes: Annotated[tuple[str, ...], "what changes, in words; empty when nothing does"]

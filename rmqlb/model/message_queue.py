@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,16 +15,11 @@ class MessageQueue(Struct, frozen=True, rename="camel"):
     """A queue, as RocketMQ's `org.apache.rocketmq.common.message.MessageQueue`.
 
     `str()` gives the Java text, which CONSISTENT_HASH hashes.
-
-    Attributes:
-        topic: full topic name, namespace prefix included.
-        broker_name: name of the broker group, not an address.
-        queue_id: from 0; −1 only in POP assignments, where it means any queue of the broker.
     """
 
-    topic: str
-    broker_name: str
-    queue_id: int
+    topic: Annotated[str, "full topic name, namespace prefix included"]
+    broker_name: Annotated[str, "name of the broker group, not an address"]
+    queue_id: Annotated[int, "from 0; −1 only in POP assignments, where it means any queue of the broker"]
 
     def __str__(self) -> str:
         return f"MessageQueue [topic={self.topic}, brokerName={self.broker_name}, queueId={self.queue_id}]"
@@ -33,15 +29,10 @@ class MessageQueue(Struct, frozen=True, rename="camel"):
 
 
 class QueueName(Struct, frozen=True, rename="camel"):
-    """A queue of the topic at hand.
+    """A queue of the topic at hand."""
 
-    Attributes:
-        broker_name: its broker.
-        queue_id: its number there, from 0.
-    """
-
-    broker_name: str
-    queue_id: int
+    broker_name: Annotated[str, "its broker"]
+    queue_id: Annotated[int, "its number there, from 0"]
 
 
 def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:

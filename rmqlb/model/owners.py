@@ -14,16 +14,12 @@ from rmqlb.model.sdk_use import SdkUse
 
 
 class QueueOwners(Struct, frozen=True, rename="camel"):
-    """A queue and its owners.
-
-    Attributes:
-        owners_observed: the owners that the source saw; null when it saw none for this queue.
-    """
+    """A queue and its owners."""
 
     topic: str
     broker_name: str
     queue_id: int
-    owners_observed: tuple[str, ...] | None
+    owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when none was observed for this queue"]
     lag: Annotated[int | None, "messages not yet read"]
     owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client ids, sorted"]
     reasons: Annotated[Mapping[str, str | None], "strategy → why it goes there; null without --explain"]
@@ -46,49 +42,32 @@ class StrategyOwners(Evenness, frozen=True):
 
 
 class PopQueue(Struct, frozen=True, rename="camel"):
-    """A queue, or a broker's queues, and who may read there.
-
-    Attributes:
-        consumers: client ids, sorted; null when they are behind a Proxy that was not asked.
-    """
+    """A queue, or a broker's queues, and who may read there."""
 
     broker_name: str
     queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
-    consumers: tuple[str, ...] | None
+    consumers: Annotated[tuple[str, ...] | None, "client IDs, sorted; null behind a Proxy that was not asked"]
 
 
 class PopTopic(Struct, frozen=True, rename="camel"):
-    """A topic that is consumed by POP: no consumer owns a queue of it.
-
-    Attributes:
-        strategy: that brokers assign by, on behalf of the consumers; null behind a Proxy, where none decides.
-        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ; none behind a Proxy.
-        queues: who may read what, in the clients' order of queues; null where brokers do not have the strategy: they
-            answer nothing, and consumers keep what they have.
-        by_proxy: its consumers are behind a Proxy, which gives each of them any queue of each broker.
-    """
+    """A topic that is consumed by POP: no consumer owns a queue of it."""
 
     topic: str
-    strategy: str | None
-    pop_share_queue_nums: tuple[int, ...]
+    strategy: Annotated[str | None, "strategy by which brokers assign; null behind a Proxy, where none decides"]
+    pop_share_queue_nums: Annotated[tuple[int, ...], "the brokers' popShareQueueNum, each once; none behind a Proxy"]
     assumed: Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
-    queues: tuple[PopQueue, ...] | None
-    by_proxy: bool = False
+    queues: Annotated[tuple[PopQueue, ...] | None, "consumers by queue; null where brokers lack the strategy"]
+    by_proxy: Annotated[bool, "its consumers are behind a Proxy, which gives each of them any queue"] = False
 
 
 class QueueOffsets(Struct, frozen=True, rename="camel"):
-    """How far a group has read a queue.
-
-    Attributes:
-        consumer_offset: the next message that the group has not finished, -1 when it has stored none; null when it is
-            not known.
-    """
+    """How far a group has read a queue."""
 
     topic: str
     broker_name: str
     queue_id: int
     broker_offset: Annotated[int | None, "the next message to be stored; null when it is not known"]
-    consumer_offset: int | None
+    consumer_offset: Annotated[int | None, "next message to finish, -1 when none is stored; null when unknown"]
     lag: Annotated[int | None, "messages not yet read; null when it is not known"]
 
 
@@ -100,16 +79,11 @@ class AssignedQueue(Struct, frozen=True, rename="camel"):
 
 
 class AssignmentMismatch(Struct, frozen=True, rename="camel"):
-    """A broker's answer for a consumer that is not the predicted one.
-
-    Attributes:
-        queues_answered: what the broker answers; null where it assigns nothing.
-        queues_predicted: what is predicted, by the broker's own list of consumers; null where nothing is.
-    """
+    """A broker's answer for a consumer that is not the predicted one."""
 
     client_id: str
-    queues_answered: tuple[AssignedQueue, ...] | None
-    queues_predicted: tuple[AssignedQueue, ...] | None
+    queues_answered: Annotated[tuple[AssignedQueue, ...] | None, "null where the broker assigns nothing"]
+    queues_predicted: Annotated[tuple[AssignedQueue, ...] | None, "null where no answer is predicted"]
 
 
 class BrokerAssignments(Struct, frozen=True, rename="camel"):
@@ -126,31 +100,23 @@ class OwnersReport(Result, frozen=True):
     """Who owns each queue under each strategy.
 
     Attributes:
-        queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
-        strategies_reported: strategy → number of consumers that report it; empty where none does.
         mixed_mismatches: queues whose observed owners are not those that the consumers' different strategies together
             give, one that reports none taken to run the most frequent; null when they report the same one, or one that
             needs settings, or no owner is observed.
-        pop_topics: the topics that are consumed by POP, of which no queue has an owner.
-        offsets: of a group whose consumers are behind a Proxy: how far it has read each queue.
-        hidden: its consumers are certain or likely to be behind a Proxy that was not asked; null otherwise.
-        sdks: the client libraries of the consumers, and how well their rules are known; none in Python.
-        broker_assignments: what brokers of a running cluster answer on behalf of each consumer; none where no consumer
-            lets them assign its queues.
     """
 
     group: Annotated[str | None, "the group; null when the source names none"]
     topics: Annotated[tuple[str, ...], "their names"]
     sorted_consumers: tuple[str, ...]
-    queues: tuple[QueueOwners, ...]
+    queues: Annotated[tuple[QueueOwners, ...], "in the clients' order, then those that only a CONFIG list names"]
     strategies: Annotated[tuple[StrategyOwners, ...], "strategy by strategy"]
-    strategies_reported: Mapping[str, int] = {}
+    strategies_reported: Annotated[Mapping[str, int], "strategy → consumers that report it"] = {}
     mixed_mismatches: int | None = None
-    pop_topics: tuple[PopTopic, ...] = ()
-    offsets: tuple[QueueOffsets, ...] = ()
-    hidden: Literal["certain", "likely"] | None = None
-    sdks: tuple[SdkUse, ...] = ()
-    broker_assignments: tuple[BrokerAssignments, ...] = ()
+    pop_topics: Annotated[tuple[PopTopic, ...], "topics consumed by POP, whose queues have no owner"] = ()
+    offsets: Annotated[tuple[QueueOffsets, ...], "offsets of each queue, of a group behind a Proxy"] = ()
+    hidden: Annotated[Literal["certain", "likely"] | None, "consumers behind a Proxy that was not asked"] = None
+    sdks: Annotated[tuple[SdkUse, ...], "client libraries of the consumers; none in Python"] = ()
+    broker_assignments: Annotated[tuple[BrokerAssignments, ...], "brokers' answers for each consumer"] = ()
 
     @property
     def observed_queues(self) -> list[QueueOwners]:

@@ -282,6 +282,11 @@ class RebalancePlan(Result, frozen=True):
         return [move for topic in self.topics for move in topic.queues]
 
     @property
+    def by_pop(self) -> bool:
+        """No queue has an owner: all topics are consumed by POP."""
+        return bool(self.pop_topics) and not self.topics
+
+    @property
     def broadcasting(self) -> bool:
         """Each consumer reads every queue: none can move."""
         return self.strategy == BROADCASTING

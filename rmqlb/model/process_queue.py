@@ -5,6 +5,8 @@ Times are milliseconds since 1970 by the consumer's own clock. What the consumer
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
 from rmqlb.model.message_queue import MessageQueue
@@ -14,16 +16,9 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A queue as its consumer has it (`remoting.protocol.body.ProcessQueueInfo`, `ProcessQueue.fillProcessQueueInfo`).
 
     Attributes:
-        queue: which one.
         cached: messages that were pulled and not yet consumed. What a listener has now is among them, but not in an
             orderly consumer; what a lite-pull consumer has handed out is not.
-        cached_mib: the size of their bodies, those of `consuming` included, in MiB, rounded down (before 5.3.3: 0 when
-            `cached` is 0).
-        min_offset: of the first cached message; 0 when none is cached.
-        max_offset: of the last cached message; 0 when none is cached.
-        consuming: messages that the listener of an orderly consumer has now; 0 in any other.
-        consuming_min_offset: of the first of these; 0 when there is none.
-        consuming_max_offset: of the last of these; 0 when there is none.
+        cached_mib: size of all bodies in MiB, `consuming` included, rounded down (before 5.3.3: 0 if `cached` is 0).
         commit_offset: the first message that is not consumed, as the consumer will commit it; -1 when the broker has
             none either, -2 when it did not answer the consumer.
         dropped: a rebalance took the queue away, or 120 s passed without a pull. An orderly consumer keeps the entry
@@ -31,7 +26,7 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
             hardly ever seen.
         locked: an orderly consumer thinks that it has the broker's lock; without meaning in any other, where it is true
             (push) or false (lite-pull).
-        unlock_tries: how often an orderly consumer could not let go a dropped queue, as its listener was busy.
+        unlock_tries: failed tries of an orderly consumer to release a dropped queue, its listener being busy.
         last_lock: when a broker last gave the lock, otherwise when the consumer took it; a lock that could not be
             renewed for 30 s is no longer used.
         last_pull: when it last set out to pull, which it does too while it is paused, held back by its limits or
@@ -40,14 +35,14 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
             consumer: `takeMessages`) or last handed out (lite-pull); or when the consumer took the queue.
     """
 
-    queue: MessageQueue
+    queue: Annotated[MessageQueue, "which one"]
     cached: int | None = None
     cached_mib: int | None = None
-    min_offset: int | None = None
-    max_offset: int | None = None
-    consuming: int | None = None
-    consuming_min_offset: int | None = None
-    consuming_max_offset: int | None = None
+    min_offset: Annotated[int | None, "of the first cached message; 0 when none is cached"] = None
+    max_offset: Annotated[int | None, "of the last cached message; 0 when none is cached"] = None
+    consuming: Annotated[int | None, "messages that the listener of an orderly consumer has now; 0 in any other"] = None
+    consuming_min_offset: Annotated[int | None, "of the first of these; 0 when there is none"] = None
+    consuming_max_offset: Annotated[int | None, "of the last of these; 0 when there is none"] = None
     commit_offset: int | None = None
     dropped: bool | None = None
     locked: bool | None = None
@@ -64,19 +59,14 @@ class ConsumeStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
     much. The messages of the retry topic count there, not in the topic that they came from.
 
     Attributes:
-        consume_ms: mean time of a call of its listener, over the last minute; over the last hour when it took no time
-            in that minute.
-        consumed_per_s: messages whose consumption succeeded, per second of the last minute.
-        failed_per_s: messages whose consumption failed, per second of the last minute.
-        failed_last_hour: messages whose consumption failed in the last hour.
-        pulled_per_s: messages pulled, per second of the last minute.
+        consume_ms: mean time of a listener call, over the last minute, otherwise the last hour.
     """
 
     consume_ms: float | None = None
-    consumed_per_s: float | None = None
-    failed_per_s: float | None = None
-    failed_last_hour: int | None = None
-    pulled_per_s: float | None = None
+    consumed_per_s: Annotated[float | None, "messages consumed successfully, per second of the last minute"] = None
+    failed_per_s: Annotated[float | None, "messages whose consumption failed, per second of the last minute"] = None
+    failed_last_hour: Annotated[int | None, "messages whose consumption failed in the last hour"] = None
+    pulled_per_s: Annotated[float | None, "messages pulled, per second of the last minute"] = None
 
 
 class PullLimits(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -87,13 +77,12 @@ class PullLimits(Struct, frozen=True, rename="camel", omit_defaults=True):
     Attributes:
         messages: cached messages of a queue (`pullThresholdForQueue`, 1,000 by default; where `pullThresholdForTopic`
             is set, a client's share of it for each of its queues).
-        mib: their size in MiB (`pullThresholdSizeForQueue`, 100 by default).
         span: largest minus smallest cached offset, for consumers that are not orderly (`consumeConcurrentlyMaxSpan`, of
             a lite-pull consumer `consumeMaxSpan`; 2,000 by default).
     """
 
     messages: int | None = None
-    mib: int | None = None
+    mib: Annotated[int | None, "their size in MiB (`pullThresholdSizeForQueue`, 100 by default)"] = None
     span: int | None = None
 
 
@@ -101,23 +90,18 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What of a consumer's own report only a diagnosis needs.
 
     Attributes:
-        read_at: when the report was received, in milliseconds since 1970 by rmqlb's clock; None when it is unknown.
-        queues: that it has, dropped ones too that are not yet gone, as clients sort them. A `DefaultMQPullConsumer`
-            reports none.
-        statuses: topic → how fast it consumes, of each topic to which it subscribes.
-        limits: from which on it stops pulling.
-        orderly: it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer, which does not report it.
+        queues: its queues, dropped ones included, in the clients' order.
         stacks: the stack traces of its consume threads, one text each: the thread's name and state in the first line,
             then a line per frame; None when they were not asked for.
-        filters: topic → which of its messages the consumer takes: `*` for all, sorted tags as `blue || red`, or
-            another expression after its type (`SQL92: a > 1`). Brokers send each consumer what the last heartbeat of
-            any of them asks for.
+        filters: topic → which of its messages the consumer takes: `*` for all, sorted tags as `blue || red`, or another
+            expression after its type (`SQL92: a > 1`). Brokers send each consumer what the last heartbeat of any of
+            them asks for.
     """
 
-    read_at: int | None = None
+    read_at: Annotated[int | None, "when the report came, ms since 1970 by rmqlb's clock"] = None
     queues: tuple[ProcessQueue, ...] | None = None
-    statuses: dict[str, ConsumeStatus] | None = None
-    limits: PullLimits = PullLimits()
-    orderly: bool | None = None
+    statuses: Annotated[dict[str, ConsumeStatus] | None, "topic → consumption, of each subscribed topic"] = None
+    limits: Annotated[PullLimits, "from which on it stops pulling"] = PullLimits()
+    orderly: Annotated[bool | None, "it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer"] = None
     stacks: tuple[str, ...] | None = None
     filters: dict[str, str] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,17 +13,11 @@ from rmqlb.model.snapshot import ClusterSnapshot
 
 
 class Meta(Struct, frozen=True):
-    """The snapshot and the findings that accompany a result.
+    """The snapshot and the findings that accompany a result."""
 
-    Attributes:
-        snapshot: the snapshot that the result is made from.
-        findings: on that snapshot and on its groups.
-        made_from: what the engine found, where pictures and reports for CI draw more than the result says.
-    """
-
-    snapshot: ClusterSnapshot
-    findings: tuple[Finding, ...] = ()
-    made_from: Any = None
+    snapshot: Annotated[ClusterSnapshot, "the snapshot that the result is made from"]
+    findings: Annotated[tuple[Finding, ...], "on that snapshot and on its groups"] = ()
+    made_from: Annotated[Any, "what the engine found, for pictures and CI reports"] = None
 
 
 class Result(Struct, frozen=True, rename="camel", dict=True):
@@ -39,19 +33,12 @@ class Result(Struct, frozen=True, rename="camel", dict=True):
 
 
 class Snapshot(Result, frozen=True, omit_defaults=True):
-    """A snapshot as `rmqlb.fetch_routes` returns it; every verb takes it as a source.
+    """A snapshot as `rmqlb.fetch_routes` returns it; every verb takes it as a source."""
 
-    Attributes:
-        topics: each topic with its route and where it was seen.
-        groups: each group with its consumers, owners and offsets.
-        unread: the parts that could not be read, with the reason.
-        notes: what was odd about the bytes of the source.
-    """
-
-    topics: tuple[Mapping[str, Any], ...]
-    groups: tuple[Mapping[str, Any], ...]
-    unread: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...] = ()
+    topics: Annotated[tuple[Mapping[str, Any], ...], "each topic with its route and where it was seen"]
+    groups: Annotated[tuple[Mapping[str, Any], ...], "each group with its consumers, owners and offsets"]
+    unread: Annotated[tuple[Mapping[str, Any], ...], "the parts that could not be read, with the reason"]
+    notes: Annotated[tuple[str, ...], "what was odd about the bytes of the source"] = ()
 
 
 Kind = TypeVar("Kind", bound=Result)

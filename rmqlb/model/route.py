@@ -25,21 +25,13 @@ QueueNumber = Annotated[int, Meta(ge=-(2**31), le=MOST_QUEUES_OF_A_BROKER)]
 
 
 class QueueData(Struct, frozen=True, rename="camel"):
-    """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`).
+    """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`)."""
 
-    Attributes:
-        broker_name: name of the broker group.
-        read_queue_nums: queues that consumers can read.
-        write_queue_nums: queues that producers can write.
-        perm: bits: 4 read, 2 write, 1 inherit; 6 is usual.
-        topic_sys_flag: RocketMQ's flags.
-    """
-
-    broker_name: str
-    read_queue_nums: QueueNumber = 0
-    write_queue_nums: QueueNumber = 0
-    perm: int = 0
-    topic_sys_flag: int = 0
+    broker_name: Annotated[str, "name of the broker group"]
+    read_queue_nums: Annotated[QueueNumber, "queues that consumers can read"] = 0
+    write_queue_nums: Annotated[QueueNumber, "queues that producers can write"] = 0
+    perm: Annotated[int, "bits: 4 read, 2 write, 1 inherit; 6 is usual"] = 0
+    topic_sys_flag: Annotated[int, "RocketMQ's flags"] = 0
 
     @property
     def readable(self) -> bool:
@@ -53,21 +45,13 @@ class QueueData(Struct, frozen=True, rename="camel"):
 
 
 class BrokerData(Struct, frozen=True, rename="camel"):
-    """Where a broker group can be reached (`remoting.protocol.route.BrokerData`).
+    """Where a broker group can be reached (`remoting.protocol.route.BrokerData`)."""
 
-    Attributes:
-        cluster: cluster name.
-        broker_name: name of the broker group.
-        broker_addrs: broker id → `host:port`; id 0 is the master.
-        enable_acting_master: 5.x, a slave may stand in for the master.
-        zone_name: 5.x, None when the broker has none.
-    """
-
-    cluster: str
-    broker_name: str
-    broker_addrs: Mapping[int, str]
-    enable_acting_master: bool = False
-    zone_name: str | None = None
+    cluster: Annotated[str, "cluster name"]
+    broker_name: Annotated[str, "name of the broker group"]
+    broker_addrs: Annotated[Mapping[int, str], "broker id → `host:port`; id 0 is the master"]
+    enable_acting_master: Annotated[bool, "5.x, a slave may stand in for the master"] = False
+    zone_name: Annotated[str | None, "5.x, None when the broker has none"] = None
 
     @property
     def has_master(self) -> bool:
@@ -92,21 +76,13 @@ class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
 
 
 class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
-    """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name.
+    """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name."""
 
-    Attributes:
-        topic: full topic name.
-        queue_datas: in the server's order.
-        broker_datas: in the server's order.
-        order_topic_conf: `broker:count;broker:count` of an ordered topic, or None.
-        topic_queue_mapping_by_broker: 5.x static topics; None for ordinary ones.
-    """
-
-    topic: str
-    queue_datas: tuple[QueueData, ...]
-    broker_datas: tuple[BrokerData, ...]
-    order_topic_conf: str | None = None
-    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = None
+    topic: Annotated[str, "full topic name"]
+    queue_datas: Annotated[tuple[QueueData, ...], "in the server's order"]
+    broker_datas: Annotated[tuple[BrokerData, ...], "in the server's order"]
+    order_topic_conf: Annotated[str | None, "`broker:count;broker:count` of an ordered topic, or None"] = None
+    topic_queue_mapping_by_broker: Annotated[Mapping[str, TopicQueueMappingInfo] | None, "5.x static topics"] = None
 
     @property
     def is_order_topic(self) -> bool:

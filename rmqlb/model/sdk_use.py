@@ -8,11 +8,7 @@ from msgspec import Struct
 
 
 class SdkUse(Struct, frozen=True, rename="camel"):
-    """A client library of some of a group's consumers, and how well its rules are known.
-
-    Attributes:
-        assumed: how many of them it is taken for, since their library is unknown, or its rules are: the nearest one.
-    """
+    """A client library of some of a group's consumers, and how well its rules are known."""
 
     sdk: Annotated[str, "its name: java, go or cpp"]
     library: Annotated[str, "its repository"]
@@ -21,7 +17,7 @@ class SdkUse(Struct, frozen=True, rename="camel"):
     vectors: Annotated[int, "answers of the library itself that the rules are held to"]
     live: Annotated[bool, "running groups of it are held to predictions too"]
     consumers: Annotated[int, "how many consumers run it"]
-    assumed: int
+    assumed: Annotated[int, "consumers whose library or its rules are unknown: this is the nearest"]
 
     @property
     def text(self) -> str:

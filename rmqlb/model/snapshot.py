@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -77,33 +77,20 @@ class OffsetQuestion(Struct, frozen=True):
 
 
 class AssignmentQuestion(Struct, frozen=True):
-    """A consumer on whose behalf a broker is asked for its queues of a topic.
+    """A consumer on whose behalf a broker is asked for its queues of a topic."""
 
-    Attributes:
-        topic: the topic.
-        client_id: the consumer.
-        strategy: the name of the strategy that it sends.
-        broker_name: the broker.
-        address: of that broker.
-    """
-
-    topic: str
-    client_id: str
-    strategy: str
-    broker_name: str
-    address: str
+    topic: Annotated[str, "the topic"]
+    client_id: Annotated[str, "the consumer"]
+    strategy: Annotated[str, "the name of the strategy that it sends"]
+    broker_name: Annotated[str, "the broker"]
+    address: Annotated[str, "of that broker"]
 
 
 class AssignmentAnswer(Struct, frozen=True):
-    """What the broker answers.
+    """What the broker answers."""
 
-    Attributes:
-        mode: PULL or POP; None where no queue says it.
-        queues: the consumer's queues; None where the broker assigns nothing, and a consumer keeps what it has.
-    """
-
-    mode: str | None
-    queues: frozenset[MessageQueue] | None
+    mode: Annotated[str | None, "PULL or POP; None where no queue says it"]
+    queues: Annotated[frozenset[MessageQueue] | None, "None where the broker assigns nothing"]
 
 
 class RouteSighting(Struct, frozen=True, rename="camel"):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import Figure
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import About, Bound
 from rmqlb.model.result import Result
 
 LossKind = Literal["consumer", "broker", "master", "host", "zone"]
-LOSS_KINDS: tuple[LossKind, ...] = ("consumer", "broker", "master", "host", "zone")
+LOSS_KINDS: tuple[LossKind, ...] = get_args(LossKind)
 SILENT: tuple[LossKind, ...] = ("host", "zone")
 """Machines, which fall silent; a process that ends closes its connections."""
 
@@ -146,12 +147,12 @@ class GroupWorst(Struct, frozen=True, rename="camel"):
     cases: Annotated[int, "cases that take something of it"]
     computed: Annotated[int, "of these, results that were computed; the others are the same"]
     broken: Annotated[int, "cases that break a limit of it"]
-    unassigned: Annotated[Worst | None, "queues without an owner"]
-    imbalance: Annotated[Worst | None, "of the queues per consumer"]
-    idle: Annotated[Worst | None, "consumers without a queue"]
-    moved: Annotated[Worst | None, "queues that move"]
-    lag_moved: Annotated[Worst | None, "messages waiting in them"]
-    without_lock: Annotated[Worst | None, "queues of an orderly group that no broker locks"]
+    unassigned: Annotated[Worst | None, Figure("queues without an owner", of="queues")]
+    imbalance: Annotated[Worst | None, Figure("of the queues per consumer")]
+    idle: Annotated[Worst | None, Figure("consumers without a queue")]
+    moved: Annotated[Worst | None, Figure("queues that move", of="queues")]
+    lag_moved: Annotated[Worst | None, Figure("messages waiting in them")]
+    without_lock: Annotated[Worst | None, Figure("queues of an orderly group that no broker locks")]
 
 
 class TopicWorst(Struct, frozen=True, rename="camel"):

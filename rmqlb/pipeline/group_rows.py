@@ -19,14 +19,12 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
-from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.check.policy_limits import moved
+from rmqlb.engine.check import check_policy, moved
 from rmqlb.engine.group import Group, gaps, known, resolve_all
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.show_groups import group_line, unread_of_groups
-from rmqlb.engine.sweep_failures.cases import by_thing, touching
+from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, touching
 from rmqlb.engine.sweep_failures.failures import cluster_of
-from rmqlb.engine.sweep_failures.subjects import GroupSubject, TopicSubject
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.check_result import FAILED, INCOMPLETE, JudgedLimit, WaivedLimit
 from rmqlb.model.groups import GroupLine

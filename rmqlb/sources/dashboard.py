@@ -7,13 +7,13 @@ errors with HTTP 200 and a `status` other than 0 in the envelope.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,17 +21,16 @@ from typing import Any
 import httpcore
 import httpx
 
-from rmqlb.errors import DocumentError, EndpointError, ProtocolError, UsageError
+from rmqlb.errors import DocumentError, EndpointError, ProtocolError
 from rmqlb.model.group import QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
-from rmqlb.sources.live import utc_now
-from rmqlb.sources.pace import Deadline, PassingFault, wait_before_retry
-from rmqlb.sources.source import Refused, redact_secrets
+from rmqlb.sources.native.wire import tls_context
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, reason, wait_before_retry
+from rmqlb.sources.source import Refused, redact_secrets, utc_now
 
 READ_PATHS = frozenset(
     {
@@ -72,14 +71,12 @@ class DashboardReads:
 
     def topics(self) -> list[str]:
         """All topics; the Dashboard marks RocketMQ's own by `%SYS%` before their names."""
-        path = "/topic/list.query"
-        return docs.convert(self._data(path, {}), docs.TopicListDocument, self.endpoint + path).topic_list
+        return self._read("/topic/list.query", {}, docs.TopicListDocument).topic_list
 
     def groups(self) -> list[str]:
         """All groups that the Dashboard's cache holds; it can lag behind the cluster."""
-        path = "/consumer/groupList.query"
-        value = self._data(path, {"skipSysGroup": "false"})
-        return [item.group for item in docs.convert(value, list[docs.GroupItem], self.endpoint + path)]
+        items = self._read("/consumer/groupList.query", {"skipSysGroup": "false"}, list[docs.GroupItem])
+        return [item.group for item in items]
 
     def has_group(self, group: str) -> bool:
         try:
@@ -91,60 +88,49 @@ class DashboardReads:
         """The topic's route, from the one NameServer that the Dashboard asks."""
         path, name = "/topic/route.query", topic.removeprefix("%SYS%")
         try:
-            value = self._data(path, {"topic": name})
+            document = self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}")
         except Refused as refused:
             if _NO_ROUTE in refused.text:
                 return None
             raise
-        document = docs.convert(value, docs.RouteDocument, f"{self.endpoint}{path} of topic {name}")
-        return RouteSighting(from_documents.route(document, name), Seen(self.endpoint + path, self._clock()))
+        return RouteSighting(docs.route(document, name), Seen(self.endpoint + path, self._clock()))
 
-    def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker alike
-        path = "/cluster/list.query"
-        document = docs.convert(self._data(path, {}), docs.ClusterListDocument, self.endpoint + path)
+    def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker
+        document = self._read("/cluster/list.query", {}, docs.ClusterListDocument)
         table = sorted(document.cluster_info.broker_addr_table.items())
-        return {name: address for name, data in table if (address := from_documents.broker(data).address)}
+        return {name: address for name, data in table if (address := docs.broker(data).address)}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        """The members that one broker lists; older Dashboards ask one at random instead."""
-        path = "/consumer/consumerConnection.query"
+        """The consumers that one broker lists; older Dashboards ask one at random instead."""
+        params = {"consumerGroup": group, "address": address}
         try:
-            value = self._data(path, {"consumerGroup": group, "address": address})
+            return self._read("/consumer/consumerConnection.query", params, docs.ConnectionsDocument)
         except Refused as refused:
             if _NOT_ONLINE in refused.text:
                 return None
             raise
-        return docs.convert(value, docs.ConnectionsDocument, self.endpoint + path)
 
     def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
         """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
+        params = {"consumerGroup": group, "address": ",".join(addresses)}
         path = "/consumer/queryTopicByConsumer.query"
-        value = self._data(path, {"consumerGroup": group, "address": ",".join(addresses)})
-        return from_documents.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
+        return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument]))
 
     @property
-    def offset_reads(self) -> None:
-        """A Dashboard passes no such question on."""
-
-    @property
-    def pop_reads(self) -> None:
-        """A Dashboard does not tell how brokers are asked."""
+    def broker_reads(self) -> None:
+        """A Dashboard forwards no question about single queues, assignments or POP."""
 
     def running_info(
         self,
         group: str,
         client_id: str,
-        address: str,  # noqa: ARG002 - as in `brokers`
+        address: str,  # noqa: ARG002 - the Dashboard finds the way to a consumer
         *,
         stacks: bool = False,
     ) -> docs.RunningInfoDocument:
-        """What a member says of itself; the Dashboard finds the way to it."""
-        path = "/consumer/consumerRunningInfo.query"
-        value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()})
-        return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
-
-    def message_type(self, topic: str, address: str) -> None:
-        """A Dashboard is not asked."""
+        """What a consumer reports about itself."""
+        params = {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()}
+        return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
     def silent_brokers_answer(self) -> bool:
         """The Dashboard asks brokers by itself, each time anew."""
@@ -155,6 +141,9 @@ class DashboardReads:
 
     def close(self) -> None:
         self._http.close()
+
+    def _read(self, path: str, params: dict[str, str], kind: type[docs.Document], detail: str = "") -> docs.Document:
+        return docs.convert(self._data(path, params), kind, self.endpoint + path + detail)
 
     def _data(self, path: str, params: dict[str, str]) -> object:
         """The data inside the envelope of a read, after logging in where that is asked for."""
@@ -191,49 +180,34 @@ def _response_code(text: str) -> int | None:
 
 
 def _open(answer: Answer) -> object:
+    """The data of the envelope (raises EndpointError, ProtocolError)."""
+    where, url_hint = answer.where, "is this the Dashboard's URL, context path included?"
     if answer.status == 401:
-        raise EndpointError(
-            f"{answer.where}: refused (HTTP 401)", hint="does a proxy in front ask for a login?", code="login-needed"
-        )
+        hint = "does a proxy in front ask for a login?"
+        raise EndpointError(f"{where}: refused (HTTP 401)", hint=hint, code="login-needed")
     if answer.status in (301, 302, 303, 307, 308):
-        target = answer.headers.get("location", "nowhere")
-        raise EndpointError(
-            f"{answer.where}: redirected to {target[:120]}",
-            hint="redirects are not followed; use that URL",
-            code="not-a-dashboard",
-        )
+        problem = f"{where}: redirected to {answer.headers.get('location', 'nowhere')[:120]}"
+        raise EndpointError(problem, hint="redirects are not followed; use that URL", code="not-a-dashboard")
     if answer.status != 200:
-        raise EndpointError(
-            f"{answer.where}: HTTP {answer.status}",
-            hint="is this the Dashboard's URL, context path included?",
-            code="not-a-dashboard",
-        )
+        raise EndpointError(f"{where}: HTTP {answer.status}", hint=url_hint, code="not-a-dashboard")
     try:
         envelope = docs.decode(answer.body, object, "not JSON")
     except DocumentError as error:
         html = answer.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
-        raise ProtocolError(
-            f"{answer.where}: {'an HTML page instead of JSON' if html else error.message}",
-            hint="is this the Dashboard's URL, context path included?",
-            code="not-a-dashboard",
-        ) from None
+        problem = "an HTML page instead of JSON" if html else error.message
+        raise ProtocolError(f"{where}: {problem}", hint=url_hint, code="not-a-dashboard") from None
     if not isinstance(envelope, dict) or not {"status", "data"} <= envelope.keys():
-        raise ProtocolError(
-            f"{answer.where}: not a Dashboard's answer",
-            hint="expected an object with status and data",
-            code="not-a-dashboard",
-        )
+        hint = "expected an object with status and data"
+        raise ProtocolError(f"{where}: not a Dashboard's answer", hint=hint, code="not-a-dashboard")
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
-        raise Refused(f"{answer.where}: {docs.first_line(text)}", text, response_code=_response_code(text))
+        raise Refused(f"{where}: {docs.first_line(text)}", text, response_code=_response_code(text))
     return envelope["data"]
 
 
-# HTTP for reading: every answer is bounded in time and size, and only reads are tried again.
-#
 # httpx has no limit on the whole of an answer: a server that sends a byte a second, or 300 KB that unpack to 300 MB,
 # keeps it busy or fills the memory. So each attempt has a deadline that every read of its socket respects, bodies are
-# asked for unpacked, counted as they come, and unpacked here if the server packs them all the same.
+# requested unpacked, counted as they come, and unpacked here if the server packs them all the same.
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
@@ -248,7 +222,7 @@ class HttpSettings:
     max_bytes: int = DEFAULT_LIMIT
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
-    deadline: Deadline | None = None  # after which nothing is asked any more, whatever `timeout` is
+    deadline: Deadline = NO_DEADLINE  # after which nothing is asked any more, whatever `timeout` is
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +242,7 @@ class HttpClient:
         self._settings = settings
         self._base = base_url.rstrip("/")
         self._client = httpx.Client(
-            transport=_BoundedTransport(_tls(settings.ca_file)),
+            transport=_BoundedTransport(tls_context(settings.ca_file)),
             timeout=settings.timeout,
             trust_env=False,
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "rmqlb"},
@@ -279,25 +253,25 @@ class HttpClient:
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
         """Read, and after a passing fault read again (raises EndpointError, ProtocolError)."""
-        whole = self._settings.deadline
-        for attempt in range(self._settings.retries + 1):
-            if whole is not None:
-                whole.must_leave_time_for(f"GET {self._base}{path}")
-            last = attempt == self._settings.retries
+        settings, where = self._settings, f"GET {self._base}{path}"
+        attempt = 0
+        while True:
+            settings.deadline.must_leave_time_for(where)
+            last = attempt == settings.retries
+            wait = "0"
             try:
                 answer = self._once("GET", path, params=dict(params or {}))
             except PassingFault as fault:
-                if whole is not None:
-                    whole.must_leave_time_for(f"GET {self._base}{path}")
+                settings.deadline.must_leave_time_for(where)
                 if last:
                     raise fault.error from None
-                asked = None
             else:
                 if answer.status not in _TRY_AGAIN or last:
                     return answer
-                asked = answer.headers.get("retry-after")
-            self._wait(attempt, asked)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                wait = answer.headers.get("retry-after", "0")
+            asked = float(wait) if wait.isdecimal() else 0.0
+            wait_before_retry(attempt, settings.sleep, settings.jitter, asked=asked)
+            attempt += 1
 
     def post(
         self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]
@@ -308,95 +282,75 @@ class HttpClient:
         except PassingFault as fault:
             raise fault.error from None
 
-    def _wait(self, attempt: int, retry_after: str | None) -> None:
-        asked = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
-        wait_before_retry(attempt, self._settings.sleep, self._settings.jitter, asked=asked)
-
     def _once(self, method: str, path: str, **arguments: Any) -> Answer:
         where = f"{method} {self._base}{path}"
-        limit = self._settings.max_bytes
-        whole = self._settings.deadline
-        with _deadline(self._settings.timeout if whole is None else min(self._settings.timeout, whole.rest)):
-            try:
-                with self._client.stream(method, self._base + path, **arguments) as response:
-                    body = collect(response.iter_raw(), limit, where)
-            except httpx.TimeoutException:
-                error = EndpointError(
-                    f"{where}: no whole answer within {self._settings.timeout:g} s",
-                    hint="a longer --source-timeout may help",
-                    code="no-answer",
-                )
-                raise PassingFault(error) from None
-            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
-                raise PassingFault(
-                    ProtocolError(f"{where}: the connection broke: {_reason(error)}", code="connection-broke")
-                ) from None
-            except httpx.ConnectError as error:
-                raise self._connect_error(where, error) from None
-            except UnicodeError:  # of Python's or httpx's IDNA, which do not count it among their own errors
-                raise _not_connected(where, "no host can have this name") from None
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise EndpointError(f"{where}: {_reason(error)}") from None
-            except DocumentError as error:
-                raise _of_protocol(error) from None
-        encoding = response.headers.get("content-encoding", "identity").strip().lower()
-        return Answer(where, response.status_code, dict(response.headers), _decoded(body, encoding, limit, where))
-
-    def _connect_error(self, where: str, error: httpx.ConnectError) -> Exception:
-        reason = _reason(error)
-        if "CERTIFICATE" in reason.upper() or "SSL" in reason.upper():
-            return EndpointError(
-                f"{where}: TLS failed: {reason}",
-                hint="is the CA that signed it in --ca-file, or among the system's where none is given?",
-                code="tls-failed",
-            )
-        return PassingFault(_not_connected(where, reason))
+        settings = self._settings
+        _attempt.deadline = Deadline(min(settings.timeout, settings.deadline.rest))
+        try:
+            with self._client.stream(method, self._base + path, **arguments) as response:
+                body = collect(response.iter_raw(), settings.max_bytes, where)
+            encoding = response.headers.get("content-encoding", "identity").strip().lower()
+            body = _decoded(body, encoding, settings.max_bytes, where)
+            return Answer(where, response.status_code, dict(response.headers), body)
+        except httpx.TimeoutException:
+            problem = f"{where}: no whole answer within {settings.timeout:g} s"
+            hint = "a longer --source-timeout may help"
+            raise PassingFault(EndpointError(problem, hint=hint, code="no-answer")) from None
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
+            problem = f"{where}: the connection broke: {reason(error)}"
+            raise PassingFault(ProtocolError(problem, code="connection-broke")) from None
+        except httpx.ConnectError as error:
+            text = reason(error)
+            if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
+                hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+                raise EndpointError(f"{where}: TLS failed: {text}", hint=hint, code="tls-failed") from None
+            raise PassingFault(_not_connected(where, text)) from None
+        except UnicodeError:  # of Python's or httpx's IDNA, which do not count it among their own errors
+            raise _not_connected(where, "no host can have this name") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise EndpointError(f"{where}: {reason(error)}") from None
+        except DocumentError as error:  # the far side's doing; a document's code would mean another exit code
+            raise ProtocolError(error.message, hint=error.hint) from None
+        finally:
+            _attempt.deadline = NO_DEADLINE
 
 
-_clock = threading.local()
+def _not_connected(where: str, text: str) -> EndpointError:
+    return EndpointError(
+        f"{where}: cannot connect: {text}", hint="is this the address and is it up?", code="unreachable"
+    )
 
 
-@contextmanager
-def _deadline(seconds: float) -> Iterator[None]:
-    """Until it ends, every socket operation of this thread must be over within so many seconds."""
-    _clock.end = time.monotonic() + seconds
-    try:
-        yield
-    finally:
-        _clock.end = None
+def _decoded(body: bytes, encoding: str, limit: int, where: str) -> bytes:
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
+    unpacked = body if encoding in ("", "identity") else inflate(body, limit, where)
+    require_few_values(unpacked, where, limit)
+    return unpacked
 
 
-def _left(timeout: float | None) -> float | None:
-    end = getattr(_clock, "end", None)
-    if end is None:
-        return timeout
-    left = float(end - time.monotonic())
-    return left if timeout is None else min(left, timeout)
+_attempt = threading.local()  # `deadline`: by which the attempt of this thread must be over
 
 
-def _some_left(timeout: float | None) -> float | None:
-    """For what sets the timeout of a socket, which must not be zero or less."""
-    left = _left(timeout)
-    return left if left is None else max(left, 0.001)
+def _within(timeout: float | None, late: type[Exception]) -> float | None:
+    """The timeout of one operation, cut to the rest of the attempt (raises `late`)."""
+    rest = getattr(_attempt, "deadline", NO_DEADLINE).rest
+    if rest <= 0:
+        raise late("deadline")
+    return min(rest, timeout or math.inf) if rest < math.inf else timeout
 
 
 class _BoundedStream(httpcore.NetworkStream):
-    """A socket whose every operation ends by the thread's deadline."""
+    """A socket whose every operation ends by the deadline of its thread."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        left = _left(timeout)
-        if left is not None and left <= 0:
-            raise httpcore.ReadTimeout("deadline")
-        return self._stream.read(max_bytes, left)
+        return self._stream.read(max_bytes, _within(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        left = _left(timeout)
-        if left is not None and left <= 0:
-            raise httpcore.WriteTimeout("deadline")
-        self._stream.write(buffer, left)
+        self._stream.write(buffer, _within(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -404,16 +358,14 @@ class _BoundedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _some_left(timeout)))
+        left = _within(timeout, httpcore.ConnectTimeout)
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, left))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
-class _BoundedBackend(httpcore.NetworkBackend):
-    def __init__(self) -> None:
-        self._backend = httpcore.SyncBackend()
-
+class _BoundedBackend(httpcore.SyncBackend):
     def connect_tcp(
         self,
         host: str,
@@ -422,8 +374,8 @@ class _BoundedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        stream = self._backend.connect_tcp(host, port, _some_left(timeout), local_address, socket_options)
-        return _BoundedStream(stream)
+        left = _within(timeout, httpcore.ConnectTimeout)
+        return _BoundedStream(super().connect_tcp(host, port, left, local_address, socket_options))
 
 
 class _BoundedTransport(httpx.HTTPTransport):
@@ -432,40 +384,6 @@ class _BoundedTransport(httpx.HTTPTransport):
     def __init__(self, tls: ssl.SSLContext) -> None:
         super().__init__(verify=tls, trust_env=False)
         self._pool = httpcore.ConnectionPool(ssl_context=tls, network_backend=_BoundedBackend())
-
-
-def _tls(ca_file: str | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"cannot read the CA file {ca_file}: {error.strerror or error}") from None
-
-
-def _decoded(body: bytes, encoding: str, limit: int, where: str) -> bytes:
-    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
-    try:
-        unpacked = body if encoding in ("", "identity") else inflate(body, limit, where)
-        require_few_values(unpacked, where, limit)
-    except DocumentError as error:
-        raise _of_protocol(error) from None
-    return unpacked
-
-
-def _of_protocol(error: DocumentError) -> ProtocolError:
-    """What is wrong with a body is the far side's doing; a document's code would mean another exit code."""
-    return ProtocolError(error.message, hint=error.hint)
-
-
-def _not_connected(where: str, reason: str) -> EndpointError:
-    return EndpointError(
-        f"{where}: cannot connect: {reason}", hint="is this the address and is it up?", code="unreachable"
-    )
-
-
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text.removeprefix("[Errno 111] ").removeprefix("[Errno 104] ")
 
 
 _LOGIN = "/login/login.do"

@@ -20,12 +20,11 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents, snapshot_file
+from rmqlb.sources.formats import snapshot_file
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
-from rmqlb.sources.formats.documents import parse_documents
+from rmqlb.sources.formats.documents import parse_documents, popped_topics, with_owners
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
 from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
-from rmqlb.sources.owners import popped_topics, with_owners
 from rmqlb.sources.source import NothingToAsk
 
 STDIN = "-"
@@ -334,7 +333,7 @@ class Pieces:
 
     def add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
         """A route whose document does not say of which topic it is (raises DocumentError)."""
-        topic = from_documents.route_topic(document)
+        topic = docs.route_topic(document)
         if topic is None:
             topic = self._topic
             if topic is None:
@@ -410,7 +409,7 @@ class Pieces:
     def _add_list(self, items: list[object], where: str) -> None:
         if items and all(isinstance(item, dict) and "queueStatInfoList" in item for item in items):
             progress = docs.convert(items, list[docs.TopicConsumerDocument], where)
-            self._add_progress(self._group_name(from_documents.group_of(p.topic for p in progress), where), progress)
+            self._add_progress(self._group_name(docs.group_of(p.topic for p in progress), where), progress)
         elif items and all(isinstance(item, dict) and {"group", "consumeType"} <= item.keys() for item in items):
             for group_item in docs.convert(items, list[docs.GroupItem], where):
                 self._add_group_item(group_item)
@@ -419,28 +418,28 @@ class Pieces:
                 self.add(item, f"{where}, item {number}")
 
     def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
-        self._routes[topic] = RouteSighting(from_documents.route(document, topic), Seen(where))
+        self._routes[topic] = RouteSighting(docs.route(document, topic), Seen(where))
 
     def _add_connections(self, document: docs.ConnectionsDocument, where: str) -> None:
-        group = self._group_name(from_documents.group_of(document.subscription_table or ()), where)
+        group = self._group_name(docs.group_of(document.subscription_table or ()), where)
         self._pieces(group).connections.append((document, where))
 
     def _add_running_info(self, document: docs.RunningInfoDocument, where: str) -> None:
         pieces = self._pieces(self._group_name(document.properties.get("consumerGroup"), where))
-        client_id = from_documents.client_id(document.properties)
+        client_id = docs.client_id(document.properties)
         if client_id is None:
             raise DocumentError(f"{where}: the properties do not say which client this is")
-        report = from_documents.member_report(document, client_id)
+        report = docs.member_report(document, client_id)
         if self._wanted.evidence:
             report = replace(report, evidence=consumer_evidence(document, where))
         pieces.reports[client_id] = report
-        pieces.held[client_id] = from_documents.held_queues(document, where)
+        pieces.held[client_id] = docs.held_queues(document, where)
 
     def _add_group_item(self, item: docs.GroupItem) -> None:
         self._pieces(item.group.removeprefix("%SYS%")).items.append(item)
 
     def _add_progress(self, group: str, progress: list[docs.TopicConsumerDocument]) -> None:
-        self._pieces(group).queues.update(from_documents.queue_states(progress))
+        self._pieces(group).queues.update(docs.queue_states(progress))
 
     def _pieces(self, group: str) -> _GroupPieces:
         return self._groups.setdefault(group, _GroupPieces())
@@ -461,7 +460,7 @@ class Pieces:
         item = pieces.items[0] if pieces.items else None
         views: tuple[MemberView, ...] | None = None
         if pieces.connections:
-            views = tuple(MemberView(from_documents.connections(doc), Seen(where)) for doc, where in pieces.connections)
+            views = tuple(MemberView(docs.connections(doc), Seen(where)) for doc, where in pieces.connections)
         elif item is not None and item.count == 0:
             views = ()
         ids = None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)

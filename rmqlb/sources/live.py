@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from datetime import UTC, datetime
+from contextlib import closing, nullcontext, suppress
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -47,193 +47,183 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
-from rmqlb.sources.owners import popped_topics, with_owners
-from rmqlb.sources.pace import Deadline, Pace
+from rmqlb.sources.formats.documents import popped_topics, with_owners
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace
 from rmqlb.sources.questions import (
-    PopReads,
     polling_num,
     reported_assignments,
     reported_offsets,
     request_modes,
     with_stored,
 )
-from rmqlb.sources.single_reads import AdminReads, ProxyReads
-from rmqlb.sources.source import Refused
+from rmqlb.sources.source import Refused, utc_now
 
+if TYPE_CHECKING:
+    from rmqlb.sources.dashboard import DashboardReads
+    from rmqlb.sources.native.proxies import Proxies
+    from rmqlb.sources.native.source import NameServerReads
 
-def utc_now() -> datetime:
-    """This moment, in whole seconds."""
-    return datetime.now(UTC).replace(microsecond=0)
+_NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
+AT_ONCE = 4  # how many requests are under way at most, over all brokers together
+
+Item = TypeVar("Item")
+Answered = TypeVar("Answered")
 
 
 class LiveSource:
-    """A running cluster."""
+    """A running cluster, read once; a part that cannot be read is noted as unread and does not spoil the rest.
+
+    The reads go through a Dashboard or through NameServers and brokers, whose connections each method closes at its
+    end. Brokers are asked one by one for a group's consumers, and their answers are kept apart.
+    """
 
     def __init__(
         self,
-        reads: AdminReads,
+        reads: DashboardReads | NameServerReads,
         clock: Callable[[], datetime] = utc_now,
         pace: Pace | None = None,  # that other readings share; one of its own by default
-        proxies: ProxyReads | None = None,  # that are asked for consumers too
-        deadline: Deadline | None = None,  # after which nothing is asked any more; none by default
+        proxies: Proxies | None = None,  # that are asked for consumers too
+        deadline: Deadline = NO_DEADLINE,  # after which nothing is asked any more
     ) -> None:
         self.reads = reads
         self._proxies = proxies
         self._clock = clock
         self._pace = pace or Pace()
-        self._deadline = deadline or Deadline(self._pace, None)
+        self._deadline = deadline
+        self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self._begin(Wanted(), no_progress)
+
+    def _begin(self, wanted: Wanted, progress: Progress) -> None:
+        self._progress = progress
+        self._spaced = wanted.spaced or wanted.evidence
+        self._evidence = wanted.evidence
+        self._unasked = wanted.unasked
+        self._found: dict[str, RouteSighting | None] = {}
+        self._unread: list[Unread] = []
+        self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
+        self._requested: dict[str, Wanted] = {}  # group → what was wanted of it
+        self._list: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
+
+    def _close(self) -> None:
+        self.reads.close()
+        if self._proxies is not None:
+            self._proxies.close()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        reading = SnapshotReader(self.reads, self._clock, progress, self._pace, wanted, self._deadline, self._proxies)
+        self._begin(wanted, progress)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
         try:
             if wanted.everything is not None:
-                groups = reading.everything(wanted.everything)
+                groups = self._everything(wanted.everything)
             else:
-                groups = reading.groups(wanted)
-                if wanted.topics is None and not groups:
-                    reading.all_routes(t for t in self.reads.topics() if not is_system_topic(t))
-                elif wanted.topics is not None:
-                    reading.routes(wanted.topics)
-            groups = reading.with_silent_asked_again(groups)
+                groups = self._groups(wanted)
+                if wanted.topics is not None:
+                    self._routes(wanted.topics)
+                elif not groups:
+                    self._all_routes(t for t in self.reads.topics() if not is_system_topic(t))
+            groups = self._with_silent_asked_again(groups)
         finally:
-            self.reads.close()
-            if self._proxies is not None:
-                self._proxies.close()
+            self._close()
         return ClusterSnapshot(
             kind=self.reads.kind,
             endpoint=self.reads.endpoint,
             taken_at=taken_at,
-            routes={sighting.route.topic: sighting for sighting in reading.found.values() if sighting is not None},
+            routes={sighting.route.topic: sighting for sighting in self._found.values() if sighting is not None},
             groups={group.group: group for group in groups},
-            unread=(*self.reads.unread(), *(self._proxies.unread() if self._proxies else ()), *reading.unread),
+            unread=(*self.reads.unread(), *(self._proxies.unread() if self._proxies else ()), *self._unread),
         )
 
     def ask_offsets(
         self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
     ) -> States | None:
-        reads = self.reads.offset_reads
-        try:
+        reads = self.reads.broker_reads
+        with closing(self.reads):
             return None if reads is None else reported_offsets(reads, group, questions, AT_ONCE, progress)
-        finally:
-            self.reads.close()
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion], progress: Progress = no_progress
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        reads = self.reads.pop_reads
-        try:
+        reads = self.reads.broker_reads
+        with closing(self.reads):
             return None if reads is None else reported_assignments(reads, group, questions, AT_ONCE, progress)
-        finally:
-            self.reads.close()
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
-        try:
-            for address in addresses:
+        reads = self.reads.broker_reads
+        with closing(self.reads):
+            for address in addresses if reads is not None else ():
                 with suppress(EndpointError, DataError):
-                    if (found := self.reads.message_type(topic, address)) is not None:
+                    if reads is not None and (found := reads.message_type(topic, address)) is not None:
                         return found
             return None
-        finally:
-            self.reads.close()
 
     def ask_stacks(
         self, group: str, client_ids: Sequence[str], progress: Progress = no_progress
     ) -> Mapping[str, tuple[str, ...]]:
-        wanted = Wanted(group=group, spaced=True)
-        reading = SnapshotReader(self.reads, self._clock, progress, self._pace, wanted, self._deadline)
-        try:
-            return reading.stacks(group, client_ids)
-        finally:
-            self.reads.close()
+        self._begin(Wanted(group=group, spaced=True), progress)
+        with closing(self.reads):
+            try:
+                brokers = self.reads.brokers(group)
+            except EndpointError:
+                return {}
+            via = {
+                connection.client_id: brokers[broker]
+                for broker, document in self._connections(group, brokers).items()
+                for connection in (docs.connections(document) if document else ())
+                if not is_grpc(connection.client_id)  # brokers wait 10 s for them, and no stack trace comes (5.5.0)
+            }
+            answers = self._each(
+                "stack traces",
+                lambda each: consume_stacks(self._running_info(group, each, via[each], stacks=True), group),
+                [client_id for client_id in dict.fromkeys(client_ids) if client_id in via],
+                lambda client_id, why: Unread("member", group, why, client_id),
+                slots=False,
+            )
+        return {client_id: stacks for client_id, stacks in answers if stacks is not None}
 
-
-# Single reads put together into one snapshot, as every live source does it, whatever it speaks.
-#
-# A part that cannot be read does not spoil the rest: it is noted as unread. Brokers are asked one by one for a group's
-# members, and their answers are kept apart.
-
-_NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
-AT_ONCE = 4  # how many requests are under way at most, over all brokers together
-
-Asked = TypeVar("Asked")
-Answered = TypeVar("Answered")
-
-
-class SnapshotReader:
-    """One reading of a cluster: what was found and what could not be read so far."""
-
-    def __init__(
-        self,
-        reads: AdminReads,
-        clock: Callable[[], datetime],
-        progress: Progress,
-        pace: Pace,
-        wanted: Wanted,
-        deadline: Deadline,
-        proxies: ProxyReads | None = None,
-    ) -> None:
-        self._reads = reads
-        self._proxies = proxies
-        self._clock = clock
-        self._progress = progress
-        self._slots = threading.BoundedSemaphore(AT_ONCE)
-        self._pace = pace
-        self._spaced = wanted.spaced or wanted.evidence
-        self._evidence = wanted.evidence
-        self._unasked = wanted.unasked
-        self._deadline = deadline
-        self.found: dict[str, RouteSighting | None] = {}
-        self.unread: list[Unread] = []
-        self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
-        self._asked: dict[str, Wanted] = {}  # group → what was asked of it
-        self._list: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
-
-    def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
-        missing = [topic for topic in topics if topic not in self.found]
-        answers = self._each("routes", self._reads.route, missing, partial(Unread, "route") if tolerant else None)
-        self.found.update(answers)
-        lost = [topic for topic in topics if self.found.get(topic) is None]
+    def _routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
+        missing = [topic for topic in topics if topic not in self._found]
+        answers = self._each("routes", self.reads.route, missing, partial(Unread, "route") if tolerant else None)
+        self._found.update(answers)
+        lost = [topic for topic in topics if self._found.get(topic) is None]
         if lost and not tolerant:
             raise DataError(
-                f"topic {lost[0]} has no route at {self._reads.endpoint}",
-                hint=suggestion("topics", lost[0], (t for t in self._reads.topics() if not is_system_topic(t))),
+                f"topic {lost[0]} has no route at {self.reads.endpoint}",
+                hint=suggestion("topics", lost[0], (t for t in self.reads.topics() if not is_system_topic(t))),
                 code="topic-not-found",
             )
-        return [sighting for topic in topics if (sighting := self.found.get(topic)) is not None]
+        return [sighting for topic in topics if (sighting := self._found.get(topic)) is not None]
 
-    def all_routes(self, topics: Iterable[str]) -> None:
+    def _all_routes(self, topics: Iterable[str]) -> None:
         """The routes of topics that the cluster lists; one that has none all the same is noted as unread."""
         names = sorted(topics)
-        self.routes(names, tolerant=True)
+        self._routes(names, tolerant=True)
         for topic in names:
-            if topic in self.found and self.found[topic] is None:
-                self.unread.append(Unread("route", topic, "it is listed and has no route"))
+            if topic in self._found and self._found[topic] is None:
+                self._unread.append(Unread("route", topic, "it is listed and has no route"))
 
-    def everything(self, wanted: Everything) -> list[ConsumerGroup]:
+    def _everything(self, wanted: Everything) -> list[ConsumerGroup]:
         if not wanted.of_groups:
-            self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
-        self._list = lambda: sorted(filter(wanted.takes_group, self._reads.groups()))
+            self._all_routes(filter(wanted.takes_topic, self.reads.topics()))
+        self._list = lambda: sorted(filter(wanted.takes_group, self.reads.groups()))
         listed = frozenset(self._list())
         # A Dashboard's list may be older than a group that is named in full.
         missing = {name for name in wanted.groups if not is_pattern(name) and name not in listed}
-        names = sorted(listed.union(filter(self._reads.has_group, missing)))
+        names = sorted(listed.union(filter(self.reads.has_group, missing)))
         self._listed = frozenset(names)
-        return self._several(names, lambda name: self.group(Wanted(group=name)))
+        return self._several(names, lambda name: self._group(Wanted(group=name)))
 
-    def groups(self, wanted: Wanted) -> list[ConsumerGroup]:
+    def _groups(self, wanted: Wanted) -> list[ConsumerGroup]:
         """Those that are named; where patterns name them, one that cannot be read is noted as unread."""
 
         def ask(name: str) -> ConsumerGroup:
-            return self.group(replace(wanted, group=name))
+            return self._group(replace(wanted, group=name))
 
         if not any(map(is_pattern, wanted.named)):
             return [ask(name) for name in wanted.named]
-        self._listed = frozenset(self._reads.groups())
-        self._list = lambda: wanted.groups_among(self._reads.groups())
+        self._listed = frozenset(self.reads.groups())
+        self._list = lambda: wanted.groups_among(self.reads.groups())
         return self._several(wanted.groups_among(self._listed), ask)
 
     def _several(self, names: Sequence[str], ask: Callable[[str], ConsumerGroup]) -> list[ConsumerGroup]:
@@ -241,21 +231,21 @@ class SnapshotReader:
         answers = self._each("groups", ask, names, partial(Unread, "group"), slots=False, show=progress)
         return [group for _, group in answers]
 
-    def with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
+    def _with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
         """The groups, those read again of which a broker kept silent that answers when it is asked once more."""
-        lost = {part.name for part in self.unread if part.is_of_server}
-        names = sorted(lost & self._asked.keys())
-        if not names or self._deadline.has_passed or not self._reads.silent_brokers_answer():
+        lost = {part.name for part in self._unread if part.is_of_server}
+        names = sorted(lost & self._requested.keys())
+        if not names or self._deadline.has_passed or not self.reads.silent_brokers_answer():
             return groups
-        self.unread = [part for part in self.unread if part.name not in names or part.kind == "route"]
-        like = self._asked[names[0]]
-        names += [name for name in self._list() if name not in self._asked]
-        again = self._several(names, lambda name: self.group(replace(like, group=name)))
+        self._unread = [part for part in self._unread if part.name not in names or part.kind == "route"]
+        like = self._requested[names[0]]
+        names += [name for name in self._list() if name not in self._requested]
+        again = self._several(names, lambda name: self._group(replace(like, group=name)))
         found = {group.group: group for group in (*groups, *again)}
         return list(found.values())
 
-    def group(self, wanted: Wanted) -> ConsumerGroup:
-        self._asked[wanted.group or ""] = wanted
+    def _group(self, wanted: Wanted) -> ConsumerGroup:
+        self._requested[wanted.group or ""] = wanted
         group = self._members(wanted)
         if wanted.owners and group.views == ():
             return self._unlisted(group, wanted.topics or ())
@@ -267,7 +257,7 @@ class SnapshotReader:
 
     def _members(self, asked: Wanted) -> ConsumerGroup:
         name = asked.group or ""
-        brokers = self._reads.brokers(name)
+        brokers = self.reads.brokers(name)
         answers = self._connections(name, brokers)
         by_proxy = self._by_proxy(name)
         proxies = None if by_proxy is None else tuple(view for view, _ in by_proxy)
@@ -281,7 +271,7 @@ class SnapshotReader:
         )
         serving = {
             broker.broker_name: address
-            for sighting in self.routes(wanted, tolerant=True)
+            for sighting in self._routes(wanted, tolerant=True)
             for broker in sighting.route.broker_datas
             if (address := broker.address)
         }
@@ -301,9 +291,7 @@ class SnapshotReader:
             views=()
             if not documents
             else tuple(
-                MemberView(
-                    from_documents.connections(document) if document else (), self._seen(), (serving | brokers)[broker]
-                )
+                MemberView(docs.connections(document) if document else (), self._seen(), (serving | brokers)[broker])
                 for broker, document in answers.items()
                 if document is not None or broker in serving
             ),
@@ -312,7 +300,7 @@ class SnapshotReader:
 
     def _connections(self, group: str, brokers: Mapping[str, str]) -> dict[str, docs.ConnectionsDocument | None]:
         def ask(broker: str) -> docs.ConnectionsDocument | None:
-            return self._reads.connections(group, brokers[broker])
+            return self.reads.connections(group, brokers[broker])
 
         return dict(self._each("consumers", ask, brokers, lambda broker, why: Unread("members", group, why, broker)))
 
@@ -325,16 +313,16 @@ class SnapshotReader:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
-            parts = [part for part in self.unread if (part.kind, part.name) == ("members", group)]
+            parts = [part for part in self._unread if (part.kind, part.name) == ("members", group)]
             reason = parts[-1].reason if parts else "there is no broker to ask"
-            problem = f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
+            problem = f"{self.reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
             if parts and all(part.no_answer for part in parts):
                 raise EndpointError(problem, code="no-answer")
             raise EndpointError(problem)
-        if group not in self._listed and not self._reads.has_group(group):
+        if group not in self._listed and not self.reads.has_group(group):
             raise DataError(
-                f"group {group} is not known at {self._reads.endpoint}",
-                hint=suggestion("groups", group, (g for g in self._reads.groups() if not is_system_group(g))),
+                f"group {group} is not known at {self.reads.endpoint}",
+                hint=suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g))),
                 group=group,
                 code="group-not-found",
             )
@@ -346,7 +334,7 @@ class SnapshotReader:
         for batch, some in self._each(
             "offsets",
             lambda batch: self._offsets(group.group, batch),
-            [addresses] if self._reads.offsets_at_once else [[address] for address in addresses],
+            [addresses] if self.reads.offsets_at_once else [[address] for address in addresses],
             lambda batch, why: Unread("offsets", group.group, why, ", ".join(batch)),
         ):
             states.update(some)
@@ -358,7 +346,7 @@ class SnapshotReader:
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
         owned = with_owners(states, held, members, popped_topics(group.reports))
         group = replace(group, queues=owned)
-        modes = request_modes(self._pop_reads, group, via)
+        modes = request_modes(self._broker_reads, group, via)
         return replace(
             group,
             request_modes=modes.modes,
@@ -368,8 +356,8 @@ class SnapshotReader:
 
     def _dead_letters(self, group: ConsumerGroup, addresses: Sequence[str]) -> int | None:
         """How many messages its dead-letter topic has had, which has one queue (`MixAll.DLQ_NUMS_PER_GROUP`)."""
-        reads = self._reads.offset_reads
-        if reads is None or self._deadline.has_passed:
+        reads = self._broker_reads
+        if reads is None:
             return None
         queue = MessageQueue(dead_letter_topic(group.group), "", 0)
         try:
@@ -383,12 +371,12 @@ class SnapshotReader:
         A broker has the topics of the last heartbeat only, and tells of no others how far the group has read them.
         """
         topics = {topic for report in reports.values() for topic in report.topics or ()}
-        sightings = self.routes(sorted(t for t in topics if not t.startswith(RETRY_PREFIX)), tolerant=True)
+        sightings = self._routes(sorted(t for t in topics if not t.startswith(RETRY_PREFIX)), tolerant=True)
         return [queue for sighting in sightings for queue in sighting.route.subscribe_queues()]
 
     @property
-    def _pop_reads(self) -> PopReads | None:
-        return None if self._deadline.has_passed else self._reads.pop_reads
+    def _broker_reads(self) -> NameServerReads | None:
+        return None if self._deadline.has_passed else self.reads.broker_reads
 
     def _with_reports(
         self, group: ConsumerGroup, lags: Mapping[str, int] = MappingProxyType({})
@@ -413,10 +401,10 @@ class SnapshotReader:
             slots=False,
         )
         left_out = sorted(via.keys() & self._unasked)
-        self.unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
+        self._unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
         reports = {client_id: report for client_id, (report, _) in answers}
         held = {client_id: queues for client_id, (_, queues) in answers}
-        for part in self.unread:
+        for part in self._unread:
             if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
                 held[part.detail or ""] = frozenset()
         return replace(group, reports=reports), via, held
@@ -426,11 +414,11 @@ class SnapshotReader:
     ) -> tuple[MemberReport, frozenset[MessageQueue]]:
         """What a consumer says of itself, and the queues that it holds."""
         document, address = self._through_any(group, client_id, addresses)
-        where, report = f"{address}, {client_id}", from_documents.member_report(document, client_id)
+        where, report = f"{address}, {client_id}", docs.member_report(document, client_id)
         if self._evidence:
             now = int(self._clock().timestamp() * 1000)
             report = replace(report, evidence=consumer_evidence(document, where, now))
-        return report, from_documents.held_queues(document, where)
+        return report, docs.held_queues(document, where)
 
     def _through_any(
         self, group: str, client_id: str, addresses: Sequence[str]
@@ -445,7 +433,7 @@ class SnapshotReader:
         try:
             return self._running_info(group, client_id, first), first
         except EndpointError as silence:
-            finds_its_way = self._reads.offsets_at_once  # a Dashboard, whatever broker is named
+            finds_its_way = self.reads.offsets_at_once  # a Dashboard, whatever broker is named
             if not self._evidence or not others or finds_its_way or not _no_answer_in_time(silence):
                 raise
             document = self._running_info(group, client_id, others[0])
@@ -453,29 +441,8 @@ class SnapshotReader:
             return self._running_info(group, client_id, first), first
         except EndpointError as silence:
             if _no_answer_in_time(silence):
-                self.unread.append(unread_link(group, silence.message, client_id, first))
+                self._unread.append(unread_link(group, silence.message, client_id, first))
         return document, others[0]
-
-    def stacks(self, group: str, client_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """The stack traces of the consumers that some broker lists and that answer."""
-        try:
-            brokers = self._reads.brokers(group)
-        except EndpointError:
-            return {}
-        via = {
-            connection.client_id: brokers[broker]
-            for broker, document in self._connections(group, brokers).items()
-            for connection in (from_documents.connections(document) if document else ())
-            if not is_grpc(connection.client_id)  # brokers wait 10 s for them, and no stack trace comes (5.5.0)
-        }
-        answers = self._each(
-            "stack traces",
-            lambda client_id: consume_stacks(self._running_info(group, client_id, via[client_id], stacks=True), group),
-            [client_id for client_id in dict.fromkeys(client_ids) if client_id in via],
-            lambda client_id, why: Unread("member", group, why, client_id),
-            slots=False,
-        )
-        return {client_id: stacks for client_id, stacks in answers if stacks is not None}
 
     def _running_info(
         self, group: str, client_id: str, address: str, *, stacks: bool = False
@@ -488,7 +455,7 @@ class SnapshotReader:
         """
         with self._pace.turn(client_id, self._deadline, spaced=self._spaced), self._slots:
             self._deadline.must_leave()
-            return self._reads.running_info(group, client_id, address, stacks=stacks)
+            return self.reads.running_info(group, client_id, address, stacks=stacks)
 
     def _unlisted(self, group: ConsumerGroup, wanted: Sequence[str]) -> ConsumerGroup:
         """A group of which no broker lists a consumer, with what shows whether it is consumed all the same.
@@ -496,7 +463,7 @@ class SnapshotReader:
         Its topics, where no Proxy knows them, are those of which it has stored offsets; of the wanted ones receive
         requests are asked for too.
         """
-        name, addresses = group.group, list(self._reads.brokers(group.group).values())
+        name, addresses = group.group, list(self.reads.brokers(group.group).values())
         states: dict[MessageQueue, QueueState] = {}
         rates: list[float] = []
         for _, (some, rate) in self._each(
@@ -508,53 +475,53 @@ class SnapshotReader:
             states.update(some)
             rates += [] if rate is None else [rate]
         topics = sorted({queue.topic for queue in states})
-        self.routes(topics, tolerant=True)
+        self._routes(topics, tolerant=True)
         asked = list(dict.fromkeys((*wanted, *topics)))
         return replace(
             group,
             topics=group.topics or tuple(topics) or None,
             queues=states,
             consume_tps=sum(rates) if rates else None,
-            polling_num=None if group.client_ids else polling_num(self._pop_reads, name, asked, addresses),
+            polling_num=None if group.client_ids else polling_num(self._broker_reads, name, asked, addresses),
         )
 
     def _consumed(self, group: str, address: str) -> tuple[States, float | None]:
         """Nothing where the far side refuses, as a Dashboard does for a group that has stored no offset."""
-        reads = self._reads.pop_reads
+        reads = self.reads.broker_reads
         try:
-            return (self._reads.offsets(group, [address]), None) if reads is None else reads.consumed(group, address)
+            return (self.reads.offsets(group, [address]), None) if reads is None else reads.consumed(group, address)
         except Refused:
             return {}, None
 
     def _offsets(self, group: str, addresses: Sequence[str]) -> States:
-        states, reads = self._reads.offsets(group, addresses), self._reads.offset_reads
+        states, reads = self.reads.offsets(group, addresses), self.reads.broker_reads
         if reads is None:
             return states
         reported, problem = with_stored(reads, group, states, addresses[0])
         if problem is not None:
-            self.unread.append(Unread("stored-offsets", group, problem, addresses[0]))
+            self._unread.append(Unread("stored-offsets", group, problem, addresses[0]))
         return reported
 
     def _each(
         self,
         what: str,
-        ask: Callable[[Asked], Answered],
-        items: Iterable[Asked],
-        unread: Callable[[Asked, str], Unread] | None = None,
+        ask: Callable[[Item], Answered],
+        items: Iterable[Item],
+        unread: Callable[[Item, str], Unread] | None = None,
         *,
         slots: bool = True,
         show: Progress | None = None,
-    ) -> list[tuple[Asked, Answered]]:
+    ) -> list[tuple[Item, Answered]]:
         """Ask for each item, a few at a time; one that fails is noted as the `unread` part, or its error raised."""
 
-        def in_turn(item: Asked) -> Answered:
+        def in_turn(item: Item) -> Answered:
             with self._slots if slots else nullcontext():
                 if unread is not None:
                     self._deadline.must_leave()
                 return ask(item)
 
         listed = list(items)
-        answers: list[tuple[Asked, Answered]] = []
+        answers: list[tuple[Item, Answered]] = []
         with ask_concurrently(in_turn, listed, AT_ONCE) as futures:
             for done, (item, future) in enumerate(zip(listed, futures, strict=True)):
                 (show or self._progress)(what, done, len(listed))
@@ -565,11 +532,11 @@ class SnapshotReader:
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
                     part = unread(item, reason)
-                    self.unread.append(replace(part, no_answer=_is_silence(error, part)))
+                    self._unread.append(replace(part, no_answer=_is_silence(error, part)))
         return answers
 
     def _seen(self) -> Seen:
-        return Seen(self._reads.endpoint, self._clock())
+        return Seen(self.reads.endpoint, self._clock())
 
 
 def _has_failures(reports: Mapping[str, MemberReport]) -> bool:

@@ -65,7 +65,7 @@ def for_another_reading(access: Access) -> Access:
     from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
     pace = access.pace or Pace()
-    return replace(access, pace=pace, reading=Reading(Deadline(pace, access.deadline_s), SilentServers()))
+    return replace(access, pace=pace, reading=Reading(Deadline(access.deadline_s, pace.now), SilentServers()))
 
 
 def open_source(text: str, access: Access) -> Source:

@@ -6,6 +6,7 @@ Whoever waits for a consumer's turn holds nothing that another request needs.
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -44,21 +45,28 @@ class Pace:
 
 
 class Deadline:
-    """The moment from which on a reading asks nothing more; none when its length is None."""
+    """The moment after which nothing is asked any more; none when its length, in seconds, is None."""
 
-    def __init__(self, pace: Pace, seconds: float | None) -> None:
-        self._pace = pace
+    def __init__(self, seconds: float | None, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._seconds = seconds
-        self._at = None if seconds is None else pace.now() + seconds
+        self._at = math.inf if seconds is None else now() + seconds
 
     @property
     def rest(self) -> float:
         """Seconds until then; infinite without one."""
-        return math.inf if self._at is None else self._at - self._pace.now()
+        return self._at - self._now()
 
     @property
     def has_passed(self) -> bool:
         return self.rest <= 0
+
+    def left(self) -> float:
+        """Seconds until then, more than 0 (raises TimeoutError)."""
+        left = self.rest
+        if left <= 0:
+            raise TimeoutError("the deadline has passed")
+        return left
 
     def must_leave(self, seconds: float = 0) -> None:
         """Refuse what could only be asked that much later (raises EndpointError)."""
@@ -75,8 +83,16 @@ class Deadline:
         return EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")
 
 
+NO_DEADLINE = Deadline(None)
 _FIRST_S = 0.2
 _LONGEST_S = 5.0
+_NOISE = re.compile(r"\[[^]]*\] | ?\(_ssl\.c:\d+\)")
+
+
+def reason(error: Exception) -> str:
+    """Why a connection failed, in a few words: without error numbers and OpenSSL's source lines."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(_NOISE.sub("", text).split())
 
 
 class PassingFault(Exception):

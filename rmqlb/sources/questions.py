@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,18 +24,14 @@ from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, OffsetQue
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.source import Refused
 
+if TYPE_CHECKING:
+    from rmqlb.sources.native.source import NameServerReads
+
 _Question = TypeVar("_Question", bound=AssignmentQuestion | OffsetQuestion)
 _Answer = TypeVar("_Answer")
 _Value = TypeVar("_Value", str, int)
 MOST_ASKED = 256  # queues of one group per broker whose stored offset is requested while a snapshot is taken
 MOST_TOPICS = 16  # topics of one group that brokers are asked about
-
-
-class SetMode(Struct, frozen=True):
-    """PULL or POP, and of how many further consumers a consumer may read the queues by POP, where the broker says."""
-
-    mode: str
-    pop_share_queue_num: int | None = None
 
 
 class RequestModes(Struct, frozen=True):
@@ -45,38 +41,8 @@ class RequestModes(Struct, frozen=True):
     shares: Mapping[str, tuple[int, ...]] | None = None
 
 
-class AssignmentReads(Protocol):
-    """The assignment question; None stands for the answer of a broker before 5.0, which does not know it."""
-
-    # raises `EndpointError` when there is no answer or it is an error
-    def assignment(self, group: str, question: AssignmentQuestion) -> AssignmentAnswer | None: ...
-
-
-class OffsetReads(Protocol):
-    """The questions about one queue; each raises `EndpointError` when there is no answer or it is an error."""
-
-    # the offset that the group goes on from; −1 when the broker has none
-    def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int: ...
-    def max_offset(self, queue: MessageQueue, address: str) -> int: ...  # the queue's end
-    # its first message that is still there; less than 0 when there is no such queue
-    def min_offset(self, queue: MessageQueue, address: str) -> int: ...
-    # its first message since a moment, in milliseconds since 1970
-    def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int: ...
-
-
-class PopReads(AssignmentReads, Protocol):
-    """The questions about POP; None is unknown, and stands for the answers of a broker before 5.0."""
-
-    # how far the group has read its queues, and how many messages a second it got over the last minute
-    def consumed(self, group: str, address: str) -> tuple[States, float | None]: ...
-    # topic → the mode that was set for the group
-    def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None: ...
-    # how many receive requests of the group wait for a message of the topic
-    def polling_num(self, group: str, topic: str, address: str) -> int | None: ...
-
-
 def reported_assignments(
-    reads: AssignmentReads, group: str, questions: Sequence[AssignmentQuestion], at_once: int, progress: Progress
+    reads: NameServerReads, group: str, questions: Sequence[AssignmentQuestion], at_once: int, progress: Progress
 ) -> dict[AssignmentQuestion, AssignmentAnswer]:
     """The answers to assignment questions; a question without an answer is left out."""
     answers = _ask(lambda question: reads.assignment(group, question), questions, at_once, progress, "assignments")
@@ -84,7 +50,7 @@ def reported_assignments(
 
 
 def reported_offsets(
-    reads: OffsetReads, group: str, questions: Sequence[OffsetQuestion], at_once: int, progress: Progress
+    reads: NameServerReads, group: str, questions: Sequence[OffsetQuestion], at_once: int, progress: Progress
 ) -> States:
     """The answers to questions about offsets; a question without an answer is left out."""
     answers = _ask(lambda question: _reported(reads, group, question), questions, at_once, progress, "start offsets")
@@ -133,7 +99,7 @@ def without_answer(states: Mapping[MessageQueue, QueueState]) -> list[MessageQue
     )
 
 
-def with_stored(reads: OffsetReads, group: str, states: States, address: str) -> tuple[States, str | None]:
+def with_stored(reads: NameServerReads, group: str, states: States, address: str) -> tuple[States, str | None]:
     """The states with what is stored where 0 is reported, and why some still say 0 without telling what it means."""
     unclear = without_answer(states)
     reported = dict(states)
@@ -147,7 +113,7 @@ def with_stored(reads: OffsetReads, group: str, states: States, address: str) ->
     return reported, f"at most {MOST_ASKED} queues are asked about, and {more} more report 0" if more > 0 else None
 
 
-def _reported(reads: OffsetReads, group: str, question: OffsetQuestion) -> QueueState:
+def _reported(reads: NameServerReads, group: str, question: OffsetQuestion) -> QueueState:
     queue, address = question.queue, question.address
     stored = reads.stored_offset(group, queue, address)
     end = reads.max_offset(queue, address)
@@ -162,7 +128,7 @@ def _reported(reads: OffsetReads, group: str, question: OffsetQuestion) -> Queue
     )
 
 
-def request_modes(reads: PopReads | None, group: ConsumerGroup, via: Mapping[str, str]) -> RequestModes:
+def request_modes(reads: NameServerReads | None, group: ConsumerGroup, via: Mapping[str, str]) -> RequestModes:
     """The modes that brokers have for the group.
 
     They play no part, and are not asked for, when all members say that they rebalance by themselves: those pull. `via`
@@ -196,7 +162,9 @@ def _sorted(found: Mapping[str, set[_Value]]) -> dict[str, tuple[_Value, ...]]:
     return {topic: tuple(sorted(values)) for topic, values in found.items()}
 
 
-def polling_num(reads: PopReads | None, group: str, topics: Sequence[str], addresses: Sequence[str]) -> int | None:
+def polling_num(
+    reads: NameServerReads | None, group: str, topics: Sequence[str], addresses: Sequence[str]
+) -> int | None:
     """How many receive requests of the group wait at the brokers, over its topics; None when no broker tells."""
     if reads is None:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Protocol
 
 from rmqlb.errors import EndpointError
@@ -42,6 +43,11 @@ class Source(Protocol):
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
         """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
+
+
+def utc_now() -> datetime:
+    """This moment, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 class NothingToAsk:

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from typing import Any
 
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.check.check import check_policy
+from rmqlb.engine.check import check_policy
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.check_result import CheckResult

@@ -12,7 +12,7 @@ from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.snapshot import suggestion
 
 if TYPE_CHECKING:
-    from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+    from rmqlb.engine.conditions import Condition, Figures
     from rmqlb.engine.plan.changes import NewBroker, QueueCount
 
 _NUMBER = re.compile(r"[+-]?\d+")
@@ -40,7 +40,7 @@ def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def conditions(given: str | Sequence[str], figures: Figures) -> list[Condition]:
     """The conditions of `--fail-on` (raises UsageError)."""
-    from rmqlb.engine.fail_on_figures.conditions import parse_condition
+    from rmqlb.engine.conditions import parse_condition
 
     return [parse_condition(text, figures) for text in texts_of(given)]
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
 from rmqlb.engine.plan_rollout.stages import RolloutRequest
 from rmqlb.engine.rebalance.events import renamed_apart
+from rmqlb.engine.rebalance.figures import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS
@@ -22,11 +23,9 @@ from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import conditions, names_of, texts_of
-from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE
-from rmqlb.verbs.selection import select
-from rmqlb.verbs.simulated_group import SimulatedGroup, SimulationArguments, simulated_group
-from rmqlb.verbs.source import AnySource, Earlier, earlier, reader
-from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE, new_ids_finding
+from rmqlb.verbs.simulated_group import SimulationOptions, simulated_group, simulation
+from rmqlb.verbs.source import AnySource, reader
 
 _MOST_CHOICES = 12
 _ALL = "all"
@@ -36,12 +35,6 @@ def plan_rollout(
     source: AnySource,
     group: str | None = None,
     *,
-    topics: str | Sequence[str] = (),
-    consumers: str | Sequence[str] | int | None = None,
-    include_retry: bool = False,
-    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
-    strategy: str | None = None,
-    strategy_options: str | Sequence[str] = (),
     restart: str | Sequence[str] = (),
     to_strategy: str | None = None,
     down: str = "15s",
@@ -49,31 +42,16 @@ def plan_rollout(
     at_once: int | str | Sequence[int] = 1,
     order: str | Sequence[str] | None = None,
     ids: str | None = None,
-    client: str | None = None,
-    orderly: bool = False,
-    consumer_types: str | Sequence[str] = (),
-    consume_from: str | None = None,
-    timers: str | Sequence[str] = (),
-    latency: str = "1ms",
-    consume_time: str = "0s",
-    rates: str | Sequence[str] = (),
-    rates_since: AnySource | Earlier | None = None,
     trials: int | str = 20,
-    seed: int = 1,
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
+    **options: Unpack[SimulationOptions],
 ) -> Rollout:
     """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
 
     Args:
         source: a URL, a file, a snapshot, a parsed document or a reader.
         group: the group; None takes the only one.
-        topics: only these; () takes those that the group subscribes to.
-        consumers: client IDs, or a number of invented ones, in the place of those of the source.
-        include_retry: the group's retry topic too.
-        sdk: the client library of all consumers, or client ID → library.
-        strategy: what consumers run; None takes what they report or show, otherwise AVG.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
         restart: consumers, or patterns of them, that restart; () is all.
         to_strategy: what they come back with; None is the same strategy.
         down: how long each is away.
@@ -81,19 +59,10 @@ def plan_rollout(
         at_once: to try, how many go down together.
         order: an order of all of them, to try next to others.
         ids: `new` or `same`: whether IDs of the form host@pid#time change with the restart; None is new.
-        client: version of the client library; None is what consumers report, or the newest.
-        orderly: a MessageListenerOrderly: queues are locked.
-        consumer_types: `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE`; () is what the source says.
-        consume_from: `last`, `first` or `timestamp`; None is what the source says.
-        timers: clocks that differ from their defaults, as `rebalance-wait=10s`.
-        latency: a request's way to a broker and back.
-        consume_time: how long the listener takes for a message.
-        rates: messages per second of each topic, as `500`, or of one, as `TOPIC=500`.
-        rates_since: an earlier snapshot: each queue's rate is what came since.
         trials: simulations of each choice, from 2 on.
-        seed: of everything random.
         fail_on: conditions such as `misassigned>0`, which the result's `conditions` answer.
-        progress: told what is being done.
+        progress: called with what is being done.
+        options: the consumers and how they are configured, as `SimulationOptions` lists.
 
     Returns:
         The ways that were tried, the best first.
@@ -103,63 +72,36 @@ def plan_rollout(
         DataError: the group, its topics or consumers are not there or unknown, or the group is BROADCASTING.
         EndpointError: the source cannot be read.
     """
-    conditions_asked = conditions(fail_on, ROLLOUT_FIGURES)
-    together = (at_once,) if isinstance(at_once, int | str) else at_once
-    strategies = Strategies(strategy_options)
+    wanted_conditions = conditions(fail_on, ROLLOUT_FIGURES)
     number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    asked = SimulationArguments(
-        strategies=strategies,
-        strategy=strategies.optional(strategy),
-        client=client,
-        orderly=orderly,
-        consumer_types=texts_of(consumer_types),
-        consume_from=consume_from,
-        timers=texts_of(timers),
-        latency=latency,
-        consume_time=consume_time,
-        rates=texts_of(rates),
-        earlier=earlier(rates_since),
-        seed=seed,
-        may_join=False,
-    )
+    asked = simulation(group, options, may_join=False)
+    together = (at_once,) if isinstance(at_once, int | str) else at_once
     request = RolloutRequest(
         down_us=duration_us(down, "--down"),
         pauses_us=pauses_in(",".join(names_of(pauses))),
         at_once=numbers(",".join(map(str, together))),
-        to_strategy=strategies.optional(to_strategy, "--to-strategy"),
+        to_strategy=asked.strategies.optional(to_strategy, "--to-strategy"),
         order=order_of(None if order is None else texts_of(order)),
     )
-    chosen, opened = select(group, topics, consumers, sdk, include_retry=include_retry), reader(source)
-    snapshot = opened.fetch(chosen.wanted(opened))
-    found = simulated_group(asked, chosen, group, snapshot, opened, broadcasting_too=False)
-    plan, of_plan = _planned(found, request, names_of(restart), ids, number, progress)
-    tried = tuple(try_on_rollout(condition, plan) for condition in conditions_asked)
-    findings = tuple(dict.fromkeys((*found.findings, *of_plan)))
-    return with_meta(replace(plan, conditions=tried), Meta(snapshot, findings))
-
-
-def _planned(
-    found: SimulatedGroup,
-    request: RolloutRequest,
-    names: Sequence[str],
-    ids: str | None,
-    trials: int,
-    progress: Progress,
-) -> tuple[Rollout, tuple[Finding, ...]]:
-    group = found.group
-    restart = restarted(names, group.client_ids)
-    becomes, of_ids = ids_afterwards(restart or group.client_ids, group.client_ids, ids)
+    opened = reader(source)
+    snapshot = opened.fetch(asked.chosen.wanted(opened))
+    found = simulated_group(asked, group, snapshot, opened)
+    resolved = found.group
+    restarting = restarted(names_of(restart), resolved.client_ids)
+    becomes, of_ids = ids_afterwards(restarting or resolved.client_ids, resolved.client_ids, ids)
     plan, of_plan = plan_of_group(
-        group.name,
+        resolved.name,
         found.members,
-        group.pulled_routes,
+        resolved.pulled_routes,
         found.scenario,
-        replace(request, restart=restart, becomes=becomes),
-        trials=trials,
-        states=group.states,
+        replace(request, restart=restarting, becomes=becomes),
+        trials=number,
+        states=resolved.states,
         progress=lambda done, total: progress("trials", done, total),
     )
-    return plan, (*of_ids, *of_plan)
+    tried = tuple(try_on_rollout(condition, plan) for condition in wanted_conditions)
+    findings = tuple(dict.fromkeys((*found.findings, *of_ids, *of_plan)))
+    return with_meta(replace(plan, conditions=tried), Meta(snapshot, findings))
 
 
 def pauses_in(text: str) -> tuple[int, ...]:
@@ -213,12 +155,7 @@ def ids_afterwards(
         )
     if ids is not None or not changed:
         return changed, ()
-    old, new = next(iter(changed.items()))
-    text = (
-        f"a restarted process gets a new client ID, and may sort elsewhere: {old} comes back as {new}; "
-        "--ids same keeps the IDs"
-    )
-    return changed, (Finding("new-ids", text),)
+    return changed, (new_ids_finding(changed, "--ids same keeps the IDs"),)
 
 
 def _parts(text: str, option: str, right: str) -> list[str]:

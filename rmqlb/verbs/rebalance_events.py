@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import placeholders
 from rmqlb.engine.rebalance.events import renamed_apart, restarts
@@ -74,6 +75,7 @@ _QUALIFIERS = {
     "strategy": "strategy NAME",
     "with": "with slaves",
 }
+_VALUES = {"by": ("leave", "crash"), "with": ("slaves",)}
 
 
 class TypedEvent(Struct, frozen=True):
@@ -81,16 +83,12 @@ class TypedEvent(Struct, frozen=True):
 
     text: str
     verb: str
-    subject: str
-    at_us: int
-    to_us: int | None = None  # where its window ends, or None
+    subject: str = ""
+    at_us: int = 0
+    to_us: int | None = None  # the end of its window
+    given: Mapping[str, str] = {}  # qualifier → its value
     every_us: int = 0
     down_us: int = 0
-    at_once: int = 1
-    by: str = "leave"
-    ids: str | None = None
-    others: Mapping[str, str] = field(default_factory=dict)  # the qualifiers as, strategy and order, when given
-    with_slaves: bool = False
 
     @property
     def option(self) -> str:
@@ -104,86 +102,76 @@ class TypedEvent(Struct, frozen=True):
         """The error, with the right syntax as its hint if there is no better one."""
         return UsageError(f"{self.option}: {why}", hint=hint or self.hint)
 
+    def time(self, text: str, *, zero: bool = True) -> int:
+        return duration_us(text.strip(), f"{self.option}:", zero=zero)
+
+    def times(self, when: str) -> tuple[int, int | None]:
+        """Parse TIME or FROM-TO."""
+        if when.startswith("-"):
+            raise self.wrong("before the start", "times count from the start, 0s")
+        first, dash, second = when.partition("-")
+        start = self.time(first)
+        if not dash:
+            return start, None
+        if not VERBS[self.verb].has_window:
+            raise self.wrong(f"{self.verb} happens at one time, not from one to another")
+        end = self.time(second)
+        if end <= start:
+            raise self.wrong("the window ends before it starts", "write @FROM-TO with FROM before TO")
+        return start, end
+
+    def qualifiers(self, parts: Iterable[str]) -> dict[str, str]:
+        """Parse what follows the commas: qualifier → its value."""
+        verb = VERBS[self.verb]
+        given: dict[str, str] = {}
+        for part in parts:
+            name, value = _qualifier(part)
+            if name == "at-once":
+                raise self.wrong("at-once?", "write at once 2")
+            if name not in verb.qualifiers:
+                names = ", ".join(_QUALIFIERS[each] for each in verb.qualifiers)
+                raise self.wrong(
+                    f"{part or 'nothing'} cannot follow a comma of {self.verb}",
+                    f"what may follow: {names}" if names else f"nothing may: {self.hint}",
+                )
+            if not value:
+                raise self.wrong(f"{name} what?")
+            if name in given:
+                raise self.wrong(f"{name} is said twice")
+            allowed = _VALUES.get(name)
+            if allowed and value.lower() not in allowed:
+                raise self.wrong(f"{name} {value}?", f"write {name} {f' or {name} '.join(allowed)}")
+            given[name] = value.lower() if allowed else value
+        for name in verb.needed:
+            if name not in given:
+                raise self.wrong("how long is it away?" if name == "down" else "how long from one to the next?")
+        if not re.fullmatch(NUMBER_AT_ONCE, given.get("at once", "1")):
+            raise self.wrong(f"at once {given['at once']}: not a number of consumers", "write at once 2")
+        return given
+
 
 def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
     """Split an event into its parts; a known name may look like a name and a time (raises UsageError)."""
     head, *rest = text.split(",")
     verb, more = [*head.split(None, 1), "", ""][:2]
-    verb = verb.lower()
+    verb, more = verb.lower(), more.strip()
     if verb not in VERBS:
-        raise UsageError(
-            f"--event {text!r}: there is no event {verb or 'without a verb'}",
-            hint=suggestion("events", verb, VERBS),
-        )
-    typed = TypedEvent(text.strip(), verb, "", 0)
-    subject, at, when = (part.strip() for part in more.strip().rpartition("@"))
-    if not at or (more.strip() in known and subject not in known):
+        hint = suggestion("events", verb, VERBS)
+        raise UsageError(f"--event {text!r}: there is no event {verb or 'without a verb'}", hint=hint)
+    typed = TypedEvent(text.strip(), verb)
+    subject, at, when = (part.strip() for part in more.rpartition("@"))
+    if not at or (more in known and subject not in known):
         raise typed.wrong("when?")
     if not subject:
         raise typed.wrong("who or what?")
-    start, end = _times(when, typed)
-    given = _qualifiers([part.strip() for part in rest], typed)
-    at_once = given.get("at once", "1")
-    if not re.fullmatch(NUMBER_AT_ONCE, at_once):
-        raise typed.wrong(f"at once {at_once}: not a number of consumers", "write at once 2")
-    return TypedEvent(
-        text=typed.text,
-        verb=verb,
-        subject=subject,
-        at_us=start,
-        to_us=end,
-        every_us=_time(given.get("every", "0"), typed),
-        down_us=_time(given["down"], typed, zero=False) if "down" in given else 0,
-        at_once=int(at_once),
-        by=_one_of("by", given.get("by", "leave"), ("leave", "crash"), typed),
-        ids=given.get("ids"),
-        others={name: value for name, value in given.items() if name in ("as", "strategy", "order")},
-        with_slaves=bool(_one_of("with", given["with"], ("slaves",), typed)) if "with" in given else False,
-    )
+    start, end = typed.times(when)
+    given = typed.qualifiers(part.strip() for part in rest)
+    every_us = typed.time(given.get("every", "0"))
+    down_us = typed.time(given["down"], zero=False) if "down" in given else 0
+    return TypedEvent(typed.text, verb, subject, start, end, given, every_us, down_us)
 
 
-def _times(when: str, typed: TypedEvent) -> tuple[int, int | None]:
-    if when.startswith("-"):
-        raise typed.wrong("before the start", "times count from the start, 0s")
-    first, dash, second = when.partition("-")
-    start = _time(first, typed)
-    if not dash:
-        return start, None
-    if not VERBS[typed.verb].has_window:
-        raise typed.wrong(f"{typed.verb} happens at one time, not from one to another")
-    end = _time(second, typed)
-    if end <= start:
-        raise typed.wrong("the window ends before it starts", "write @FROM-TO with FROM before TO")
-    return start, end
-
-
-def _time(text: str, typed: TypedEvent, *, zero: bool = True) -> int:
-    return duration_us(text.strip(), f"{typed.option}:", zero=zero)
-
-
-def _qualifiers(parts: list[str], typed: TypedEvent) -> dict[str, str]:
-    allowed = VERBS[typed.verb].qualifiers
-    given: dict[str, str] = {}
-    for part in parts:
-        name, value = _qualifier(part, typed)
-        if name not in allowed:
-            names = ", ".join(_QUALIFIERS[each] for each in allowed)
-            raise typed.wrong(
-                f"{part or 'nothing'} cannot follow a comma of {typed.verb}",
-                f"what may follow: {names}" if allowed else f"nothing may: {typed.hint}",
-            )
-        if not value:
-            raise typed.wrong(f"{name} what?")
-        if name in given:
-            raise typed.wrong(f"{name} is said twice")
-        given[name] = value
-    for name in VERBS[typed.verb].needed:
-        if name not in given:
-            raise typed.wrong("how long is it away?" if name == "down" else "how long from one to the next?")
-    return given
-
-
-def _qualifier(part: str, typed: TypedEvent) -> tuple[str, str]:
+def _qualifier(part: str) -> tuple[str, str]:
     """Split `at once 2` into (at once, 2), and `same ids` into (ids, same)."""
     first, _, rest = part.partition(" ")
     name, value = first.lower(), rest.strip()
@@ -192,15 +180,7 @@ def _qualifier(part: str, typed: TypedEvent) -> tuple[str, str]:
     if name == "at":
         once, _, number = value.partition(" ")
         return ("at once", number.strip()) if once.lower() == "once" else (part, value)
-    if name == "at-once":
-        raise typed.wrong("at-once?", "write at once 2")
     return name, value
-
-
-def _one_of(what: str, text: str, names: tuple[str, ...], typed: TypedEvent) -> str:
-    if not re.fullmatch("|".join(names), text.lower()):
-        raise typed.wrong(f"{what} {text}?", f"write {what} {f' or {what} '.join(names)}")
-    return text.lower()
 
 
 _MOST_JOINING = 1000
@@ -236,6 +216,16 @@ def events(
     places = sorted(range(len(typed)), key=lambda place: typed[place].at_us)
     found = {place: expansion.expand(typed[place]) for place in places}
     return tuple(event for place in range(len(typed)) for event in found[place]), tuple(expansion.findings())
+
+
+def new_ids_finding(renamed: Mapping[str, str], remedy: str) -> Finding:
+    """Report the IDs that restarts change: client ID → the new one."""
+    old, new = next(iter(renamed.items()))
+    more = f" and {len(renamed) - 1} more" if len(renamed) > 1 else ""
+    text = (
+        f"a restarted process gets a new client ID, and may sort elsewhere: {old}{more} comes back as {new}; {remedy}"
+    )
+    return Finding("new-ids", text)
 
 
 def events_of_brokers(
@@ -275,11 +265,8 @@ class _Expansion:
         match typed.verb:
             case "join":
                 found = tuple(self._join(typed))
-            case "leave" | "crash" | "host-loss" | "pull-stall" as kind:
-                ids = self._members([typed.subject], typed)
-                found = tuple(Event(kind, typed.at_us, client_id, typed.text) for client_id in ids)
-            case "freeze":
-                found = tuple(self._freeze(typed))
+            case "leave" | "crash" | "host-loss" | "pull-stall" | "freeze" as kind:
+                found = tuple(self._happen(kind, typed))
             case "broker-down" | "broker-loss" | "broker-up" | "restart-broker":
                 found = tuple(self._broker(typed))
             case "route-change":
@@ -294,29 +281,11 @@ class _Expansion:
             text = "placeholder client IDs sort last, behind IP addresses; a real process may move other queues"
             yield Finding("placeholder-ids", text, severity=INFO)
         if self._renamed:
-            old, new = next(iter(self._renamed.items()))
-            more = f" and {len(self._renamed) - 1} more" if len(self._renamed) > 1 else ""
-            yield Finding(
-                "new-ids",
-                f"a restarted process gets a new client ID, and may sort elsewhere: {old}{more} comes back as {new}; "
-                "'same ids' after a comma keeps the IDs",
-            )
+            yield new_ids_finding(self._renamed, "'same ids' after a comma keeps the IDs")
         for name in self._new_brokers:
             yield Finding("new-broker", f"no topic has a broker {name} yet: it comes up as a new one")
-        yield from self._slaves()
-        lost = {event.subject for event in self._events if event.kind in ("broker-down", "broker-loss")}
-        for route in self._routes:
-            mapping = route.topic_queue_mapping_by_broker or {}
-            holders = lost.intersection(mapping, (data.broker_name for data in route.queue_datas))
-            if holders:
-                yield Finding(
-                    "static-queues",
-                    f"topic {route.topic} is static: its queues keep their owners when {', '.join(sorted(holders))} is "
-                    "lost, and those that it holds are in an outage until it is back",
-                )
-
-    def _slaves(self) -> Iterator[Finding]:
-        alone = {e.subject for e in self._events if e.kind in ("broker-down", "broker-loss") and not e.with_slaves}
+        lost = [event for event in self._events if event.kind in ("broker-down", "broker-loss")]
+        alone = {event.subject for event in lost if not event.with_slaves}
         brokers = (broker for route in self._routes for broker in route.broker_datas)
         names = {b.broker_name for b in brokers if b.has_master and len(b.broker_addrs) > 1 and b.broker_name in alone}
         if names:
@@ -325,11 +294,20 @@ class _Expansion:
                 f"only the master of {', '.join(sorted(names))} is lost: consumers read from its slaves once they have "
                 "the new route; ', with slaves' after the time takes those down as well",
             )
+        for route in self._routes:
+            mapping = route.topic_queue_mapping_by_broker or {}
+            names = {data.broker_name for data in route.queue_datas}
+            holders = names.intersection(mapping, (event.subject for event in lost))
+            if holders:
+                yield Finding(
+                    "static-queues",
+                    f"topic {route.topic} is static: its queues keep their owners when {', '.join(sorted(holders))} is "
+                    "lost, and those that it holds are in an outage until it is back",
+                )
 
     def _join(self, typed: TypedEvent) -> Iterator[Event]:
-        strategy = typed.others.get("strategy")
-        strategy = None if strategy is None else self._strategy(strategy, typed)
-        ids = [typed.subject]
+        name, ids = typed.given.get("strategy"), [typed.subject]
+        strategy = None if name is None else self._strategy(name, typed)
         if _NUMBER.fullmatch(typed.subject):
             number = int(typed.subject) if len(typed.subject) < 9 else _MOST_JOINING + 1
             if not 0 < number <= _MOST_JOINING:
@@ -342,9 +320,9 @@ class _Expansion:
         for client_id in ids:
             yield Event("join", typed.at_us, client_id, typed.text, strategy=strategy)
 
-    def _freeze(self, typed: TypedEvent) -> Iterator[Event]:
-        for client_id in self._members([typed.subject], typed):
-            yield Event("freeze", typed.at_us, client_id, typed.text)
+    def _happen(self, kind: EventKind, typed: TypedEvent) -> Iterator[Event]:
+        for client_id in self._consumers([typed.subject], typed):
+            yield Event(kind, typed.at_us, client_id, typed.text)
             if typed.to_us is not None:
                 yield Event("unfreeze", typed.to_us, client_id, typed.text)
 
@@ -352,45 +330,38 @@ class _Expansion:
         kind: EventKind = "broker-down" if typed.verb == "restart-broker" else typed.verb  # type: ignore[assignment]
         back_us = typed.at_us + typed.down_us if typed.down_us else typed.to_us
         name, reads, writes = typed.subject, None, None
-        fitting = [name]
-        if name not in self._brokers:
-            fitting = [broker for broker in self._brokers if fnmatchcase(broker, name)]
-            if not fitting and any(broker == name or fnmatchcase(broker, name) for broker in self._elsewhere):
+        fitting = [name] if name in self._brokers else [each for each in self._brokers if fnmatchcase(each, name)]
+        if not fitting:
+            if any(broker == name or fnmatchcase(broker, name) for broker in self._elsewhere):
                 return
-            if not fitting and set(name) & set(_GLOB):
+            if set(name) & set(_GLOB):
                 raise typed.wrong(f"{name} matches no broker", suggestion("brokers", name, self._brokers))
-            if not fitting and kind == "broker-up":
+            if kind == "broker-up":
                 new = new_broker(re.sub(r"\s*:\s*", ":", name), typed.option, typed.hint)
-                name, reads, writes = new.name, new.read_queue_nums, new.write_queue_nums
-                writes = reads if writes is None else writes
+                name, reads = new.name, new.read_queue_nums
+                writes = reads if new.write_queue_nums is None else new.write_queue_nums
                 if name not in self._brokers:
                     self._brokers.append(name)
                     self._new_brokers.append(name)
-            fitting = fitting or [name]
+            fitting = [name]
+        event = Event(kind, typed.at_us, name, typed.text, read_queues=reads, write_queues=writes)
         for broker in fitting:
-            yield Event(
-                kind,
-                typed.at_us,
-                broker,
-                typed.text,
-                read_queues=reads,
-                write_queues=writes,
-                with_slaves=typed.with_slaves,
-            )
+            yield replace(event, subject=broker, with_slaves="with" in typed.given)
             if back_us is not None:
                 yield Event("broker-up", back_us, broker, typed.text)
 
     def _route_change(self, typed: TypedEvent) -> Event:
+        """Parse [TOPIC:][BROKER=]READ[/WRITE]."""
         where, equals, numbers = typed.subject.rpartition("=")
+        topic, broker = "", None
         if not equals:
-            where, _, numbers = typed.subject.rpartition(":")
-        topic, broker = where, None
-        if equals:
-            topic, colon, broker = ("", "", where) if where in self._brokers else where.partition(":")
-            if not colon:
-                topic, broker = "", where
-            if not broker:
-                raise typed.wrong("which broker?")
+            topic, _, numbers = typed.subject.rpartition(":")
+        elif where in self._brokers or ":" not in where:
+            broker = where
+        else:
+            topic, _, broker = where.partition(":")
+        if broker == "":
+            raise typed.wrong("which broker?")
         topics = [route.topic for route in self._routes]
         if not topic and len(topics) > 1:
             raise typed.wrong("which topic?", f"write route-change {topics[0]}:{typed.subject}@TIME")
@@ -401,7 +372,7 @@ class _Expansion:
             typed.at_us,
             topic or topics[0],
             typed.text,
-            broker_name=broker or None,
+            broker_name=broker,
             read_queues=read_queues,
             write_queues=queue_number(writes.strip(), typed.option, typed.hint) if slash else read_queues,
         )
@@ -410,48 +381,44 @@ class _Expansion:
         strategy = None
         if typed.verb == "strategy-change":
             strategy = self._strategy(typed.subject, typed)
-            named = self._members(typed.others.get("order", "").split(), typed)
-            ids = list(dict.fromkeys((*named, *self._present(typed))))
+            first = self._consumers(typed.given.get("order", "").split(), typed)
+            ids = list(dict.fromkeys((*first, *self._present(typed))))
         else:
-            ids = self._members([typed.subject] if typed.verb == "restart" else typed.subject.split(), typed)
+            ids = self._consumers([typed.subject] if typed.verb == "restart" else typed.subject.split(), typed)
         if not ids:
             raise typed.wrong("no consumer is in the group then", "let one join before")
-        self._each_alone(ids, typed)
+        for client_id, processes in Counter(self._present(typed)).items():
+            if client_id in ids and processes > 1:
+                why = f"{processes} processes share the id {client_id}"
+                raise typed.wrong(why, "restart one of them as leave and join ID")
         return restarts(
             ids,
             typed.at_us,
             every_us=typed.every_us,
             down_us=typed.down_us,
-            at_once=typed.at_once,
+            at_once=int(typed.given.get("at once", "1")),
             becomes=self._becomes(ids, typed),
             strategy=strategy,
-            end="crash" if typed.by == "crash" else "leave",
+            end="crash" if typed.given.get("by") == "crash" else "leave",
             text=typed.text,
         )
 
-    def _each_alone(self, ids: Sequence[str], typed: TypedEvent) -> None:
-        for client_id, processes in Counter(self._present(typed)).items():
-            if client_id in ids and processes > 1:
-                raise typed.wrong(
-                    f"{processes} processes share the id {client_id}", "restart one of them as leave and join ID"
-                )
-
     def _becomes(self, ids: Sequence[str], typed: TypedEvent) -> dict[str, str]:
         """Client ID → its ID afterwards, of those that change."""
-        if "as" in typed.others:
+        new, which = typed.given.get("as"), typed.given.get("ids")
+        if new is not None:
             if len(ids) > 1:
                 raise typed.wrong(f"{typed.subject} matches {len(ids)} consumers, and one new ID is given")
-            self._ids.add(typed.others["as"])
-            return {ids[0]: typed.others["as"]}
-        if typed.ids == "same":
+            self._ids.add(new)
+            return {ids[0]: new}
+        if which == "same":
             return {}
         changed = renamed_apart(ids, self._ids)
         self._ids |= set(changed.values())
-        if typed.ids == "new" and not changed:
-            raise typed.wrong(
-                f"{ids[0]} is an id that the application chose, and stays", "only host@pid#time changes by itself"
-            )
-        if typed.ids is None:
+        if which == "new" and not changed:
+            why = f"{ids[0]} is an id that the application chose, and stays"
+            raise typed.wrong(why, "only host@pid#time changes by itself")
+        if which is None:
             self._renamed |= changed
         return changed
 
@@ -461,33 +428,30 @@ class _Expansion:
         except UsageError as error:
             raise typed.wrong(error.problem, error.hint) from error.__cause__
 
-    def _members(self, names: Sequence[str], typed: TypedEvent) -> list[str]:
+    def _consumers(self, names: Sequence[str], typed: TypedEvent) -> list[str]:
         """The consumers that are named, in that order; an unknown ID stays, for the check of all events."""
         present = self._present(typed)
         found: list[str] = []
         for name in names:
             label = _LABEL.fullmatch(name)
+            fitting = [client_id for client_id in present if fnmatchcase(client_id, name)]
             if name in present:
                 found.append(name)
             elif label:
-                found.append(self._by_label(int(label[1]), typed))
-            elif fitting := [client_id for client_id in present if fnmatchcase(client_id, name)]:
-                found += fitting
-            elif set(name) & set(_GLOB):
+                found.append(self._labelled_as(int(label[1]), typed))
+            elif not fitting and set(name) & set(_GLOB):
                 why = f"{name} matches no consumer that is there then"
                 raise typed.wrong(why, suggestion("consumers", name, present))
             else:
-                found.append(name)
+                found += fitting or [name]
         return found if typed.verb in _ENDS else list(dict.fromkeys(found))
 
-    def _by_label(self, index: int, typed: TypedEvent) -> str:
-        if index >= len(self._labelled):
-            raise typed.wrong(
-                f"there is no consumer #{index}",
-                f"the {len(self._labelled)} of the beginning are #0 to #{len(self._labelled) - 1} in sorted order"
-                if self._labelled
-                else "the group is empty at the beginning",
-            )
+    def _labelled_as(self, index: int, typed: TypedEvent) -> str:
+        number = len(self._labelled)
+        if index >= number:
+            there = f"the {number} of the beginning are #0 to #{number - 1} in sorted order"
+            hint = there if number else "the group is empty at the beginning"
+            raise typed.wrong(f"there is no consumer #{index}", hint)
         return self._labelled[index]
 
     def _present(self, typed: TypedEvent) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
+from rmqlb.engine.rebalance.figures import GROUP_FIGURES, try_on_group
 from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
 from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, constant, failures_of, producers_of
 from rmqlb.errors import UsageError
@@ -24,11 +25,9 @@ from rmqlb.model.unknown import sum_if_known
 from rmqlb.verbs.amounts import count
 from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.rebalance_events import events_of_brokers
-from rmqlb.verbs.selection import select
-from rmqlb.verbs.simulated_group import SimulationArguments, simulated_group
+from rmqlb.verbs.simulated_group import Simulation, SimulationOptions, simulated_group, simulation
 from rmqlb.verbs.simulated_group import rates as typed_rates
-from rmqlb.verbs.source import AnySource, Earlier, earlier, reader
-from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.source import AnySource, reader
 
 _SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
 _LONGEST = ("longest_gap_ms", "longest_overlap_ms", "longest_outage_ms", "unread_ms")
@@ -40,30 +39,15 @@ def simulate_rebalance(
     group: str | Sequence[str] | None = None,
     events: str | Sequence[str] = (),
     *,
-    topics: str | Sequence[str] = (),
-    consumers: str | Sequence[str] | int | None = None,
-    include_retry: bool = False,
-    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
-    strategy: str | None = None,
-    strategy_options: str | Sequence[str] = (),
     duration: str | None = None,
     all_new: bool = False,
     broadcasting: bool = False,
-    client: str | None = None,
-    orderly: bool = False,
-    consumer_types: str | Sequence[str] = (),
-    consume_from: str | None = None,
-    timers: str | Sequence[str] = (),
-    latency: str = "1ms",
-    consume_time: str = "0s",
-    rates: str | Sequence[str] = (),
-    rates_since: AnySource | Earlier | None = None,
     trials: int | str | None = None,
     trial: int | str = 0,
-    seed: int = 1,
     explain: bool = False,
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
+    **options: Unpack[SimulationOptions],
 ) -> RebalanceResult | RebalanceResults:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
@@ -71,30 +55,15 @@ def simulate_rebalance(
         source: a URL, a file, a snapshot, a parsed document or a reader.
         group: a group, a pattern, or several; None takes the only one.
         events: what happens when, as `crash ID@30s`; the help of `rmqlb simulate-rebalance` lists all kinds.
-        topics: only these; () takes those that the group subscribes to.
-        consumers: client IDs, or a number of invented ones, in the place of those of the source.
-        include_retry: include the group's retry topic.
-        sdk: the client library of all consumers, or client ID → library.
-        strategy: what consumers run; None takes what they report or show, otherwise AVG.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
         duration: simulate for that time, as `10m`; None is until the group has converged.
         all_new: all consumers start with the simulation; otherwise they have run for a while.
         broadcasting: the group is BROADCASTING, whatever the source says.
-        client: version of the client library; None is what consumers report, or the newest.
-        orderly: a MessageListenerOrderly: queues are locked.
-        consumer_types: `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE`; () is what the source says.
-        consume_from: `last`, `first` or `timestamp`; None is what the source says.
-        timers: clocks that differ from their defaults, as `rebalance-wait=10s`.
-        latency: a request's way to a broker and back.
-        consume_time: how long the listener takes for a message.
-        rates: messages per second of each topic, as `500`, or of one, as `TOPIC=500`.
-        rates_since: an earlier snapshot: each queue's rate is what came since.
         trials: also simulate that often with other phases of the clocks, from 2 on.
         trial: which of these trials to look at, from 0.
-        seed: the random seed.
         explain: list what each consumer does when, and why.
         fail_on: conditions such as `longest-gap-ms>5000`, which the result's `conditions` answer.
         progress: called with what is being done.
+        options: the consumers and how they are configured, as `SimulationOptions` lists.
 
     Returns:
         The group over time; of several groups, or a pattern, a RebalanceResults.
@@ -109,28 +78,10 @@ def simulate_rebalance(
     if number is not None and shown >= number:
         raise UsageError(f"--trial {trial}: there are the trials 0 to {number - 1}")
     wanted_conditions = conditions(fail_on, GROUP_FIGURES)
-    chosen = select(group, topics, consumers, sdk, include_retry=include_retry)
-    strategies = Strategies(strategy_options)
-    arguments = SimulationArguments(
-        strategies=strategies,
-        strategy=strategies.optional(strategy),
-        client=client,
-        orderly=orderly,
-        consumer_types=texts_of(consumer_types),
-        consume_from=consume_from,
-        timers=texts_of(timers),
-        latency=latency,
-        consume_time=consume_time,
-        rates=texts_of(rates),
-        earlier=earlier(rates_since),
-        seed=seed,
-        events=texts_of(events),
-        duration=duration,
-        all_new=all_new,
-        broadcasting=broadcasting,
-    )
+    asked = simulation(group, options, events=events, duration=duration, all_new=all_new, broadcasting=broadcasting)
+    chosen = asked.chosen
     opened = reader(source)
-    if not arguments.events and not all_new and duration is None:
+    if not asked.events and not all_new and duration is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
     whole = "*" in chosen.names and not chosen.topics
@@ -141,26 +92,25 @@ def simulate_rebalance(
 
     def simulated(name: str | None) -> tuple[RebalanceResult, tuple[Finding, ...]]:
         elsewhere = routes if chosen.several else ()
-        found = simulated_group(arguments, chosen, name, snapshot, opened, elsewhere=elsewhere)
+        found = simulated_group(asked, name, snapshot, opened, elsewhere=elsewhere)
         its = found.group
         progress(its.title, 0, 0)
         used.update(_users(its.pulled_routes))
         setting = (its.name, found.members, its.pulled_routes, found.scenario)
         result = replace(simulate_group(*setting, states=its.states, trial=shown, explain=explain), sdks=found.sdks)
-        if number is None:
-            tried = tuple(try_on_group(each, result.figures) for each in wanted_conditions)
-            return replace(result, conditions=tried), found.findings
-        spreads = simulate_group_trials(
-            *setting, number, states=its.states, progress=lambda done: progress("trials", done, number)
-        )
-        tried = tuple(try_on_group_trials(each, spreads) for each in wanted_conditions)
+        spreads = None
+        if number is not None:
+            spreads = simulate_group_trials(
+                *setting, number, states=its.states, progress=lambda done: progress("trials", done, number)
+            )
+        tried = tuple(try_on_group(each, spreads or result.figures) for each in wanted_conditions)
         return replace(result, trials=spreads, conditions=tried), found.findings
 
     groups, findings = chosen.ask(snapshot, simulated)
     if not chosen.several:
         return with_meta(groups[0], Meta(snapshot, findings))
     progress("producers", 0, 0)
-    producers = _producers(arguments, list(used.values()), routes)
+    producers = _producers(asked, list(used.values()), routes)
     sent = tuple(printed_part(each, SendResult) for each in producers.reports)
     results = RebalanceResults(tuple(groups), sent, summary_of(groups, producers.reports))
     return with_meta(results, Meta(snapshot, (*findings, *producers.findings)))
@@ -191,17 +141,15 @@ def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
     return {route.topic: route for route in routes if not is_system_topic(route.topic)}
 
 
-def _producers(
-    arguments: SimulationArguments, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]
-) -> Producers:
+def _producers(asked: Simulation, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]) -> Producers:
     """Producers of these topics, while brokers fail as the events say."""
-    failures = failures_of(events_of_brokers(arguments.events, routes, elsewhere))
+    failures = failures_of(events_of_brokers(asked.events, routes, elsewhere))
     sends = SendScenario(
-        client_version=arguments.client or NEWEST,
-        latency=constant(arguments.scenario().latency_us, arguments.latency),
-        seed=arguments.seed,
+        client_version=asked.options.get("client") or NEWEST,
+        latency=constant(asked.scenario.latency_us, asked.options.get("latency", "1ms")),
+        seed=asked.scenario.seed,
     )
-    inflow = typed_rates(arguments.rates, [route.topic for route in elsewhere])
+    inflow = typed_rates(texts_of(asked.options.get("rates", ())), [route.topic for route in elsewhere])
     found = producers_of(routes, failures, sends, inflow)
     if not found.reports:
         return found

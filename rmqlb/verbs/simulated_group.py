@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import TypedDict, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +25,6 @@ from rmqlb.model.group_scenario import (
     CONSUME_FROM_LAST_OFFSET,
     CONSUME_FROM_TIMESTAMP,
     TIMER_NAMES,
-    Event,
     GroupScenario,
     Timers,
 )
@@ -34,11 +33,11 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import duration_us, one_of, rate
-from rmqlb.verbs.parse import require_members
+from rmqlb.verbs.parse import require_members, texts_of
 from rmqlb.verbs.parse import sdks as named_sdks
 from rmqlb.verbs.rebalance_events import events as expanded
-from rmqlb.verbs.selection import Selection
-from rmqlb.verbs.source import Earlier, Reader
+from rmqlb.verbs.selection import Selection, select
+from rmqlb.verbs.source import AnySource, Earlier, Reader, earlier
 from rmqlb.verbs.strategies import Strategies
 
 _CONSUME_FROM = {
@@ -49,45 +48,85 @@ _CONSUME_FROM = {
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 
 
-class SimulationArguments(Struct, frozen=True):
-    """The arguments of `rmqlb.simulate_rebalance` about the group and what happens to it."""
+class SimulationOptions(TypedDict, total=False):
+    """The keyword arguments that `rmqlb.simulate_rebalance` and `rmqlb.plan_rollout` share."""
 
+    topics: str | Sequence[str]  # only these; () takes those that the group subscribes to
+    consumers: str | Sequence[str] | int | None  # client IDs or a number of invented ones, in place of the source's
+    include_retry: bool  # include the group's retry topic
+    sdk: str | Sequence[str] | Mapping[str, str] | None  # the client library of all, or client ID → library
+    strategy: str | None  # what consumers run; None takes what they report or show, otherwise AVG
+    strategy_options: str | Sequence[str]  # settings of strategies, as `virtual-nodes=20`
+    client: str | None  # version of the client library; None is what consumers report, or the newest
+    orderly: bool  # a MessageListenerOrderly: queues are locked
+    consumer_types: str | Sequence[str]  # `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE`
+    consume_from: str | None  # `last`, `first` or `timestamp`; None is what the source says
+    timers: str | Sequence[str]  # clocks that differ from their defaults, as `rebalance-wait=10s`
+    latency: str  # a request's way to a broker and back; 1ms by default
+    consume_time: str  # how long the listener takes for a message; 0s by default
+    rates: str | Sequence[str]  # messages per second of each topic, as `500`, or of one, as `TOPIC=500`
+    rates_since: AnySource | Earlier | None  # an earlier snapshot: each queue's rate is what came since
+    seed: int  # the random seed; 1 by default
+
+
+class Simulation(Struct, frozen=True):
+    """What is simulated, as far as the arguments alone decide it."""
+
+    options: SimulationOptions
+    chosen: Selection
     strategies: Strategies
     strategy: str | None
-    client: str | None
-    orderly: bool
-    consumer_types: tuple[str, ...]
-    consume_from: str | None
-    timers: tuple[str, ...]
-    latency: str
-    consume_time: str
-    rates: tuple[str, ...]
     earlier: Earlier | None  # the snapshot of `rates_since`
-    seed: int
-    events: tuple[str, ...] = ()
-    duration: str | None = None
-    all_new: bool = False
-    broadcasting: bool = False
-    may_join: bool = True  # False where the verb makes its own events
+    scenario: GroupScenario
+    events: tuple[str, ...]
+    duration: str | None
+    may_join: bool  # False where the verb makes its own events
 
-    def __post_init__(self) -> None:
-        """Reject invalid values before anything is read (raises UsageError)."""
-        self.scenario()
 
-    def scenario(self) -> GroupScenario:
-        """The scenario as far as the arguments alone decide it (raises UsageError)."""
-        if self.client is not None:
-            consumer_profile_of(self.client)
-        return GroupScenario(
-            orderly=self.orderly,
-            timers=timers(self.timers),
-            latency_us=duration_us(self.latency, "--latency", zero=True),
-            consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
-            consume_from=_consume_from(self.consume_from, CONSUME_FROM_LAST_OFFSET),
-            until_us=None if self.duration is None else duration_us(self.duration, "--for"),
-            all_new=self.all_new,
-            seed=self.seed,
-        )
+def simulation(
+    group: str | Sequence[str] | None,
+    options: SimulationOptions,
+    *,
+    events: str | Sequence[str] = (),
+    duration: str | None = None,
+    all_new: bool = False,
+    broadcasting: bool = False,
+    may_join: bool = True,
+) -> Simulation:
+    """Reject invalid arguments before anything is read (raises TypeError, UsageError)."""
+    if unknown := options.keys() - SimulationOptions.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    strategies = Strategies(options.get("strategy_options", ()))
+    client, consume_from = options.get("client"), options.get("consume_from")
+    if client is not None:
+        consumer_profile_of(client)
+    return Simulation(
+        options,
+        select(
+            group,
+            options.get("topics", ()),
+            options.get("consumers"),
+            options.get("sdk"),
+            include_retry=options.get("include_retry", False),
+        ),
+        strategies,
+        strategies.optional(options.get("strategy")),
+        earlier(options.get("rates_since")),
+        GroupScenario(
+            orderly=options.get("orderly", False),
+            broadcasting=broadcasting,
+            timers=timers(texts_of(options.get("timers", ()))),
+            latency_us=duration_us(options.get("latency", "1ms"), "--latency", zero=True),
+            consume_us=duration_us(options.get("consume_time", "0s"), "--consume-time", zero=True),
+            consume_from=_consume_from(consume_from, CONSUME_FROM_LAST_OFFSET),
+            until_us=None if duration is None else duration_us(duration, "--for"),
+            all_new=all_new,
+            seed=options.get("seed", 1),
+        ),
+        texts_of(events),
+        duration,
+        may_join,
+    )
 
 
 class SimulatedGroup(Struct, frozen=True):
@@ -101,53 +140,54 @@ class SimulatedGroup(Struct, frozen=True):
 
 
 def simulated_group(
-    arguments: SimulationArguments,
-    chosen: Selection,
+    asked: Simulation,
     name: str | None,
     snapshot: ClusterSnapshot,
     source: Reader,
     *,
-    broadcasting_too: bool = True,
     elsewhere: Sequence[TopicRouteData] = (),
 ) -> SimulatedGroup:
     """Resolve one of the chosen groups, and its scenario (raises DataError, UsageError).
 
     Args:
         name: which of them.
-        broadcasting_too: a BROADCASTING group is allowed.
         elsewhere: routes of other topics, which events and rates may name without meaning this group.
     """
-    scenario, strategies = arguments.scenario(), arguments.strategies
-    group = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=arguments.strategy)
-    group.must_share(broadcasting=broadcasting_too)
-    broadcasting = arguments.broadcasting or group.broadcasting
+    scenario, strategies, chosen = asked.scenario, asked.strategies, asked.chosen
+    group = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=asked.strategy)
+    group.must_share(broadcasting=asked.may_join)
+    broadcasting = scenario.broadcasting or group.broadcasting
     brokers = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
-    events, of_events = expanded(arguments.events, group.client_ids, group.pulled_routes, strategies, brokers)
-    strategies.must_apply(reported=arguments.strategy is None)
+    events, of_events = expanded(asked.events, group.client_ids, group.pulled_routes, strategies, brokers)
+    strategies.must_apply(reported=asked.strategy is None)
     group = group.with_settings(strategies.settings_for([route.topic for route in group.known_routes], group.name))
     joining = [event.subject for event in events if event.kind == "join"]
     chosen.require_named({*group.client_ids, *joining})
-    _require_somebody(group, joining, may_join=arguments.may_join)
+    if not group.client_ids and not joining:
+        hint = "let one join with --event 'join 1@0s', or " if asked.may_join else ""
+        none_joins = ", and none joins" if asked.may_join else ""
+        raise nobody_online(group.name, group.seen, f"{hint}name the consumers with --consumers", none_joins)
     members, findings = _members(group, broadcasting=broadcasting)
-    _require_within(events, scenario.until_us, arguments.duration)
-    scenario, of_clients = _with_clients(scenario, arguments, group, joining)
+    for event in events:
+        if scenario.until_us is not None and event.at_us >= scenario.until_us:
+            hint = "leave --for out, or make it longer"
+            raise UsageError(f"--event {event.text!r}: not within --for {asked.duration}", hint=hint)
+    scenario, of_clients = _with_clients(scenario, asked.options, group, joining)
     topics = dict.fromkeys(route.topic for route in (*group.pulled_routes, *elsewhere))
-    inflow = spread_evenly(rates(arguments.rates, list(topics)), group.pulled_routes, events)
-    if arguments.earlier is not None:
-        inflow = rates_since(arguments.earlier, chosen.wanted(source), group, snapshot) | inflow
+    given = rates(texts_of(asked.options.get("rates", ())), list(topics))
+    inflow = spread_evenly(given, group.pulled_routes, events)
+    if asked.earlier is not None:
+        inflow = rates_since(asked.earlier, chosen.wanted(source), group, snapshot) | inflow
     scenario = replace(scenario, events=events, broadcasting=broadcasting, rates=inflow)
     findings = [*planning_findings(group, pop=False), *findings, *of_clients, *of_events]
     if not broadcasting:
         seen = group.pulled_queues, group.client_ids, group.settings
         findings += [*custom_findings(group.settings.custom, *seen), *pin_findings(strategies.named, *seen)]
-    return SimulatedGroup(group, members, scenario, tuple(findings), _sdks(group, chosen, joining))
-
-
-def _sdks(group: Group, chosen: Selection, joining: Sequence[str]) -> tuple[SdkUse, ...]:
-    """The client libraries; one that joins is assumed to run the usual one, unless its library is named."""
+    # a consumer that joins is assumed to run the usual library, unless its own is named
     usual, by_id = named_sdks(chosen.sdk)
     unknown = set(joining).difference(by_id, group.client_ids) if usual is None else ()
-    return replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses((*group.client_ids, *joining))
+    sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses((*group.client_ids, *joining))
+    return SimulatedGroup(group, members, scenario, tuple(findings), sdks)
 
 
 def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding]]:
@@ -163,33 +203,18 @@ def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding
     return group.members, list(mixed_finding(group.sdks, group.client_ids, unassigned=unassigned, several=several))
 
 
-def _require_somebody(group: Group, joining: Sequence[str], *, may_join: bool) -> None:
-    if not group.client_ids and not joining:
-        hint = "let one join with --event 'join 1@0s', or " if may_join else ""
-        none_joins = ", and none joins" if may_join else ""
-        raise nobody_online(group.name, group.seen, f"{hint}name the consumers with --consumers", none_joins)
-
-
-def _require_within(events: Sequence[Event], until_us: int | None, typed: str | None) -> None:
-    for event in events:
-        if until_us is not None and event.at_us >= until_us:
-            raise UsageError(
-                f"--event {event.text!r}: not within --for {typed}", hint="leave --for out, or make it longer"
-            )
-
-
 def _with_clients(
-    scenario: GroupScenario, arguments: SimulationArguments, group: Group, joining: Sequence[str]
+    scenario: GroupScenario, options: SimulationOptions, group: Group, joining: Sequence[str]
 ) -> tuple[GroupScenario, list[Finding]]:
     seen = None if group.assumed else group.seen
-    version, of_version = client_version(seen, arguments.client)
-    given, given_types = given_consumer_types(arguments.consumer_types)
+    version, of_version = client_version(seen, options.get("client"))
+    given, given_types = given_consumer_types(texts_of(options.get("consumer_types", ())))
     usual, types, of_types = consumer_types(seen, given, given_types)
     require_members(given_types, {*group.client_ids, *joining}, "--consumer-type")
     scenario = replace(
         scenario,
         client_version=version,
-        consume_from=_consume_from(arguments.consume_from, group.consume_from),
+        consume_from=_consume_from(options.get("consume_from"), group.consume_from),
         consumer_type=usual,
         consumer_types=types,
     )
@@ -254,12 +279,12 @@ def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:
     return others | {topic: each for topic, each in given.items() if topic}
 
 
-def rates_since(earlier: Earlier, wanted: Wanted, group: Group, snapshot: ClusterSnapshot) -> dict[MessageQueue, float]:
+def rates_since(before: Earlier, wanted: Wanted, group: Group, snapshot: ClusterSnapshot) -> dict[MessageQueue, float]:
     """Queue → messages per second, of those that both snapshots have (raises DataError, UsageError)."""
     now = group.seen
     if now is None:
-        raise DataError(f"{earlier.option}: the source does not report the group, so that no rate follows")
-    then = earlier.source.fetch(replace(wanted, group=now.group))
-    before = then.group(now.group)
-    times = now.seen.at or snapshot.taken_at, before.seen.at or then.taken_at
-    return observed_rates(now, before, times, group.pulled_queues, earlier.option)
+        raise DataError(f"{before.option}: the source does not report the group, so that no rate follows")
+    then = before.source.fetch(replace(wanted, group=now.group))
+    was = then.group(now.group)
+    times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at
+    return observed_rates(now, was, times, group.pulled_queues, before.option)

@@ -1,4 +1,4 @@
-"""`rmqlb sweep-failures`: every failure tried on the groups and topics of a source."""
+"""`rmqlb.sweep_failures`: every failure tried on the groups and topics of a source."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES, try_on_sweep
 from rmqlb.engine.group import all_groups, gaps
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.engine.sweep_failures.commands import Commands
 from rmqlb.engine.sweep_failures.failures import ZoneRule
-from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
+from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, Commands, SweepRequest, sweep_snapshot, try_on_sweep
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
@@ -25,67 +22,85 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 from rmqlb.verbs import amounts
 from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import conditions
-from rmqlb.verbs.source import Reader
+from rmqlb.verbs.parse import conditions, texts_of
+from rmqlb.verbs.source import AnySource, reader
 from rmqlb.verbs.strategies import OPTION, Strategies
 
 BUILT_IN = "built_in_sweep_policy.yaml"
 
 
-class SweepOptions(Struct, frozen=True, kw_only=True):
-    """The command's options, as typed."""
-
-    group: Sequence[str] | None = None
-    topic: Sequence[str] | None = None
-    orderly: Sequence[str] | None = None
-    lose: Sequence[str] | None = None
-    at_once: int = 2
-    zone: Sequence[str] | None = None
-    zones: str | None = None
-    policy: str | None = None
-    today: str | None = None
-    jobs: int = 1
-    strategy_option: Sequence[str] | None = None
-    fail_on: Sequence[str] | None = None
-
-
 def sweep_failures(
-    source: Reader, options: SweepOptions, source_words: Sequence[str] = (), progress: Progress = no_progress
+    source: AnySource,
+    *,
+    groups: str | Sequence[str] = (),
+    topics: str | Sequence[str] = (),
+    orderly: str | Sequence[str] = (),
+    lose: str | Sequence[str] = (),
+    at_once: int = 2,
+    zones: str | Sequence[str] = (),
+    zones_file: str | None = None,
+    policy: str | None = None,
+    today: str | None = None,
+    jobs: int = 1,
+    strategy_options: str | Sequence[str] = (),
+    fail_on: str | Sequence[str] = (),
+    source_words: Sequence[str] = (),
+    progress: Progress = no_progress,
 ) -> FailureSweep:
-    """Try every failure; all that needs no source is checked before it is read (raises RmqlbError).
+    """Try every loss of consumers, brokers, hosts and zones: the smallest that break a limit.
 
     Args:
-        source_words: options with which a printed command reads the same source.
+        source: a URL, a file, a snapshot, a parsed document or a reader.
+        groups: names or patterns; () is every group, or those that consume `topics`.
+        topics: names or patterns; () is every topic, or those of `groups`.
+        orderly: names or patterns of groups that consume in order, where consumers do not report it.
+        lose: `consumer`, `broker`, `master`, `host`, `zone`; () is all of them.
+        at_once: 2 for single losses and pairs, 1 for single ones.
+        zones: zones by pattern, as `10.1.*=az1` or `10.1.0.0/16=az1`; without any, the zones that brokers report.
+        zones_file: a file of more, YAML or JSON: zone to a pattern or a list of them.
+        policy: a file of limits and waivers; None is the built-in policy.
+        today: the day for waivers, as `2026-06-15`; None is today.
+        jobs: processes among which groups are divided.
+        strategy_options: settings of strategies, as `virtual-nodes=20`.
+        fail_on: conditions on the result, as `counterexamples>0`, which `conditions` answers.
+        source_words: options with which a printed command reads the same source; () is `-s` and its name.
+        progress: told what is being done.
+
+    Raises:
+        UsageError: an argument cannot be meant, a zone is empty, or there are too many cases.
+        DataError: a name matches nothing, or a kind of loss is not there.
+        EndpointError: the source cannot be read.
     """
-    lose, strategy_options = options.lose or (), options.strategy_option or ()
-    asked = conditions(options.fail_on or (), SWEEP_FIGURES)
-    kinds, rules = _kinds(lose), _zones(lose, options.zone or (), options.zones)
-    day = datetime.now().astimezone().date() if options.today is None else amounts.day(options.today, "--today")
-    limits = (
-        parse_policy(built_in_text(BUILT_IN), "built-in policy", NAMES)
-        if options.policy is None
-        else read_policy(options.policy, NAMES)
-    )
+    tried, lost = conditions(fail_on, SWEEP_FIGURES), texts_of(lose)
+    kinds, rules = _kinds(lost), _zones(lost, texts_of(zones), zones_file)
+    if at_once not in (1, 2) or jobs < 1:
+        raise UsageError("at_once is 1 or 2, and jobs 1 or more")
+    day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
+    if policy is None:
+        limits = parse_policy(built_in_text(BUILT_IN), "built-in policy", NAMES)
+    else:
+        limits = read_policy(policy, NAMES)
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in limits.rules if rule.assume is not None]
     strategies.must_apply(reported=True)
-    groups, topics = tuple(options.group or ()), tuple(options.topic or ())
-    everything = Everything(topics, groups, of_groups=bool(groups) and not topics)
-    snapshot = source.fetch(Wanted(everything=everything, evidence=limits.wanted.evidence))
+    everything = Everything(texts_of(topics), texts_of(groups), of_groups=bool(groups) and not topics)
+    snapshot = reader(source).fetch(Wanted(everything=everything, evidence=limits.wanted.evidence))
+    words = source_words or (("-s", source) if isinstance(source, str) else ())
+    more = [word for text in texts_of(strategy_options) for word in (OPTION, text)]
     request = replace(
-        _chosen(snapshot, everything, options.orderly or ()),
+        _chosen(snapshot, everything, texts_of(orderly)),
         kinds=kinds,
         zones=rules,
         in_part=bool(groups or topics),
-        at_once=options.at_once,
-        jobs=options.jobs,
-        commands=Commands(source_words, [word for text in strategy_options for word in (OPTION, text)]),
+        at_once=at_once,
+        jobs=jobs,
+        commands=Commands(words, more) if words else None,
     )
     settings = strategies.settings_for(list(snapshot.routes))
     sweep, findings = sweep_snapshot(snapshot, limits, request, day, settings=settings, progress=progress)
-    for kind in kinds if lose and not sweep.nothing_judged else ():
+    for kind in kinds if lost and not sweep.nothing_judged else ():
         _must_have(kind, sweep)
-    sweep = replace(sweep, conditions=tuple(try_on_sweep(condition, sweep) for condition in asked))
+    sweep = replace(sweep, conditions=tuple(try_on_sweep(condition, sweep) for condition in tried))
     return with_meta(sweep, Meta(snapshot, (*findings, *source_findings(snapshot))))
 
 

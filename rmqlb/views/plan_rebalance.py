@@ -1,13 +1,11 @@
-"""The output of plan-rebalance: sentences with the worst effect first, then tables for screens and for scripts."""
+"""The output of plan-rebalance: sentences with the worst effect first, then the tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
-
-from rmqlb.model.finding import ERROR, INFO, WARNING
-from rmqlb.model.message_queue import MessageQueue, queue_ranges
+from rmqlb.model.finding import ERROR, WARNING, Severity
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import (
     ADDED,
     REMOVED,
@@ -22,14 +20,22 @@ from rmqlb.model.plan import (
     total_of,
 )
 from rmqlb.model.sdk_use import sdks_text
-from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.queue_lists import figure_column, fitting, lag_column, place_of, pop_facts, pop_title, severity_of
+from rmqlb.views.queue_lists import (
+    Owners,
+    figure_column,
+    owner_lines,
+    owner_section,
+    pop_facts,
+    pop_title,
+    severity_of,
+)
 from rmqlb.views.report import (
     BETWEEN,
     NOT_THERE,
     QUEUE_COLUMNS,
+    Audience,
     Cell,
     Column,
     Kind,
@@ -66,58 +72,51 @@ _ALWAYS = (*tuple(_FIGURES)[:5], "writable queues")
 """Rows of the summary that are shown even when they are 0 on both sides."""
 
 
-def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: bool = False) -> Report:
-    """The report of one group's plan; with `changed_only` scripts get only the queues that change."""
-    if plan.topics or not plan.pop_topics:
-        shown = _owned_report(plan, changed_only, explained)
-        if not plan.pop_topics:
-            return shown
-        return shown.with_part(_pop_section(plan, changed_only), _pop_facts(plan), _pop_rows(plan, changed_only))
-    section = _pop_section(plan, changed_only)
-    return Report(
-        schema="rmqlb/plan",
-        data=plan,
-        facts=(_pop_headline(plan), *_pop_facts(plan)),
-        sections=(section,) if section.rows else (),
-        labels=labels(consumer.client_id for consumer in plan.consumers),
-        rows=Rows(("topic", "brokerName", "queueId"), list(_pop_rows(plan, changed_only))),
-        tables=(section,),
-        grave=WARNING if any(each.consumers_after == () for _, each in _pop_rows(plan)) else "",
-        more="-o json has everything",
-    )
-
-
-def plans_report(result: PlanOfGroups, *, changed_only: bool = False, explained: bool = False) -> Report:
-    """The report of several groups: the effect on all of them, then each group."""
+def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = False, explained: bool = False) -> Report:
+    """The report of one group's plan, or of several groups; with `changed_only` only of the queues that change."""
+    if isinstance(result, RebalancePlan):
+        return _report(result, changed_only, explained)
     plans = result.groups
     by_pop = sum(bool(plan.pop_topics) for plan in plans)
     texts = [verdict(total_of([plan.summary for plan in plans]))]
     if by_pop:
         texts.append(f"{of_all(by_pop, len(plans), 'group')} consume{'s' * (by_pop == 1)} by POP")
-    parts = [(p.group or "", plan_report(p, changed_only=changed_only, explained=explained)) for p in plans]
-    return of_groups(
-        parts, [f"{counted(len(plans), 'group')}: {'; '.join(filter(None, texts))}"], result, _groups(plans)
-    )
+    parts = [(plan.group or "", _report(plan, changed_only, explained)) for plan in plans]
+    fact = f"{counted(len(plans), 'group')}: {'; '.join(filter(None, texts))}"
+    return of_groups(parts, [fact], result, _groups(plans))
 
 
-def _owned_report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
-    moves = _moves_section(plan)
-    compared = [_comparisons(plan)] if len(plan.comparison) > 1 else []
-    queues, consumers, summary = _queues(plan, changed_only, explained), _consumers(plan), _summary(plan.summary)
-    kept = sum(move.change == SAME for move in plan.moves)
-    keep = f"{counted(kept, 'queue')} {'keeps its' if kept == 1 else 'keep their'} owner; " if kept else ""
+def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
+    rows: list[tuple[Mapping[str, str], Move | PopChange]] = []
+    sections: list[Section] = []
+    tables: list[Section] = []
+    more = "-o json has everything"
+    if not plan.by_pop:
+        compared = [_comparisons(plan)] if len(plan.comparison) > 1 else []
+        consumers, queues, summary = _consumers(plan), _queues(plan, changed_only, explained), _summary(plan.summary)
+        sections += [*compared, consumers, *_moves_section(plan), queues, summary]
+        tables += [queues, consumers, *compared, summary]
+        rows += [({"topic": topic}, move) for topic, move in _shown(plan, changed_only)]
+        kept = sum(move.change == SAME for move in plan.moves)
+        keep = f"{counted(kept, 'queue')} {'keeps its' if kept == 1 else 'keep their'} owner; " if kept else ""
+        more = f"{keep}--all lists every queue, --explain says why, {more}"
+    if plan.pop_topics:
+        popped = _pop_rows(plan, changed_only)
+        section = _pop_section(plan, popped)
+        if sections or popped:
+            sections.insert(1, section)
+        tables.append(section)
+        rows += popped
     return Report(
         schema="rmqlb/plan",
         data=plan,
-        facts=facts(plan, explained=explained),
-        sections=(*compared, _changed_consumers(plan), *([moves] if moves.rows else []), queues, consumers, summary),
+        facts=(*facts(plan, explained=explained), *_pop_facts(plan)),
+        sections=tuple(sections),
         labels=labels(consumer.client_id for consumer in plan.consumers),
-        rows=Rows(
-            ("topic", "brokerName", "queueId"), [({"topic": topic}, move) for topic, move in _shown(plan, changed_only)]
-        ),
-        tables=(queues, consumers, *compared, summary),
+        rows=Rows(("topic", "brokerName", "queueId"), rows),
+        tables=tuple(tables),
         grave=grave(plan),
-        more=f"{keep}--all lists every queue, --explain says why, -o json has everything",
+        more=more,
     )
 
 
@@ -126,15 +125,19 @@ def _owned_report(plan: RebalancePlan, changed_only: bool, explained: bool) -> R
 
 def headline(plan: RebalancePlan) -> str:
     """The group, its consumers before and after, and the verdict."""
-    s = plan.summary
-    text = verdict(s, broadcasting=plan.broadcasting)
-    if not s.before.queues and not s.after.queues:
+    text = "; ".join(_pop_verdict(plan)) if plan.by_pop else verdict(plan.summary, broadcasting=plan.broadcasting)
+    if not plan.by_pop and not plan.summary.before.queues and not plan.summary.after.queues:
         text = "its topics have no readable queue, so there is nothing to plan"
-    return f"{plan.group or 'a group'}, {_counted_change(s.before.consumers, s.after.consumers)}: {text}"
+    before, after = _consumers_of(plan)
+    consumers = counted(after, "consumer")
+    return f"{plan.group or 'a group'}, {consumers if before == after else f'{before} → {consumers}'}: {text}"
 
 
-def _counted_change(before: int, after: int) -> str:
-    return counted(after, "consumer") if before == after else f"{before} → {counted(after, 'consumer')}"
+def _consumers_of(plan: RebalancePlan) -> tuple[int, int]:
+    """The summary counts no consumer of a group that consumes only by POP."""
+    if plan.by_pop:
+        return len(set(plan.sorted_consumers_before)), len(set(plan.sorted_consumers_after))
+    return plan.summary.before.consumers, plan.summary.after.consumers
 
 
 def verdict(s: Summary, *, broadcasting: bool = False) -> str:
@@ -164,7 +167,7 @@ def _moves(s: Summary, *, broadcasting: bool) -> Iterator[str]:
             yield "BROADCASTING, so each consumer reads every queue and none moves"
         return
     if s.unassigned != s.after.queues or s.moved:
-        yield _moving(s.moved, s.moved_range, s.before.queues - s.removed)
+        yield _moving(s.moved, s.moved_range, s.kept)
     if s.newly_assigned:
         yield f"{counted(s.newly_assigned, 'queue')} that had no owner {'gets' if s.newly_assigned == 1 else 'get'} one"
     if s.added:
@@ -190,19 +193,18 @@ def _moving(moved: int, over_places: MovedRange | None, kept: int) -> str:
 
 def _observed(s: Summary) -> Iterator[str]:
     seen = s.observed
-    if seen is None or not seen.mismatches:
-        return
-    counts = ((seen.unassigned, "unassigned"), (seen.duplicate_owners, "with duplicate owners"))
-    bad = " and ".join(f"{number} {what}" for number, what in counts if number)
-    yield (
-        f"observed owners of {of_all(seen.mismatches, seen.queues)} differ from the prediction before the change"
-        f"{bad and ', '}{bad}"
-    )
+    if seen is not None and seen.mismatches:
+        counts = ((seen.unassigned, "unassigned"), (seen.duplicate_owners, "with duplicate owners"))
+        bad = " and ".join(f"{number} {what}" for number, what in counts if number)
+        text = f"observed owners of {of_all(seen.mismatches, seen.queues)} differ from the prediction before the change"
+        yield f"{text}{bad and ', '}{bad}"
 
 
 def grave(plan: RebalancePlan) -> str:
     """Red where queues are left without one owner, green where nothing changes."""
     s = plan.summary
+    if plan.by_pop:
+        return WARNING if any(each.consumers_after == () for _, each in _pop_rows(plan)) else ""
     if s.unassigned or s.duplicate_owners or s.after.queues_of_duplicate_client_ids:
         return ERROR
     if s.lag_removed or (s.observed is not None and s.observed.mismatches):
@@ -212,17 +214,16 @@ def grave(plan: RebalancePlan) -> str:
 
 def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
     """The verdict, then the quality of the result, the time it takes, and the change."""
+    if plan.by_pop:
+        return (headline(plan),)
     change = f"change: {'; '.join(plan.changes) or 'none'}"
     lines = [list(_quality(plan)), list(_convergence(plan)), [_strategy(plan), sdks_text(plan.sdks), change]]
-    told = [headline(plan), *(f"  {BETWEEN.join(filter(None, parts))}" for parts in lines if parts)]
+    found = [headline(plan), *(f"  {BETWEEN.join(filter(None, parts))}" for parts in lines if parts)]
     if explained:
-        told += [f"  sorted consumers before: {_numbered(plan.sorted_consumers_before)}"]
-        told += [f"  sorted consumers after: {_numbered(plan.sorted_consumers_after)}"]
-    return tuple(told)
-
-
-def _numbered(client_ids: tuple[str, ...]) -> str:
-    return "  ".join(f"{index}={client_id}" for index, client_id in enumerate(client_ids)) or "none"
+        for when, ids in (("before", plan.sorted_consumers_before), ("after", plan.sorted_consumers_after)):
+            numbered = "  ".join(f"{index}={client_id}" for index, client_id in enumerate(ids))
+            found.append(f"  sorted consumers {when}: {numbered or 'none'}")
+    return tuple(found)
 
 
 def _quality(plan: RebalancePlan) -> Iterator[str]:
@@ -266,7 +267,6 @@ def _convergence(plan: RebalancePlan) -> Iterator[str]:
 
 
 def _strategies(plan: RebalancePlan) -> str:
-    """The strategies before and, where it is another one, the strategy afterwards."""
     before = plan.strategy
     if len(plan.strategies_reported) > 1:
         before = ", ".join(f"{name} ({number})" for name, number in plan.strategies_reported.items())
@@ -281,65 +281,34 @@ def _strategy(plan: RebalancePlan) -> str:
     return f"{'strategies' if len(plan.strategies_reported) > 1 else 'strategy'} {_strategies(plan)}{origin}"
 
 
-# -- tables of consumers and queues
-
-
-def _changed_consumers(plan: RebalancePlan) -> Section:
-    """The consumers for a screen; of many those whose queues change most."""
-    shown = plan.consumers
-    places = {consumer.client_id: at for at, consumer in enumerate(shown)}
-    before, after, lost = (
-        max((len(str(getattr(each, name))) for each in shown), default=1)
-        for name in ("queues_before", "queues_after", "lost")
-    )
-
-    def change(consumer: ConsumerPlan) -> str:
-        less, more = f"-{consumer.lost}" * bool(consumer.lost), f"+{consumer.gained}" * bool(consumer.gained)
-        return f"{less:>{lost + 1}} {more}".rstrip()
-
-    columns = (
-        Column("", "severity", "sign", shown=any(map(_severity, shown)), of=_severity),
-        Column("#", "index", "label", of=lambda c: places[c.client_id]),
-        Column("consumer", "clientId"),
-        Column("queues", "queues", "number", of=lambda c: f"{c.queues_before:>{before}} → {c.queues_after:>{after}}"),
-        Column("change", "change", of=change),
-        Column("observed", "queuesObserved", "number", shown=_observed_differ(plan), fold=1),
-        lag_column("lag gained", "lagGained", shown, fold=2),
-        lag_column("lag lost", "lagLost", shown, fold=3),
-        Column("", "note", "prose", shown=any(map(_note, shown)), of=_note),
-    )
-    changed = [c.gained + c.lost + _MOST_NOTABLE * bool(_note(c)) for c in shown]
-    brief = worst(changed, _MOST_CONSUMERS) if len(shown) > _MOST_CONSUMERS + 1 else None
-    return Section(
-        "consumers", "consumers", columns, rows_of(columns, shown), heads=3, audience="screen",
-        brief=brief, chosen="those whose queues change most",
-    )  # fmt: skip
+# -- tables
 
 
 def _consumers(plan: RebalancePlan) -> Section:
-    known = any(c.lag_gained or c.lag_lost for c in plan.consumers)
-    places = {consumer.client_id: at for at, consumer in enumerate(plan.consumers)}
+    """The consumers; of many, a screen has those whose queues change most."""
+    shown = plan.consumers
+    places = {consumer.client_id: at for at, consumer in enumerate(shown)}
     columns = (
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
         Column("consumer", "clientId"),
-        *numbers("queuesBefore queuesAfter gained lost"),
-        Column("lag gained", "lagGained", "number", shown=known),
-        Column("lag lost", "lagLost", "number", shown=known),
-        Column("note", "note", of=_note),
-        Column("observed", "queuesObserved", "number", shown=_observed_differ(plan)),
+        Column("before", "queuesBefore", "number"),
+        Column("after", "queuesAfter", "number"),
+        *numbers("gained lost"),
+        figure_column("lag gained", "lagGained", shown, fold=2),
+        figure_column("lag lost", "lagLost", shown, fold=3),
+        Column("note", "note", "prose", shown=any(map(_note, shown)), of=_note),
+        Column(
+            "observed",
+            "queuesObserved",
+            "number",
+            shown=any(c.queues_observed not in (None, c.queues_before) for c in shown),
+            fold=1,
+        ),
     )
-    rows = rows_of(columns, plan.consumers)
-    return Section("consumers", "consumers", columns, rows, heads=2, audience="scripts")
-
-
-def _observed_differ(plan: RebalancePlan) -> bool:
-    return any(c.queues_observed not in (None, c.queues_before) for c in plan.consumers)
-
-
-def _severity(consumer: ConsumerPlan) -> Cell:
-    if consumer.processes_after > 1:
-        return ERROR
-    return INFO if consumer.index_after is not None and not consumer.queues_after else None
+    changed = [c.gained + c.lost + _MOST_NOTABLE * bool(_note(c)) for c in shown]
+    brief = worst(changed, _MOST_CONSUMERS) if len(shown) > _MOST_CONSUMERS + 1 else None
+    chosen = "those whose queues change most"
+    return Section("consumers", "consumers", columns, rows_of(columns, shown), heads=2, brief=brief, chosen=chosen)
 
 
 def _note(consumer: ConsumerPlan) -> str:
@@ -354,60 +323,28 @@ def _note(consumer: ConsumerPlan) -> str:
     return ", ".join(notes)
 
 
-class _Way(Struct, frozen=True):
-    """Queues with the same owners before and the same owners afterwards."""
+def _moves_section(plan: RebalancePlan) -> Iterator[Section]:
+    """The queues that change, those with the same owners as one line."""
 
-    owners_before: tuple[str, ...]
-    owners_after: tuple[str, ...]
-    queues: tuple[MessageQueue, ...]
-    severity: str | None
-    lag: int | None
+    def severity(owners: Owners) -> Severity | None:
+        return severity_of(owners[1], broadcasting=plan.broadcasting)
 
-    @property
-    def which(self) -> str:
-        return queue_ranges(self.queues, len(self.queues))
+    def owners(move: Move) -> Owners:
+        return (
+            _NEW if move.change == ADDED else move.owners_before,
+            _GONE if move.change == REMOVED else move.owners_after,
+        )
 
-
-def _moves_section(plan: RebalancePlan) -> Section:
-    """The queues that change; what leaves queues without one owner comes first."""
-    moves = _ways(plan)
-    columns = (
-        Column("", "severity", "sign", shown=any(each.severity for each in moves)),
-        Column("from", "ownersBefore", "clients"),
-        Column("to", "ownersAfter", "clients" if plan.broadcasting else "owners"),
-        Column("queues", "queues", "number", of=lambda each: len(each.queues), fold=1),
-        lag_column("lag", "lag", moves, fold=2),
-        Column("which", "which", "prose"),
-    )
-    number = sum(len(each.queues) for each in moves)
-    title = f"{counted(number, 'queue')} that change{'s' if number == 1 else ''}"
-    badness = [len(each.queues) + (1e6 if each.severity else 0) for each in moves]
-    ids = [each.owners_before for each in moves], [each.owners_after for each in moves]
-    more = 4 * any(each.severity for each in moves) + 9 * any(each.lag for each in moves)
-    brief = fitting([each.which for each in moves], badness, _ROOM, beside=ids, more=more)
-    return Section("moves", title, columns, rows_of(columns, moves), heads=3, audience="screen", brief=brief)
-
-
-def _ways(plan: RebalancePlan) -> list[_Way]:
     places = {consumer.client_id: at for at, consumer in enumerate(plan.consumers)}
-    ways: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[MessageQueue, int | None]]] = {}
-    for topic in plan.topics:
-        for move in topic.queues:
-            if move.change != SAME:
-                before = _NEW if move.change == ADDED else move.owners_before
-                after = _GONE if move.change == REMOVED else move.owners_after
-                queue = MessageQueue(topic.topic, move.broker_name, move.queue_id)
-                ways.setdefault((before, after), []).append((queue, move.lag))
-    found = []
-    for (before, after), some in ways.items():
-        severity = severity_of(after, broadcasting=plan.broadcasting)
-        lag = sum_if_known(lag for _, lag in some)
-        found.append(_Way(before, after, tuple(queue for queue, _ in some), severity, lag))
-
-    def order(way: _Way) -> tuple[bool, tuple[int, ...], tuple[int, ...]]:
-        return way.severity != ERROR, place_of(way.owners_before, places), place_of(way.owners_after, places)
-
-    return sorted(found, key=order)
+    changes = [
+        (owners(move), MessageQueue(topic, move.broker_name, move.queue_id), move.lag)
+        for topic, move in _shown(plan, changed_only=True)
+    ]
+    if changes:
+        title = f"{counted(len(changes), 'queue')} that change{'s' if len(changes) == 1 else ''}"
+        after: Kind = "clients" if plan.broadcasting else "owners"
+        columns: dict[str, tuple[str, Kind]] = {"ownersBefore": ("from", "clients"), "ownersAfter": ("to", after)}
+        yield owner_section("moves", title, columns, owner_lines(changes, places, severity), _ROOM)
 
 
 def _shown(plan: RebalancePlan, changed_only: bool) -> Iterator[tuple[str, Move]]:
@@ -419,20 +356,20 @@ def _before(move: Move) -> Cell:
     return NOT_THERE if move.change == ADDED else move.owners_before
 
 
+def _after(move: Move) -> Cell:
+    return NOT_THERE if move.change == REMOVED else move.owners_after
+
+
 def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section:
     moves = plan.moves
     kind: Kind = "clients" if plan.broadcasting else "owners"
     differs = any(_before(move) != move.owners_observed is not None for move in moves)
+    predicted = "predicted " * differs
     starts = any(move.start_offset is not None for move in moves)
     columns = (
-        *QUEUE_COLUMNS,
-        Column("predicted before" if differs else "before", "ownersBefore", kind, of=_before),
-        Column(
-            "predicted after" if differs else "after",
-            "ownersAfter",
-            kind,
-            of=lambda move: NOT_THERE if move.change == REMOVED else move.owners_after,
-        ),
+        *QUEUE_COLUMNS[1:],
+        Column(f"{predicted}before", "ownersBefore", kind, of=_before),
+        Column(f"{predicted}after", "ownersAfter", kind, of=_after),
         Column("change", "change", "change"),
         Column("observed owner", "ownersObserved", kind, shown=differs),
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
@@ -448,17 +385,17 @@ def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section
         Column("start rule", "startRule", shown=False, of=lambda move: move.start_rule or ""),
     )
     shown = list(_shown(plan, changed_only))
-    cells = rows_of(columns[1:], (move for _, move in shown))
+    cells = rows_of(columns, (move for _, move in shown))
     rows = tuple((topic, *row) for (topic, _), row in zip(shown, cells, strict=True))
     title = "queues that change" if changed_only else "queues"
-    return Section("queues", title, columns, rows, heads=3, audience="all" if explained else "scripts")
+    audience: Audience = "all" if explained else "scripts"
+    return Section("queues", title, (QUEUE_COLUMNS[0], *columns), rows, heads=3, audience=audience)
 
 
 def _comparisons(plan: RebalancePlan) -> Section:
     ranges = [c.summary.moved_range for c in plan.comparison]
     ranged = any(each is None or each.fewest < each.most for each in ranges)
     columns = (
-        Column("strategy", "strategy"),
         *numbers("moved minimumMoves idle unassigned duplicateOwners"),
         Column("imbalance before", "imbalanceBefore", "number", of=lambda s: s.before.imbalance),
         Column("imbalance after", "imbalanceAfter", "number", of=lambda s: s.imbalance),
@@ -467,12 +404,13 @@ def _comparisons(plan: RebalancePlan) -> Section:
         ),
         Column("moved, most", "movedMost", "number", shown=ranged, of=lambda s: s.moved_range and s.moved_range.most),
     )
-    names = [
-        c.strategy if c.strategy == c.strategy_after else f"{c.strategy} → {c.strategy_after}" for c in plan.comparison
-    ]
-    cells = rows_of(columns[1:], (c.summary for c in plan.comparison))
-    rows = tuple((name, *row) for name, row in zip(names, cells, strict=True))
-    return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
+    cells = rows_of(columns, (c.summary for c in plan.comparison))
+    rows = tuple(
+        (c.strategy if c.strategy == c.strategy_after else f"{c.strategy} → {c.strategy_after}", *row)
+        for c, row in zip(plan.comparison, cells, strict=True)
+    )
+    named_ = (Column("strategy", "strategy"), *columns)
+    return Section("strategies", "the same change under each strategy", named_, rows, heads=1)
 
 
 def _summary(summary: Summary) -> Section:
@@ -483,23 +421,20 @@ def _summary(summary: Summary) -> Section:
         Column("after", "after", "number"),
         Column("observed", "observed", "number", shown=seen is not None and seen.mismatches > 0),
     )
-    observed: Mapping[str, int] = {}
-    if seen is not None:
-        values = (seen.queues, seen.unassigned, seen.duplicate_owners)
-        observed = dict(zip(("queues", "unassigned queues", "queues with duplicate owners"), values, strict=True))
     rows: list[tuple[Cell, ...]] = [
-        (name, getattr(before, field), getattr(after, field)) for name, field in _FIGURES.items()
+        (name, getattr(before, field), getattr(after, field), "" if seen is None else getattr(seen, field, ""))
+        for name, field in _FIGURES.items()
     ]
-    rows.insert(2, ("writable queues", summary.writable_queues_before, summary.writable_queues_after))
-    kept = ((*row, observed.get(str(row[0]), "")) for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
-    return Section("summary", "summary", columns, tuple(kept), audience="scripts")
+    rows.insert(2, ("writable queues", summary.writable_queues_before, summary.writable_queues_after, ""))
+    kept = tuple(row for row in rows if row[1:3] != (0, 0) or row[0] in _ALWAYS)
+    return Section("summary", "summary", columns, kept, audience="scripts")
 
 
 def _groups(plans: Sequence[RebalancePlan]) -> Section:
     columns = (
         Column("", "severity", "sign", shown=any(map(grave, plans)), of=lambda plan: grave(plan) or None),
         Column("group", "group"),
-        Column("consumers", "consumers", of=_consumers_text),
+        Column("consumers", "consumers", of=lambda p: " → ".join(map(str, dict.fromkeys(_consumers_of(p))))),
         Column("queues", "queues", "number", of=lambda p: p.summary.after.queues),
         Column("move", "moved", "number", of=_moved),
         Column("minimum", "minimumMoves", "number", fold=5, of=lambda p: p.summary.minimum_moves),
@@ -513,14 +448,6 @@ def _groups(plans: Sequence[RebalancePlan]) -> Section:
         Column("strategy", "strategy", fold=6, of=_strategies),
     )
     return Section("groups", "groups", columns, rows_of(columns, plans))
-
-
-def _consumers_text(plan: RebalancePlan) -> str:
-    """The summary counts no consumer of a group that consumes all by POP."""
-    before, after = plan.summary.before.consumers, plan.summary.after.consumers
-    if plan.pop_topics and not plan.topics:
-        before, after = len(set(plan.sorted_consumers_before)), len(set(plan.sorted_consumers_after))
-    return f"{after}" if before == after else f"{before} → {after}"
 
 
 def _moved(plan: RebalancePlan) -> Cell:
@@ -537,62 +464,57 @@ def _converges(plan: RebalancePlan) -> str:
 
 
 def _pop_facts(plan: RebalancePlan) -> Iterator[str]:
-    yield from pop_facts(
-        plan.pop_topics, *([f"change: {', '.join(plan.changes)}"] * bool(plan.changes and not plan.topics))
-    )
+    change = f"change: {', '.join(plan.changes)}"
+    yield from pop_facts(plan.pop_topics, *([change] if plan.changes and not plan.topics else []))
 
 
-def _pop_rows(plan: RebalancePlan, changed_only: bool = False) -> Iterator[tuple[Mapping[str, str], PopChange]]:
-    for topic in plan.pop_topics:
-        for each in topic.queues:
-            if not changed_only or each.consumers_before != each.consumers_after:
-                yield {"topic": topic.topic}, each
+def _pop_rows(plan: RebalancePlan, changed_only: bool = False) -> list[tuple[Mapping[str, str], PopChange]]:
+    return [
+        ({"topic": topic.topic}, each)
+        for topic in plan.pop_topics
+        for each in topic.queues
+        if not changed_only or each.consumers_before != each.consumers_after
+    ]
 
 
-def _pop_section(plan: RebalancePlan, changed_only: bool) -> Section:
+def _pop_section(plan: RebalancePlan, rows: Sequence[tuple[Mapping[str, str], PopChange]]) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("may read it before", "consumersBefore", "clients"),
         Column("afterwards", "consumersAfter", "clients"),
     )
-
-    def cell(consumers: tuple[str, ...] | None) -> Cell:
-        return NOT_THERE if consumers is None else consumers
-
-    rows = tuple(
-        (names["topic"], each.broker_name, each.queue_id, cell(each.consumers_before), cell(each.consumers_after))
-        for names, each in _pop_rows(plan, changed_only)
+    cells = tuple(
+        (
+            *(names["topic"], each.broker_name, each.queue_id),
+            *(NOT_THERE if ids is None else ids for ids in (each.consumers_before, each.consumers_after)),
+        )
+        for names, each in rows
     )
-    return Section("pop", pop_title(plan.pop_topics), columns, rows, heads=3)
-
-
-def _pop_headline(plan: RebalancePlan) -> str:
-    before, after = (len(set(ids)) for ids in (plan.sorted_consumers_before, plan.sorted_consumers_after))
-    how = "behind a Proxy" if any(topic.by_proxy for topic in plan.pop_topics) else "consumes by POP"
-    texts = "; ".join((f"{how}, no consumer owns a queue and none moves", *_pop_verdict(plan)))
-    return f"{plan.group or 'a group'}, {_counted_change(before, after)}: {texts}"
+    return Section("pop", pop_title(plan.pop_topics), columns, cells, heads=3)
 
 
 def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
     """Counts of brokers where no consumer may read single queues, otherwise of queues."""
-    lines = list(_pop_rows(plan))
+    how = "behind a Proxy" if any(topic.by_proxy for topic in plan.pop_topics) else "consumes by POP"
+    yield f"{how}, no consumer owns a queue and none moves"
     if silent := [topic.topic for topic in plan.pop_topics if not topic.queues]:
         yield f"brokers assign nothing of {named(silent)}"
+    lines = [each for _, each in _pop_rows(plan)]
     if not lines:
         return
-    by_broker = all(each.queue_id < 0 for _, each in lines)
+    by_broker = all(each.queue_id < 0 for each in lines)
     noun = "broker" if by_broker else "queue"
 
-    def number(which: Callable[[PopChange], bool]) -> int:
-        found = [each for _, each in lines if which(each)]
+    def number(found: Sequence[PopChange]) -> int:
         return len({each.broker_name for each in found}) if by_broker else len(found)
 
-    whole = number(lambda _: True)
-    if nobody := number(lambda each: each.consumers_after == ()):
+    whole = number(lines)
+    if nobody := number([each for each in lines if each.consumers_after == ()]):
         yield f"no consumer may read {of_all(nobody, whole, noun)}"
-    if removed := number(lambda each: each.consumers_after is None):
+    if removed := number([each for each in lines if each.consumers_after is None]):
         yield f"{counted(removed, noun)} {are(removed)} removed"
-    if added := number(lambda each: each.consumers_before is None):
+    if added := number([each for each in lines if each.consumers_before is None]):
         yield f"{counted(added, noun)} {are(added)} added"
-    others = number(lambda each: None not in (old := each.consumers_before, new := each.consumers_after) and old != new)
+    stay = [each for each in lines if None not in (each.consumers_before, each.consumers_after)]
+    others = number([each for each in stay if each.consumers_before != each.consumers_after])
     yield f"{of_all(others, whole, noun)} may be read by other consumers than before"

@@ -1,33 +1,97 @@
-"""Parts of the tables and sentences about queues that show-owners and plan-rebalance share."""
+"""Tables and sentences about queues that show-owners and plan-rebalance share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from textwrap import wrap
 
+from msgspec import Struct
+
 from rmqlb.model.finding import ERROR, Severity
+from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
+from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted, named
-from rmqlb.views.report import BETWEEN, Cell, Column, attribute_of
+from rmqlb.views.report import BETWEEN, Cell, Column, Kind, Section, attribute_of
 
 _SCREEN = 100
 _LEAST = 18
 _UNASSIGNED = ("(unassigned)",)
 _COLUMN = 13
 """Columns of a number and of the blanks around it and the client IDs."""
+Owners = tuple[tuple[str, ...], ...]
+"""The owners of a queue in each column, such as before and after a change."""
 
 
-def lag_column(title: str, key: str, items: Sequence[object], fold: int) -> Column:
-    """Unread messages with a thousands separator; hidden where every item has none."""
-    field = attribute_of(key)
+class OwnerLine(Struct, frozen=True):
+    """The queues with the same owners: one line of a screen."""
 
-    def text(item: object) -> Cell:
-        lag = getattr(item, field)
-        return None if lag is None else f"{lag:,}"
+    owners: Owners
+    queues: tuple[MessageQueue, ...]
+    lag: int | None
+    severity: Severity | None
 
-    return Column(title, key, "number", shown=any(getattr(item, field) for item in items), fold=fold, of=text)
+    @property
+    def which(self) -> str:
+        return queue_ranges(self.queues, len(self.queues)) if self.queues else "idle"
+
+    @property
+    def badness(self) -> float:
+        return 1e18 if self.severity == ERROR else (self.lag or 0) + len(self.queues) / 1e6
+
+
+def owner_lines(
+    queues: Iterable[tuple[Owners, MessageQueue, int | None]],
+    places: Mapping[str, int],
+    severity: Callable[[Owners], Severity | None],
+) -> list[OwnerLine]:
+    """Join queues (owners, queue, lag) with the same owners: errors first, then by the owners' places."""
+    found: dict[Owners, list[tuple[MessageQueue, int | None]]] = {}
+    for owners, queue, lag in queues:
+        found.setdefault(owners, []).append((queue, lag))
+    lines = [
+        OwnerLine(owners, tuple(queue for queue, _ in some), sum_if_known(lag for _, lag in some), severity(owners))
+        for owners, some in found.items()
+    ]
+
+    def order(line: OwnerLine) -> tuple[bool, list[list[int]]]:
+        return line.severity != ERROR, [[places.get(owner, len(places)) for owner in each] for each in line.owners]
+
+    return sorted(lines, key=order)
+
+
+def owner_section(
+    name: str, title: str, columns: Mapping[str, tuple[str, Kind]], lines: Sequence[OwnerLine], room: int
+) -> Section:
+    """The lines as a table for screens.
+
+    Args:
+        columns: the key of each column of owners → its title and kind.
+        room: how many lines of a screen the queues may take.
+    """
+    signs, lags = any(line.severity for line in lines), any(line.lag for line in lines)
+    beside = [[line.owners[at] for line in lines] for at in range(len(columns))]
+    brief = fitting(
+        [line.which for line in lines],
+        [line.badness for line in lines],
+        room,
+        beside=beside,
+        more=4 * signs + 9 * lags,
+    )
+    shown = (
+        Column("", "severity", "sign", shown=signs),
+        *(Column(title_, key, kind) for key, (title_, kind) in columns.items()),
+        Column("queues", "queues", "number", fold=1),
+        Column("lag", "lag", "number", shown=lags, fold=2),
+        Column("which", "which", "prose"),
+    )
+    rows = tuple(
+        (line.severity, *line.owners, len(line.queues), None if line.lag is None else f"{line.lag:,}", line.which)
+        for line in lines
+    )
+    return Section(name, title, shown, rows, heads=1 + len(columns), audience="screen", brief=brief)
 
 
 def figure_column(title: str, key: str, items: Sequence[object], *, fold: int = 0, within: str = "") -> Column:
@@ -48,11 +112,6 @@ def figure_column(title: str, key: str, items: Sequence[object], *, fold: int = 
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
     """An error for a queue without an owner, or with several where it must have one."""
     return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
-
-
-def place_of(owners: Iterable[str], places: Mapping[str, int]) -> tuple[int, ...]:
-    """A sort key: queues in the order of their consumers, with unknown owners last."""
-    return tuple(places.get(owner, len(places)) for owner in owners)
 
 
 def fitting(

@@ -212,18 +212,6 @@ class Report(Struct, frozen=True):
         ]
         return replace(self, findings=ordered, grave=next(iter(gravest), self.grave))
 
-    def with_part(
-        self, section: Section, facts: Iterable[str], items: Iterable[tuple[Mapping[str, str], Struct]]
-    ) -> Report:
-        """The report with a second part: its table behind the first one, its facts and rows behind all."""
-        return replace(
-            self,
-            facts=(*self.facts, *facts),
-            sections=(*self.sections[:1], section, *self.sections[1:]),
-            tables=(*(self.tables or ()), section),
-            rows=None if self.rows is None else replace(self.rows, items=[*self.rows.items, *items]),
-        )
-
     @property
     def table(self) -> Section:
         """The section that a format with room for one shows: the first that is no picture, if there is any."""

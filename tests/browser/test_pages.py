@@ -108,15 +108,6 @@ def test_a_picture_does_nothing(kind: str, option: str, recorder: Recorder, chro
         assert MARKUP.split("</title>")[0] in text
 
 
-@pytest.mark.parametrize("kind", SNAPSHOTS)
-def test_the_page_of_a_sweep_does_nothing(kind: str, recorder: Recorder, chromium: Chromium) -> None:
-    arguments = ("sweep-failures", *walk.ON_A_SNAPSHOT["sweep-failures"], "--html", "-", "-s", "-")
-    done = run(*arguments, stdin=as_text(snapshot(SNAPSHOTS[kind])))
-    assert done.code == walk.CODES["sweep-failures"], done.stderr
-    page = done.stdout.encode()
-    must_do_nothing(f"{HOST}/{kind}-sweep", "text/html; charset=utf-8", page, recorder, chromium)
-
-
 def must_do_nothing(url: str, media: str, body: bytes, recorder: Recorder, chromium: Chromium) -> str:
     """The text of a page that neither asks, nor runs, nor complains."""
     recorder.pages[url] = (media, body)

@@ -19,7 +19,7 @@ from rmqlb.pipeline.spark import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
-from tests.test_golden import BASIC, CONTEXTS
+from tests.test_golden import BASIC, CONTEXTS, SMALL
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 
 from .run import EXAMPLE, ROOT, error_of, instead, run
@@ -74,7 +74,7 @@ ELSEWHERE = {
 }
 """Options, metavars of arguments, or options of one command, whose value is looked at only by what is not started here
 → why, and where it is."""
-LINES = BASIC | {
+LINES = BASIC | SMALL | {
     "fetch-routes": "fetch-routes -s examples/cluster.json",
     "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
 }

@@ -192,3 +192,33 @@ def test_the_first_fetch_of_an_interval_and_a_folder_that_cannot_be_written_end_
     with moving(SHARED) as group:
         ran = run("fetch-routes", *group.source, "-g", GROUP, "--every", "1s", "--to", str(tmp_path / "file"), "-q")
     assert (ran.exit_code, ran.stderr) == (2, f"error: --to {tmp_path}/file: Not a directory [cannot-write]\n")
+
+
+def test_all_contexts_are_fetched_though_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "rmqlb" / "config.yaml"
+    config.parent.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with refusing_address() as address:
+        sources = {"east": EXAMPLE, "gone": f"rocketmq://{address}", "west": EXAMPLE}
+        config.write_text(yaml.safe_dump({"contexts": {name: {"source": source} for name, source in sources.items()}}))
+        config.chmod(0o600)
+        result = run("fetch-routes", "--all-contexts", "--source-retries", "0", "--to", str(tmp_path / "to"))
+    assert result.exit_code == 4
+    assert "error: 1 of 3 contexts not read whole: gone [data]" in result.stderr
+    written = sorted((tmp_path / "to").glob("cluster=*/date=*/*.json.gz"))
+    assert [path.parts[-3] for path in written] == ["cluster=east", "cluster=west"]
+    assert json.loads(gzip.decompress(written[0].read_bytes()))["source"]["context"] == "east"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-s", EXAMPLE, "--to", "to"], "--all-contexts and --source"),
+        ([], "--all-contexts needs a folder"),
+        (["--to", "to"], "there is no context to read"),
+        (["--to", "to", "--redact"], "--all-contexts fetches once, with all names"),
+    ],
+)
+def test_all_contexts_needs_a_folder_and_contexts(options: list[str], message: str) -> None:
+    result = run("fetch-routes", "--all-contexts", *options)
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, f"error: {message} [usage]")

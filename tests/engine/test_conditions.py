@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import UsageError
-from rmqlb.engine.fail_on_figures.conditions import declared, parse_condition
+from rmqlb.engine.conditions import declared, parse_condition
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, over_places, plan_rebalance, try_on_plan
 from rmqlb.engine.send.findings import SEND_FIGURES
 from rmqlb.model.diff import DiffSummary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.group import Group, all_groups, assumption, gaps
 from rmqlb.engine.show_groups import (
     GROUPS_FIGURES,

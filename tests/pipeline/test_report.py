@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline import tables as t
-from rmqlb.pipeline.report.answers import WINDOW, Answers, Verdict, answers, page_name, thresholds_of, verdict_of
+from rmqlb.pipeline.report.answers import WINDOW, Answers, FleetVerdict, answers, page_name, thresholds_of, verdict_of
 from rmqlb.pipeline.report.figures import Nights, Thresholds, literal, queries
 from rmqlb.pipeline.report.page import chart, cluster_page, fleet_page, scripts
 from rmqlb.pipeline.report.report import write
@@ -407,4 +407,4 @@ def test_the_verdict_is_whole_in_json(found: Answers) -> None:
     import msgspec
 
     verdict = verdict_of(found, "index.html")
-    assert msgspec.json.decode(msgspec.json.encode(verdict), type=Verdict) == verdict
+    assert msgspec.json.decode(msgspec.json.encode(verdict), type=FleetVerdict) == verdict

@@ -12,7 +12,6 @@ from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.loose_json import ObjectKey
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
@@ -31,7 +30,7 @@ def convert(name: str, kind: type[docs.Document]) -> docs.Document:
 
 def problem(document: object, topic: str = "T") -> str:
     with pytest.raises(DocumentError) as caught:
-        from_documents.parse_route(document, topic)  # type: ignore[arg-type]
+        docs.parse_route(document, topic)  # type: ignore[arg-type]
     return caught.value.message
 
 
@@ -44,7 +43,7 @@ def test_every_captured_answer_opens(name: str) -> None:
 
 
 def test_a_captured_route_becomes_a_route() -> None:
-    assert from_documents.parse_route(dashboard_body("route-Skewed"), "Skewed") == TopicRouteData(
+    assert docs.parse_route(dashboard_body("route-Skewed"), "Skewed") == TopicRouteData(
         topic="Skewed",
         queue_datas=(QueueData("broker-b", 3, 3, 6, 0), QueueData("broker-a", 6, 4, 6, 0)),
         broker_datas=(BROKER_B, BROKER_A),
@@ -56,7 +55,7 @@ def test_a_captured_route_becomes_a_route() -> None:
     [("4.9.7", {"legacy-a"}, "LegacyCluster"), ("5.5.0", {"broker-a", "broker-b"}, "DefaultCluster")],
 )
 def test_a_name_servers_raw_body_becomes_a_route(version: str, brokers: set[str], cluster: str) -> None:
-    route = from_documents.parse_route((MQADMIN / f"{version}-nameserver-route.body").read_bytes(), "T")
+    route = docs.parse_route((MQADMIN / f"{version}-nameserver-route.body").read_bytes(), "T")
     assert {data.broker_name for data in route.queue_datas} == brokers
     assert all(data.readable and data.writable and data.read_queue_nums > 0 for data in route.queue_datas)
     assert {(broker.broker_name, broker.cluster) for broker in route.broker_datas} == {
@@ -68,7 +67,7 @@ def test_a_name_servers_raw_body_becomes_a_route(version: str, brokers: set[str]
 
 def test_the_cluster_list_tells_the_brokers() -> None:
     table = convert("cluster-list", docs.ClusterListDocument).cluster_info.broker_addr_table
-    assert {name: from_documents.broker(document) for name, document in table.items()} == {
+    assert {name: docs.broker(document) for name, document in table.items()} == {
         "broker-a": BROKER_A,
         "broker-b": BROKER_B,
     }
@@ -82,26 +81,26 @@ def test_the_topic_list_tells_the_topics() -> None:
 
 def test_connections_are_sorted_by_id() -> None:
     document = convert("connection-order-svc", docs.ConnectionsDocument)
-    assert from_documents.connections(document) == (
+    assert docs.connections(document) == (
         Connection("192.0.2.2@inst0", "127.0.0.1:51374", "JAVA", "V5_5_0"),
         Connection("192.0.2.2@inst1", "127.0.0.1:51394", "JAVA", "V5_5_0"),
         Connection("192.0.2.2@inst2", "127.0.0.1:51410", "JAVA", "V5_5_0"),
     )
     assert (document.consume_type, document.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
     assert document.consume_from_where == "CONSUME_FROM_FIRST_OFFSET"
-    assert from_documents.group_of(document.subscription_table or ()) == "order-svc"
+    assert docs.group_of(document.subscription_table or ()) == "order-svc"
 
 
 @every_case(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
 def test_every_captured_group_has_its_members(group: str, members: int) -> None:
-    found = from_documents.connections(convert(f"connection-{group}", docs.ConnectionsDocument))
+    found = docs.connections(convert(f"connection-{group}", docs.ConnectionsDocument))
     assert [connection.client_id for connection in found] == [f"192.0.2.2@inst{i}" for i in range(members)]
 
 
 def test_two_processes_with_one_id_are_two_connections() -> None:
     item = {"clientId": "a", "clientAddr": "x:2", "language": "GO", "version": 513}
     document = docs.convert({"connectionSet": [item, {**item, "clientAddr": "x:1"}]}, docs.ConnectionsDocument, "x")
-    assert [(each.client_id, each.client_addr) for each in from_documents.connections(document)] == [
+    assert [(each.client_id, each.client_addr) for each in docs.connections(document)] == [
         ("a", "x:1"),
         ("a", "x:2"),
     ]
@@ -122,11 +121,11 @@ def test_a_connections_version_has_the_name_that_rocketmq_gives_it(
     told: dict[str, object], version: str | None
 ) -> None:
     document = docs.convert({"connectionSet": [{"clientId": "a", **told}]}, docs.ConnectionsDocument, "x")
-    assert [connection.version for connection in from_documents.connections(document)] == [version]
+    assert [connection.version for connection in docs.connections(document)] == [version]
 
 
 def test_progress_tells_offsets_and_owners_of_both_brokers() -> None:
-    states = from_documents.queue_states(convert("progress-order-svc", list[docs.TopicConsumerDocument]))
+    states = docs.queue_states(convert("progress-order-svc", list[docs.TopicConsumerDocument]))
     assert len(states) == 2 + 16 + 9
     assert states[queue("OrderEvents broker-b 3")] == QueueState(
         owners=frozenset({"192.0.2.2@inst2"}), broker_offset=32, consumer_offset=32, last_timestamp=1795226477721
@@ -137,25 +136,25 @@ def test_progress_tells_offsets_and_owners_of_both_brokers() -> None:
 def test_progress_of_a_topic_tells_its_groups() -> None:
     groups = convert("consumers-of-OrderEvents", dict[str, docs.TopicConsumerDocument])
     assert sorted(groups) == ["audit-svc", "order-svc"]
-    states = from_documents.queue_states([groups["audit-svc"]])
+    states = docs.queue_states([groups["audit-svc"]])
     assert len(states) == 16
     assert states[queue("OrderEvents broker-a 0")].owners == {"192.0.2.2@inst1"}
 
 
 def test_a_queue_without_a_client_is_not_known_to_be_unowned() -> None:
     items = [{"topic": "T", "queueStatInfoList": [{"brokerName": "a", "queueId": 0, "clientInfo": None}]}]
-    states = from_documents.queue_states(docs.convert(items, list[docs.TopicConsumerDocument], "x"))
+    states = docs.queue_states(docs.convert(items, list[docs.TopicConsumerDocument], "x"))
     assert states == {MessageQueue("T", "a", 0): QueueState(owners=None)}
 
 
 def test_a_member_reports_its_strategy_topics_and_queues() -> None:
     document = convert("running-order-svc-inst0", docs.RunningInfoDocument)
-    report = from_documents.member_report(document, "192.0.2.2@inst0")
+    report = docs.member_report(document, "192.0.2.2@inst0")
     assert report.strategy_class == "AllocateMessageQueueAveragely"
     assert report.topics == {"OrderEvents", "Skewed", "%RETRY%order-svc"}
     assert report.client_rebalance is True
-    assert from_documents.client_id(document.properties) == "192.0.2.2@inst0"
-    assert from_documents.held_queues(document, "x") == {
+    assert docs.client_id(document.properties) == "192.0.2.2@inst0"
+    assert docs.held_queues(document, "x") == {
         queue("%RETRY%order-svc broker-a 0"),
         *(queue(f"OrderEvents broker-a {i}") for i in range(6)),
         *(queue(f"Skewed broker-a {i}") for i in range(3)),
@@ -168,7 +167,7 @@ def test_a_queue_that_a_member_has_dropped_is_not_held() -> None:
         "MessageQueue [topic=T, brokerName=a, queueId=1]": {},
     }
     document = docs.convert({"properties": {}, "mqTable": table}, docs.RunningInfoDocument, "x")
-    assert from_documents.held_queues(document, "x") == {MessageQueue("T", "a", 1)}
+    assert docs.held_queues(document, "x") == {MessageQueue("T", "a", 1)}
 
 
 def test_groups_are_counted() -> None:
@@ -207,7 +206,7 @@ def test_java_error_texts_lose_their_class_and_their_trace(text: str | None, lin
 
 @every_case("vector", PUBLISH, ids=[str(vector["id"]) for vector in PUBLISH])
 def test_queue_lists_are_those_of_rocketmqs_own_classes(vector: dict[str, Any]) -> None:
-    route = from_documents.parse_route(vector["routeText"], vector["topic"])
+    route = docs.parse_route(vector["routeText"], vector["topic"])
     assert [[q.topic, q.broker_name, q.queue_id] for q in route.publish_queues()] == vector["expected"]
     assert [[q.topic, q.broker_name, q.queue_id] for q in route.subscribe_queues()] == vector["expectedSubscribe"]
     assert route.is_order_topic == vector["orderTopic"]
@@ -226,19 +225,17 @@ def test_a_route_may_be_given_parsed_as_text_as_bytes_or_in_an_envelope() -> Non
     text = json.dumps(document)
     expected = TopicRouteData("T", (QueueData("a", 2, 1, 6),), ())
     for given in (document, text, text.encode(), {"status": 0, "data": document}, text + "\n"):
-        assert from_documents.parse_route(given, "T") == expected
+        assert docs.parse_route(given, "T") == expected
 
 
 def test_missing_lists_are_empty() -> None:
-    assert from_documents.parse_route('{"queueDatas":null}', "T") == TopicRouteData("T", (), ())
-    assert from_documents.parse_route('{"brokerDatas":[{"brokerName":"a"}]}', "T").broker_datas == (
-        BrokerData("", "a", {}),
-    )
+    assert docs.parse_route('{"queueDatas":null}', "T") == TopicRouteData("T", (), ())
+    assert docs.parse_route('{"brokerDatas":[{"brokerName":"a"}]}', "T").broker_datas == (BrokerData("", "a", {}),)
 
 
 def test_fields_of_newer_servers_are_passed_over() -> None:
     document = '{"queueDatas":[{"brokerName":"a","perm":6,"newThing":{"x":[1]}}],"other":1}'
-    assert from_documents.parse_route(document, "T").queue_datas == (QueueData("a", 0, 0, 6),)
+    assert docs.parse_route(document, "T").queue_datas == (QueueData("a", 0, 0, 6),)
 
 
 def test_a_static_topic_keeps_its_mapping_and_names_itself() -> None:
@@ -256,11 +253,11 @@ def test_a_static_topic_keeps_its_mapping_and_names_itself() -> None:
             }
         },
     }
-    route = from_documents.parse_route(document, "t")
+    route = docs.parse_route(document, "t")
     assert route.topic_queue_mapping_by_broker == {
         "a": TopicQueueMappingInfo("t", "__global__", 8, "a", 1699999999999, {0: 0, 4: 1})
     }
-    assert from_documents.route_topic(docs.convert(document, docs.RouteDocument, "x")) == "t"
+    assert docs.route_topic(docs.convert(document, docs.RouteDocument, "x")) == "t"
 
 
 @every_case(
@@ -340,19 +337,19 @@ def test_a_route_whose_queue_lists_would_fill_the_memory_is_refused(document: di
 
 
 def test_a_count_that_no_client_can_read_is_left_to_them() -> None:
-    route = from_documents.parse_route({"queueDatas": [], "orderTopicConf": "a:99999999999"}, "T")
+    route = docs.parse_route({"queueDatas": [], "orderTopicConf": "a:99999999999"}, "T")
     with pytest.raises(DataError, match="order config of topic T is malformed"):
         route.publish_queues()
 
 
 def test_brokers_of_one_static_topic_may_each_repeat_how_many_queues_it_has() -> None:
     mapping = {name: {"scope": "__global__", "totalQueues": 100_000} for name in "abc"}
-    route = from_documents.parse_route({"queueDatas": [], "topicQueueMappingByBroker": mapping}, "T")
+    route = docs.parse_route({"queueDatas": [], "topicQueueMappingByBroker": mapping}, "T")
     assert len(route.subscribe_queues()) == 100_000
 
 
 def test_fewer_queues_than_none_are_none() -> None:
-    route = from_documents.parse_route(with_many(readQueueNums=-(2**31), writeQueueNums=-1), "T")
+    route = docs.parse_route(with_many(readQueueNums=-(2**31), writeQueueNums=-1), "T")
     assert (route.subscribe_queues(), route.publish_queues()) == ([], [])
 
 
@@ -362,12 +359,12 @@ def test_fewer_queues_than_none_are_none() -> None:
 def test_a_queue_as_a_key_is_read_in_both_forms() -> None:
     as_object = ObjectKey((("brokerName", "a"), ("queueId", 3), ("topic", "T")))
     for key in (as_object, "MessageQueue [topic=T, brokerName=a, queueId=3]"):
-        assert from_documents.queue_key(key, "x") == MessageQueue("T", "a", 3)
+        assert docs.queue_key(key, "x") == MessageQueue("T", "a", 3)
 
 
 def test_a_name_with_commas_and_brackets_stays_whole() -> None:
     text = str(MessageQueue("T, brokerName=x]", "b [c]\n", -1))
-    assert from_documents.queue_key(text, "x") == MessageQueue("T, brokerName=x]", "b [c]\n", -1)
+    assert docs.queue_key(text, "x") == MessageQueue("T, brokerName=x]", "b [c]\n", -1)
 
 
 @every_case(
@@ -383,7 +380,7 @@ def test_a_name_with_commas_and_brackets_stays_whole() -> None:
 )
 def test_what_is_no_queue_is_refused_as_a_key(key: object) -> None:
     with pytest.raises(DocumentError, match=r"x: .* is not a MessageQueue"):
-        from_documents.queue_key(key, "x")
+        docs.queue_key(key, "x")
 
 
 # -- clients ------------------------------------------------------------------------------------------------------------
@@ -404,14 +401,14 @@ def test_what_is_no_queue_is_refused_as_a_key(key: object) -> None:
     ],
 )
 def test_a_clients_id_is_put_together_as_clients_do(properties: dict[str, str | None], expected: str | None) -> None:
-    assert from_documents.client_id(properties) == expected
+    assert docs.client_id(properties) == expected
 
 
 @every_case(
     ("topics", "group"), [(["T", "%RETRY%g"], "g"), (["T"], None), ([], None), (["%RETRY%g", "%RETRY%h"], None)]
 )
 def test_a_group_is_named_by_its_one_retry_topic(topics: list[str], group: str | None) -> None:
-    assert from_documents.group_of(topics) == group
+    assert docs.group_of(topics) == group
 
 
 @every_case(
@@ -428,5 +425,5 @@ def test_a_group_is_named_by_its_one_retry_topic(topics: list[str], group: str |
 def test_what_a_member_does_not_say_stays_unknown(
     properties: dict[str, str | None], strategy: str | None, rebalance: bool | None
 ) -> None:
-    report = from_documents.member_report(docs.RunningInfoDocument(properties), "a")
+    report = docs.member_report(docs.RunningInfoDocument(properties), "a")
     assert (report.strategy_class, report.client_rebalance, report.topics) == (strategy, rebalance, None)

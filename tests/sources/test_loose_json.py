@@ -144,7 +144,7 @@ def test_no_text_holds_no_documents(text: str) -> None:
         ("-", "line 1, column 1: a malformed number"),
         ('"a\nb"', "line 1, column 3: a control character in a string"),
         (r'"\x41"', "line 1, column 2: a bad escape in a string"),
-        (r'"\u12g4"', "line 1, column 2: a bad \\u escape"),
+        (r'"\u12g4"', "line 1, column 2: a bad escape in a string"),
         ("NaN", "line 1, column 1: 'NaN' is not a value"),
         ("// a\n1", "line 1, column 1: expected a value"),
         ("new Date(1)", "line 1, column 1: 'new' is not a value"),

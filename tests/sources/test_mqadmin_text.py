@@ -6,7 +6,7 @@ import pytest
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.route import TopicRouteData
-from rmqlb.sources.formats import from_documents
+from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.mqadmin_text import failed_command, read_table, without_noise
 from tests.support.mismatches import every_case
 
@@ -27,7 +27,7 @@ ROW = "c  a  {0=10.0.0.1:10911, 1=10.0.0.2:10911}  8  4  6    \n"
 
 
 def table(text: str) -> TopicRouteData:
-    return from_documents.route(read_table(text, "table"), "T")
+    return docs.route(read_table(text, "table"), "T")
 
 
 def by_name(route: TopicRouteData) -> TopicRouteData:
@@ -50,7 +50,7 @@ def test_there_are_tables_of_both_versions() -> None:
 
 @every_case("name", TABLES)
 def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
-    from_json = from_documents.parse_route(mqadmin_text(name.removesuffix("-list")), "T")
+    from_json = docs.parse_route(mqadmin_text(name.removesuffix("-list")), "T")
     assert by_name(table(mqadmin_text(name))) == by_name(from_json)
     assert from_json.subscribe_queues()
 
@@ -65,7 +65,7 @@ def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
 )
 def test_routes_have_the_queues_that_the_total_line_counts(name: str, read: int, write: int, brokers: int) -> None:
     for text in (mqadmin_text(name), mqadmin_text(f"{name}-list")):
-        route = table(text) if text.startswith("#") else from_documents.parse_route(text, "T")
+        route = table(text) if text.startswith("#") else docs.parse_route(text, "T")
         assert (len(route.subscribe_queues()), len(route.publish_queues()), len(route.broker_datas)) == (
             read,
             write,
@@ -164,7 +164,7 @@ def test_more_queues_than_can_be_are_refused() -> None:
 def test_a_table_whose_heading_is_indented_is_read_or_refused_by_line() -> None:
     """Found by fuzz/fuzz_documents.py."""
     text = " #ClusterName #BrokerName\nc b {0=h:1} 4 4 6\n---\n"
-    route = from_documents.route(read_table(text, "x"), "T")
+    route = docs.route(read_table(text, "x"), "T")
     assert [(queue.broker_name, queue.read_queue_nums) for queue in route.queue_datas] == [("b", 4)]
 
 

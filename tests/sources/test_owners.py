@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.sources.owners import with_owners
+from rmqlb.sources.formats.documents import with_owners
 
 A0, A1, A2 = (MessageQueue("T", "a", i) for i in range(3))
 QUEUES = st.sampled_from((A0, A1, A2))

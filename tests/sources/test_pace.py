@@ -63,7 +63,7 @@ def brokers() -> Iterator[tuple[Replay, ...]]:
 def test_a_second_after_its_answer_a_consumer_may_be_asked_again() -> None:
     time = FakeTime()
     pace = time.pace()
-    never = Deadline(pace, None)
+    never = Deadline(None)
     with pace.turn("a", never, spaced=True):
         time.at += 5
     assert time.slept == []
@@ -78,7 +78,7 @@ def test_a_second_after_its_answer_a_consumer_may_be_asked_again() -> None:
 def test_the_pause_counts_from_requests_that_failed_too() -> None:
     time = FakeTime()
     pace = time.pace()
-    never = Deadline(pace, None)
+    never = Deadline(None)
     with pytest.raises(ZeroDivisionError), pace.turn("a", never, spaced=False):
         raise ZeroDivisionError
     with pace.turn("a", never, spaced=True):
@@ -89,7 +89,7 @@ def test_without_a_wish_for_pauses_there_are_none() -> None:
     time = FakeTime()
     pace = time.pace()
     for _ in range(3):
-        with pace.turn("a", Deadline(pace, None), spaced=False):
+        with pace.turn("a", Deadline(None), spaced=False):
             assert time.slept == []
 
 
@@ -97,7 +97,7 @@ def test_without_a_wish_for_pauses_there_are_none() -> None:
 def test_a_turn_that_would_come_after_the_deadline_is_refused_at_once(left: float, is_in_time: bool) -> None:
     time, asked = FakeTime(), list[str]()
     pace = time.pace()
-    deadline = Deadline(pace, 10)
+    deadline = Deadline(10, pace.now)
     time.at += 10 - left - 0.5
     with pace.turn("a", deadline, spaced=True):
         pass
@@ -110,7 +110,7 @@ def test_a_turn_that_would_come_after_the_deadline_is_refused_at_once(left: floa
 
 def test_a_deadline_passes_at_its_moment_and_without_one_never() -> None:
     time = FakeTime()
-    deadline, none = Deadline(time.pace(), 10), Deadline(time.pace(), None)
+    deadline, none = Deadline(10, time.pace().now), Deadline(None)
     time.at += 9.5
     deadline.must_leave(0.25)
     with pytest.raises(EndpointError, match=LATE):
@@ -138,7 +138,7 @@ def asked_at(brokers: tuple[Replay, ...], time: FakeTime) -> dict[str, list[floa
 
 
 def fetch(brokers: tuple[Replay, ...], pace: Pace, wanted: Wanted, deadline_s: float | None = None) -> ClusterSnapshot:
-    deadline = Deadline(pace, deadline_s)
+    deadline = Deadline(deadline_s, pace.now)
     return LiveSource(reads([brokers[0].address], brokers), lambda: NOW, pace, deadline=deadline).fetch(wanted)
 
 
@@ -204,7 +204,7 @@ class Consumers:
 
     kind = endpoint = "memory"
     offsets_at_once = True
-    offset_reads = pop_reads = None
+    broker_reads = None
 
     def __init__(self) -> None:
         self.asleep, self.four = threading.Event(), threading.Event()

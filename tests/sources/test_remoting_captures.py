@@ -12,7 +12,6 @@ from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from tests.support.mismatches import every_case
 
 FOLDER = Path(__file__).parent.parent / "data" / "remoting"
@@ -30,14 +29,14 @@ def document(entry: dict[str, Any], kind: type[docs.Document]) -> docs.Document:
 
 
 def a_route(entry: dict[str, Any]) -> None:
-    route = from_documents.route(document(entry, docs.RouteDocument), entry["extFields"]["topic"])
+    route = docs.route(document(entry, docs.RouteDocument), entry["extFields"]["topic"])
     assert {len(route.subscribe_queues()), len(route.publish_queues())} <= {16, 4}
     assert all(broker.has_master for broker in route.broker_datas)
 
 
 def a_cluster(entry: dict[str, Any]) -> None:
     table = document(entry, docs.ClusterInfoDocument).broker_addr_table
-    assert all(from_documents.broker(data).has_master for data in table.values())
+    assert all(docs.broker(data).has_master for data in table.values())
 
 
 def topics(entry: dict[str, Any]) -> None:
@@ -45,13 +44,13 @@ def topics(entry: dict[str, Any]) -> None:
 
 
 def members(entry: dict[str, Any]) -> None:
-    found = from_documents.connections(document(entry, docs.ConnectionsDocument))
+    found = docs.connections(document(entry, docs.ConnectionsDocument))
     assert {connection.language for connection in found} == {"JAVA"}
     assert len(found) == {"order-svc": 3, "audit-svc": 5}[entry["extFields"]["consumerGroup"]]
 
 
 def offsets(entry: dict[str, Any]) -> None:
-    states = from_documents.consume_stats(document(entry, docs.ConsumeStatsDocument), entry["file"])
+    states = docs.consume_stats(document(entry, docs.ConsumeStatsDocument), entry["file"])
     assert {queue.topic for queue in states} == {"OrderEvents"}
     assert {state.lag for state in states.values()} == {0}
     assert {state.owners for state in states.values()} == {None}
@@ -59,9 +58,9 @@ def offsets(entry: dict[str, Any]) -> None:
 
 def running(entry: dict[str, Any]) -> None:
     info = document(entry, docs.RunningInfoDocument)
-    assert from_documents.client_id(info.properties) == entry["extFields"]["clientId"]
-    assert from_documents.member_report(info, "x").strategy_class == "AllocateMessageQueueAveragely"
-    assert MessageQueue("OrderEvents", "broker-a", 0) in from_documents.held_queues(info, entry["file"])
+    assert docs.client_id(info.properties) == entry["extFields"]["clientId"]
+    assert docs.member_report(info, "x").strategy_class == "AllocateMessageQueueAveragely"
+    assert MessageQueue("OrderEvents", "broker-a", 0) in docs.held_queues(info, entry["file"])
 
 
 def groups(entry: dict[str, Any]) -> None:

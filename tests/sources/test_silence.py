@@ -14,7 +14,7 @@ from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
-from rmqlb.sources.pace import Deadline, Pace, SilentServers
+from rmqlb.sources.pace import Deadline, SilentServers
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, Turn, cluster, remoting, silent, success
 
@@ -76,7 +76,7 @@ def test_silent_brokers_are_found_all_at_once() -> None:
 
 def test_no_request_begins_or_lasts_beyond_the_deadline() -> None:
     with cluster(Replay(), Replay(broker="b1", faults={"*": silent})) as (good, mute):
-        deadline = Deadline(Pace(), 0.3)
+        deadline = Deadline(0.3)
         source = LiveSource(reads([good.address], (good, mute), timeout=20, deadline=deadline), deadline=deadline)
         snapshot = source.fetch(ALL)
     assert {part.reason.split(": ")[-1] for part in snapshot.unread if part.no_answer} & {

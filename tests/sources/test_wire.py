@@ -203,7 +203,8 @@ def test_nothing_but_reads_is_sent(code: int) -> None:
 
 def test_the_server_of_these_tests_notices_what_is_not_a_read() -> None:
     from rmqlb.remoting.frame import encode_frame
-    from rmqlb.sources.native.wire import Deadline, TimedSocket
+    from rmqlb.sources.native.wire import TimedSocket
+    from rmqlb.sources.pace import Deadline
 
     with remoting() as replay:
         connection = TimedSocket(*parse_address(replay.address), Deadline(10))

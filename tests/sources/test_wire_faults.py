@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
-from rmqlb.sources.native.wire import Deadline, TimedSocket, WireSettings, parse_address
+from rmqlb.sources.native.wire import TimedSocket, WireSettings, parse_address
+from rmqlb.sources.pace import Deadline
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Fault, Replay, Turn, remoting

@@ -26,7 +26,6 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from tests.support.figures import FIGURES
 
 CAPTURES = Path(__file__).parent.parent / "data" / "remoting"
@@ -179,7 +178,7 @@ class Replay:
         if not isinstance(answer, RemotingCommand) or answer.body is None:
             return {}
         document = docs.convert(docs.parse_document(answer.body, "replay"), docs.ConsumeStatsDocument, "replay")
-        return from_documents.consume_stats(document, "replay")
+        return docs.consume_stats(document, "replay")
 
     def unsupported(self, request: RemotingCommand) -> RemotingCommand | None:
         """What a server says about a code that it does not know: 4.9.7 nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.check.check import check_policy
+from rmqlb.engine.check import check_policy
 from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.views.check import check_report

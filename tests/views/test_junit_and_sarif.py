@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element, fromstring
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.check.check import check_policy
-from rmqlb.model.check_result import Checked
+from rmqlb.engine.check import check_policy
+from rmqlb.model.check_result import JudgedPolicy
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import Unread
@@ -37,7 +37,7 @@ JUNIT: dict[str, tuple[set[str], set[str], set[str]]] = {
 }
 
 
-def report(name: str = "g", *, fail_from: Severity = "error") -> Checked:
+def report(name: str = "g", *, fail_from: Severity = "error") -> JudgedPolicy:
     """One judgement of each kind, and rules, groups and topics of that name."""
     groups = (
         members("x y", name=name, owners="x x x -"),
@@ -55,7 +55,7 @@ def report(name: str = "g", *, fail_from: Severity = "error") -> Checked:
     return check_policy(snapshot, Policy("p", rules, waivers), DAY, fail_from=fail_from)
 
 
-def junit(of: Checked) -> Element:
+def junit(of: JudgedPolicy) -> Element:
     text = as_junit(of, TAKEN)
     assert text.startswith('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ')
     lines = text.replace("\n", "")
@@ -116,7 +116,7 @@ def test_a_failure_says_what_and_where() -> None:
     assert next(root.iter("testsuite")).get("timestamp") == "2026-06-15T08:30:00"
 
 
-def sarif(of: Checked) -> dict[str, Any]:
+def sarif(of: JudgedPolicy) -> dict[str, Any]:
     text = as_sarif(of, "1.2.3", 3)
     assert visible(text.replace("\n", "")) == text.replace("\n", "")
     log: dict[str, Any] = json.loads(text)

@@ -143,7 +143,7 @@ def test_the_lines_add_up_to_the_queues(owners: list[str]) -> None:
     data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=snapshot(*owners)).stdout)["data"]
     report = owners_report(msgspec.convert(data, OwnersReport)).only((), screen=True)
     (owned,) = (section for section in report.sections if section.name == "owners")
-    places = [column.key for column in owned.columns].index("number")
+    places = [column.key for column in owned.columns].index("queues")
     assert sum(row[places] for row in owned.rows) == 4  # type: ignore[misc]
     bad = [row for row in owned.rows if row[0] == "error"]
     number = sum(not each or " " in each for each in owners)

@@ -26,15 +26,19 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
     if text not in contexts:
         hint = suggestion("contexts", text, contexts) if contexts else "a source is a URL, a file, or - for stdin"
         raise DataError(f"{text}: there is no such file, and no context of this name", hint=hint, code="cannot-read")
+    return source_of_context(text, options)
+
+
+def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
+    """The options with which to read a context's source (raises UsageError)."""
     line = get_current_context()
-    settled = resolve_options(line, chosen=Setting("context", text, "flag", text))
-    own = {name: each.value for name, each in settled.settings.items() if name in SourceOptions.__struct_fields__}
-    lists = {name: own.pop(name) for name in ("proxy", "map_address")}
-    source = context_named(text, settled.config).text("source")
+    settled = resolve_options(line, chosen=Setting("context", name, "flag", name))
+    own = {key: each.value for key, each in settled.settings.items() if key in SourceOptions.__struct_fields__}
+    lists = {key: own.pop(key) for key in ("proxy", "map_address")}
+    own["source"] = context_named(name, settled.config).text("source")
     return replace(
         options,
         **own,
-        **{name: list(value) if isinstance(value, tuple) else None for name, value in lists.items()},
-        source=source,
+        **{key: list(value) if isinstance(value, tuple) else None for key, value in lists.items()},
         active_context=settled.active_context,
     )

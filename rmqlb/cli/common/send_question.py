@@ -14,7 +14,7 @@ from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.conditions import Condition
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.findings import assumed_findings, try_on
 from rmqlb.engine.send.profile import PROFILES

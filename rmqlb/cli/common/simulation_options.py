@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from msgspec import Struct
 
 from rmqlb.cli.common.options import (
-    GroupOptions,
     GroupsOptions,
     SourceOptions,
     about_option,
@@ -27,19 +26,28 @@ MembersStrategy = Annotated[
     ),
 ]
 
-Explain = Annotated[bool, shown_option("--explain", help="List what each consumer does when, and why.")]
+_ARGUMENTS = {
+    "consumer_type": "consumer_types",
+    "event": "events",
+    "for_": "duration",
+    "pause": "pauses",
+    "rate": "rates",
+    "timer": "timers",
+}
+"""Option → the argument of the verb, where they differ."""
 
 
-class GroupOverTimeOptions(GroupOptions, frozen=True):
-    """Which group, on which topics, with which consumers at the beginning."""
-
-    explain: Explain = False
+def arguments_of(options: Struct) -> dict[str, Any]:
+    """The options as a verb's arguments; a repeatable one that is not given is left out."""
+    names = options.__struct_fields__
+    found = {_ARGUMENTS.get(name, name): getattr(options, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 class GroupsOverTimeOptions(GroupsOptions, frozen=True):
     """Which groups, on which topics, with which consumers at the beginning."""
 
-    explain: Explain = False
+    explain: Annotated[bool, shown_option("--explain", help="List what each consumer does when, and why.")] = False
 
 
 class EventOptions(Struct, frozen=True):
@@ -63,17 +71,11 @@ class EventOptions(Struct, frozen=True):
         bool, happens_option("--broadcasting", help="BROADCASTING; default: what the source says, or CLUSTERING.")
     ] = False
 
-    @property
     def arguments(self) -> dict[str, Any]:
-        """The same for the verb (raises UsageError)."""
+        """The verb's arguments, with the lines of `@FILE` (raises UsageError)."""
         from rmqlb.verbs.rebalance_events import event_texts
 
-        return {
-            "events": event_texts(self.event or ()),
-            "duration": self.for_,
-            "all_new": self.all_new,
-            "broadcasting": self.broadcasting,
-        }
+        return {**arguments_of(self), "events": event_texts(self.event or ())}
 
 
 class MemberOptions(Struct, frozen=True):
@@ -119,20 +121,10 @@ class MemberOptions(Struct, frozen=True):
     ] = None
 
     def arguments(self, source: SourceOptions, terminal: Terminal) -> dict[str, Any]:
-        """The same for a verb (raises UsageError)."""
+        """The verb's arguments, with the earlier snapshot (raises UsageError)."""
         from rmqlb.cli.common.reading import earlier_snapshot
 
-        return {
-            "client": self.client,
-            "orderly": self.orderly,
-            "consumer_types": self.consumer_type or (),
-            "consume_from": self.consume_from,
-            "timers": self.timer or (),
-            "latency": self.latency,
-            "consume_time": self.consume_time,
-            "rates": self.rate or (),
-            "rates_since": earlier_snapshot(source, self.rates_since, terminal),
-        }
+        return {**arguments_of(self), "rates_since": earlier_snapshot(source, self.rates_since, terminal)}
 
 
 class TrialOptions(Struct, frozen=True):

@@ -19,7 +19,7 @@ class Needs(Struct, frozen=True):
     given: Callable[[Settings], object]
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class StrategyRule(Struct, frozen=True, kw_only=True):
     # what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then made for
     # each place that they can have), its id or zone by name, its machine, or a hash of its id (which redacted names
     # change)
@@ -37,40 +37,40 @@ _ZONES = Needs(
 )
 _MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: given.pins or given.hosts)
 
-RULES: Mapping[str, Rule] = {
-    "AVG": Rule(alone="avg.Averagely", decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
-    "AVG_BY_CIRCLE": Rule(
+RULES: Mapping[str, StrategyRule] = {
+    "AVG": StrategyRule(alone="avg.Averagely", decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
+    "AVG_BY_CIRCLE": StrategyRule(
         alone="avg.AveragelyByCircle",
         decides="place",
         java_class="AllocateMessageQueueAveragelyByCircle",
         needs=None,
     ),
-    "CONFIG": Rule(
+    "CONFIG": StrategyRule(
         alone="config.ByConfig",
         decides="name",
         java_class="AllocateMessageQueueByConfig",
         needs=Needs("--strategy-option queues=FILE", lambda given: given.config),
     ),
-    "MACHINE_ROOM": Rule(
+    "MACHINE_ROOM": StrategyRule(
         alone="machine_room.ByMachineRoom",
         decides="place",
         java_class="AllocateMessageQueueByMachineRoom",
         needs=Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
     ),
-    "CONSISTENT_HASH": Rule(
+    "CONSISTENT_HASH": StrategyRule(
         alone="consistent_hash.ConsistentHash",
         decides="hash",
         java_class="AllocateMessageQueueConsistentHash",
         needs=None,
     ),
-    "MACHINE_ROOM_NEARBY": Rule(
+    "MACHINE_ROOM_NEARBY": StrategyRule(
         around="machine_room_nearby.MachineRoomNearby",
         decides="name",
         java_class="AllocateMachineRoomNearby",
         needs=_ZONES,
     ),
-    "PIN": Rule(around="pin.pin", decides="machine", java_class=None, needs=_MACHINES),
-    "PIN_OVER_ALL": Rule(around="pin.pin_over_all", decides="machine", java_class=None, needs=_MACHINES),
+    "PIN": StrategyRule(around="pin.pin", decides="machine", java_class=None, needs=_MACHINES),
+    "PIN_OVER_ALL": StrategyRule(around="pin.pin_over_all", decides="machine", java_class=None, needs=_MACHINES),
 }
 """By RocketMQ's own names, in the order in which they are told."""
 

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import takewhile
 from math import inf
 
-from msgspec import Struct
-
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, ASK_OTHERWISE, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.reports import (
     BLOCKED_MS,
     HELD_MS,
     SHOWN_CONSUMERS,
     ConsumerReports,
-    Doubts,
     Trouble,
-    gravest_facts,
-    ids_of,
+    Troubles,
     in_each_queue,
-    in_each_report,
     queue_text,
-    queues_of,
+    troubles_of,
 )
-from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
+from rmqlb.engine.diagnose.rule import Case, rule
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
@@ -54,75 +50,68 @@ LOCKED_MS = 30_000
 # -- processes that do not answer --------------------------------------------------------------------------------------
 
 
-class _Frozen(Struct, frozen=True):
-    """A consumer that does not answer, its predicted queues with messages, and for how long none of them is read."""
-
-    client_id: str
-    queues: tuple[MessageQueue, ...]
-    stood_ms: int
-    reason: str
-
-
 @rule("frozen-consumer")
 def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
     """A broker lists a consumer that does not answer, and none of its predicted queues is read."""
     evidence = case.evidence
     evidence.must_share()
-    doubts, found = Doubts(), list[_Frozen]()
-    silent = evidence.processes.keys() - evidence.group.reports.keys() - evidence.ghosts
-    for client_id in sort_client_ids(silent):
-        with doubts.noted():
-            if (frozen := _frozen(case, client_id)) is not None:
-                found.append(frozen)
-    if found:
-        queues, ids = {queue for each in found for queue in each.queues}, [each.client_id for each in found]
+    frozen = Troubles()
+    for client_id in sort_client_ids(evidence.processes.keys() - evidence.group.reports.keys() - evidence.ghosts):
+        frozen.collect(_frozen(case, client_id))
+    if frozen.found:
+        ids = frozen.ids
+        are = "consumer is" if len(ids) == 1 else "consumers are"
         yield case.finding(
-            "frozen-consumer",
             ERROR,
-            queues=queues,
-            consumers=ids,
-            facts=[fact for each in found[:SHOWN_CONSUMERS] for fact in _frozen_facts(evidence, each)],
-            consequence=f"{counted(len(ids), 'consumer')} connected and not running: "
-            f"{counted(len(queues), 'queue')} not read; {evidence.unread_in(queues)}.",
-            remedy=f"Look at the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
+            f"{len(ids)} {are} connected but not running: {evidence.summary(frozen.queues, 'not read')}",
+            f"Look at the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
             "A restart gives its queues to the others.",
+            queues=frozen.queues,
+            consumers=ids,
+            facts=frozen.facts,
         )
-    with doubts.noted():
+    with frozen.noting():
         evidence.must_be_all_lists()
-    doubts.settle()
+    frozen.settle()
 
 
-def _frozen(case: Case, client_id: str) -> _Frozen | None:
-    """What shows that the consumer stands still; None when its queues are read (raises DataError)."""
+def _frozen(case: Case, own: str) -> Iterator[Trouble]:
+    """The predicted queues with messages of a silent consumer, if nothing of them is read (raises DataError)."""
     evidence = case.evidence
-    key = ("member", evidence.group.group, client_id)
+    key = ("member", evidence.group.group, own)
     part = next((each for each in evidence.facts.snapshot.unread if (each.kind, each.name, each.detail) == key), None)
     if part is None or not part.no_answer:
-        why = "whether it was asked is unknown" if part is None else part.reason
-        raise DataError(f"{client_id} did not report: {why}", hint=ASK_CONSUMERS)
-    queues = _predicted(case, client_id)
+        why = "the snapshot has no request to it" if part is None else part.reason
+        raise DataError(f"{own} did not report: {why}", hint=ASK_CONSUMERS)
+    queues = _predicted(case, own)
     looks = [
         (at, look)
         for at, look in zip(evidence.read_at, evidence.looks, strict=True)
-        if client_id in (look.client_ids or ()) and client_id not in look.reports
+        if own in (look.client_ids or ()) and own not in look.reports
     ]
-    stood: list[MessageQueue] = []
+    waiting: list[MessageQueue] = []
     for queue in queues:
         states = [look.queues.get(queue) for _, look in looks]
         offsets = [None if state is None else state.consumer_offset for state in states]
         if None in offsets:
-            problem = f"how far the group is in the queues predicted for {client_id} is unknown"
-            raise DataError(problem, hint=evidence.ask_offsets)
+            raise DataError(f"the offsets of queues predicted for {own} are unknown", hint=evidence.ask_offsets)
         if len(set(offsets)) > 1:
-            return None
+            return
         if all(state is not None and state.lag for state in states):
-            stood.append(queue)
-    span = looks[-1][0] - looks[0][0]
-    if not stood:
-        raise AnotherLookNeeded(f"{client_id} did not answer, and no message waits in the queues predicted for it")
-    if span < HELD_MS:
-        raise AnotherLookNeeded(f"{client_id} did not answer; whether its queues are read shows in a later look")
-    return _Frozen(client_id, tuple(stood), span, part.reason)
+            waiting.append(queue)
+    span_ms = looks[-1][0] - looks[0][0]
+    if not waiting:
+        raise AnotherLookNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
+    if span_ms < HELD_MS:
+        raise AnotherLookNeeded(f"{own} did not answer; a later look shows whether its queues are read")
+    listing = [view for view in evidence.views if own in view.client_ids]
+    unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
+    facts = (
+        *(evidence.seen(f"consumers that {v.broker_addr or v.seen.where} lists", own, by=v.seen) for v in listing),
+        evidence.seen(f"answer of {own} to the request for its running information", part.reason),
+        evidence.seen(unread, span_ms // 1000, threshold=HELD_MS // 1000),
+    )
+    yield Trouble(own, tuple(waiting), facts)
 
 
 def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
@@ -130,12 +119,11 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     evidence = case.evidence
     if len(evidence.processes) > 1:
         subscribed = {*evidence.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in evidence.looks)}
+        differ = "as consumers with different subscriptions may not"
         if len(subscribed - {frozenset()}) > 1:
-            problem = f"{client_id} did not answer, as consumers with different subscriptions may not"
-            raise DataError(problem, hint=ASK_CONSUMERS)
+            raise DataError(f"{client_id} did not answer, {differ}", hint=ASK_CONSUMERS)
         if not evidence.group.reports:
-            problem = "no consumer answered, as consumers with different subscriptions may not"
-            raise DataError(problem, hint=ASK_CONSUMERS)
+            raise DataError(f"no consumer answered, {differ}", hint=ASK_CONSUMERS)
         if evidence.facts.basis == "assumed":
             raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
     try:
@@ -154,45 +142,31 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     )
 
 
-def _frozen_facts(evidence: GroupEvidence, frozen: _Frozen) -> Iterator[Evidence]:
-    own = frozen.client_id
-    for view in evidence.views:
-        if own in view.client_ids:
-            yield evidence.seen(f"consumers that {view.broker_addr or view.seen.where} lists", own, by=view.seen)
-    yield evidence.seen(f"answer of {own} to the request for its running information", frozen.reason)
-    yield evidence.seen(
-        f"seconds in which no message of {counted(len(frozen.queues), 'queue')} predicted for {own} was consumed",
-        frozen.stood_ms // 1000,
-        threshold=HELD_MS // 1000,
-    )
-
-
 # -- listeners that fail -----------------------------------------------------------------------------------------------
 
 
 @rule("consume-failing")
 def consume_failing(case: Case) -> Iterator[GroupFinding]:
     evidence = case.evidence
-    found, doubts = in_each_report(evidence, _failing_listener)
-    if found:
-        ids = ids_of(found)
-        fails = f"{counted(len(ids), 'consumer')} fails to consume most of its messages"
-        if len(ids) > 1:
-            fails = f"{counted(len(ids), 'consumer')} fail to consume most of their messages"
-        retried = f"brokers deliver them again, and put them into {dead_letter_topic(evidence.group.group)} after the "
-        retried += "last try"
-        if all(each.consumer.now.orderly for each in found):
+    failing = troubles_of(evidence, _failing_listener)
+    if failing.found:
+        ids = failing.ids
+        fail = f"{len(ids)} consumers fail to consume most of their messages"
+        if len(ids) == 1:
+            fail = "1 consumer fails to consume most of its messages"
+        retried = f"brokers redeliver them, and put them into {dead_letter_topic(evidence.group.group)} after the last "
+        retried += "try"
+        if all(each.orderly for each in failing.found):
             retried = "each queue waits for its first message, which the listener gets again and again"
         yield case.finding(
-            "consume-failing",
-            ERROR if any(each.is_worst for each in found) else WARNING,
-            queues=queues_of(found),
+            ERROR if any(each.is_worst for each in failing.found) else WARNING,
+            f"{fail}; {retried}.",
+            f"Look at the log of {ids[0]}: its listener throws an exception, or returns RECONSUME_LATER.",
+            queues=failing.queues,
             consumers=ids,
-            facts=[*gravest_facts(found), *_retries(evidence), *_dead_letters(evidence)],
-            consequence=f"{fails}; {retried}.",
-            remedy=f"Look at the log of {ids[0]}: its listener throws an exception, or asks for the messages again.",
+            facts=[*failing.facts, *_retries(evidence), *_dead_letters(evidence)],
         )
-    doubts.settle()
+    failing.settle()
 
 
 def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
@@ -212,13 +186,14 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         statuses = consumer.now.statuses or {}
         topics = {topic for topic, each in statuses.items() if each.failed_per_s and not topic.startswith(RETRY_PREFIX)}
         queues = [item.queue for item in consumer.queues if not item.queue.topic.startswith(RETRY_PREFIX)]
+        concerned = tuple(queue for queue in queues if not topics or queue.topic in topics)  # only retries come: all
         percent = _percent(failed, consumed)
         facts = (
             consumer.seen(f"percent of the messages that {own} failed to consume", percent, FAILING_PERCENT),
             consumer.seen(f"messages that failed at {own} in the last minute", failed, FEWEST_FAILURES),
         )
-        concerned = tuple(queue for queue in queues if not topics or queue.topic in topics)  # only retries come: all
-        yield Trouble(consumer, concerned, failed, facts, is_worst=percent == 100)
+        orderly = bool(consumer.now.orderly)
+        yield Trouble(own, concerned, facts, gravity=failed, orderly=orderly, is_worst=percent == 100)
 
 
 def _failing_minute(consumer: ConsumerReports, report: ConsumerEvidence) -> tuple[int, int] | None:
@@ -229,7 +204,7 @@ def _failing_minute(consumer: ConsumerReports, report: ConsumerEvidence) -> tupl
     statuses = report.statuses or {}
     rates = [rate for status in statuses.values() for rate in (status.failed_per_s, status.consumed_per_s)]
     if None in rates or not rates:
-        raise DataError(f"{consumer.client_id} does not report how many messages fail", hint=ASK_OTHERWISE)
+        raise consumer.unreported("how many messages fail")
     minutes = {t: (60 * (each.failed_per_s or 0), 60 * (each.consumed_per_s or 0)) for t, each in statuses.items()}
     retries = _total(minute for topic, minute in minutes.items() if topic.startswith(RETRY_PREFIX))
     parts = [_total(minutes.values())]
@@ -255,14 +230,13 @@ def _percent(failed: int, consumed: int) -> int:
 
 def _retries(evidence: GroupEvidence) -> Iterator[Evidence]:
     """The messages that came into the group's retry topic from the first look to the last."""
-    grown = [
-        state.broker_offset - was.broker_offset
+    before = evidence.looks[0].queues
+    retried = [
+        (before[queue].broker_offset, state.broker_offset)
         for queue, state in evidence.group.queues.items()
-        if queue.topic == retry_topic(evidence.group.group)
-        and state.broker_offset is not None
-        and (was := evidence.looks[0].queues.get(queue)) is not None
-        and was.broker_offset is not None
+        if queue.topic == retry_topic(evidence.group.group) and queue in before
     ]
+    grown = [now - was for was, now in retried if was is not None and now is not None]
     if grown:
         seconds = (evidence.read_at[-1] - evidence.read_at[0]) // 1000
         yield evidence.seen(f"messages that came into the retry topic in {seconds} s", sum(grown))
@@ -284,39 +258,37 @@ def _dead_letters(evidence: GroupEvidence) -> Iterator[Evidence]:
 def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
     """A listener has messages and has ended no call for a minute."""
     evidence = case.evidence
-    found, doubts = in_each_report(evidence, _stuck_listener)
-    if found:
-        queues, ids = queues_of(found), ids_of(found)
+    blocked = troubles_of(evidence, _blocked_listener)
+    if blocked.found:
+        ids, wait = blocked.ids, "waits" if len(blocked.queues) == 1 else "wait"
+        consume = "1 consumer consumes" if len(ids) == 1 else f"{len(ids)} consumers consume"
         yield case.finding(
-            "blocked-consumer",
             ERROR,
-            queues=queues,
+            f"{consume} nothing: {evidence.summary(blocked.queues, wait)}",
+            f"Look at {evidence.stack_traces(ids[0])} to see which call its listener waits in, and give that call a "
+            "timeout. A restart frees the listener until the next such call.",
+            queues=blocked.queues,
             consumers=ids,
-            facts=gravest_facts(found),
-            consequence=f"{counted(len(ids), 'consumer')} consume{'s' * (len(ids) == 1)} nothing: "
-            f"{counted(len(queues), 'queue')} wait{'s' * (len(queues) == 1)}; {evidence.unread_in(queues)}.",
-            remedy=f"Look at {evidence.stack_traces(ids[0])} for what its listener waits for, and give that call a "
-            "timeout; a restart frees it until the next such call.",
+            facts=blocked.facts,
         )
-    doubts.settle()
+    blocked.settle()
 
 
-def _stuck_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
+def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     """The consumer's listener, when it has messages and has ended no call for a minute (raises DataError)."""
     waiting = {item.queue: consumer.waiting(item) for item in consumer.queues}
     if not any(waiting.values()):
         return
-    idle, doubts = set[MessageQueue](), Doubts()
+    idle, errors = set[MessageQueue](), Troubles()
     for item in consumer.queues:
-        with doubts.noted():
+        with errors.noting():
             if item.last_consume is None:
-                problem = f"{consumer.client_id} does not report when it last consumed"
-                raise DataError(problem, hint=ASK_OTHERWISE)
+                raise consumer.unreported("when it last consumed")
             if consumer.clock.is_older(item.last_consume, BLOCKED_MS):
                 idle.add(item.queue)
             elif _has_consumed(consumer, item):
                 return
-    doubts.settle()
+    errors.settle()
     queues = tuple(sort_queues(queue for queue in idle if waiting[queue]))
     statuses = (consumer.now.statuses or {}).values()
     if queues:
@@ -332,10 +304,14 @@ def _stuck_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
 def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting: int) -> Trouble:
     """Prove that the messages of these idle queues were not pulled just now (raises AnotherLookNeeded)."""
     own, seen = consumer.client_id, consumer.seen
-    lasted, needed = _lasted_ms(consumer, queues), consumer.unusual_ms(queue.topic for queue in queues)
+    needed = consumer.unusual_ms(queue.topic for queue in queues)
+    # For how long the looks show that messages of a queue wait and none of any is consumed.
+    looks = _looks_without_consumption(consumer)
+    waits = (ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues))
+    lasted = max(waits, default=0)
     if lasted >= needed:
-        fact = f"seconds between looks in which no call of its listener ended at {own}"
-        proof = seen(fact, lasted // 1000, needed // 1000)
+        stuck = f"seconds between looks in which no call of its listener ended at {own}"
+        proof = seen(stuck, lasted // 1000, needed // 1000)
     elif (old := _old_messages(consumer)) is not None:
         proof = old
     else:
@@ -353,7 +329,7 @@ def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting
         proof,
         *_first_frames(consumer),
     )
-    return Trouble(consumer, queues, idle, facts)
+    return Trouble(own, queues, facts, gravity=idle)
 
 
 def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
@@ -373,21 +349,13 @@ def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
     return any(item.queue in look and look[item.queue].last_consume != time for _, look in consumer.history[:-1])
 
 
-def _looks_without_consumption(
-    consumer: ConsumerReports,
-) -> Iterator[tuple[int, dict[MessageQueue, ProcessQueue]]]:
+def _looks_without_consumption(consumer: ConsumerReports) -> Iterator[tuple[int, dict[MessageQueue, ProcessQueue]]]:
     """The earlier looks since which nothing was consumed, the latest first: their age and their queues."""
     (read_at, now), *earlier = reversed(consumer.history)
     for before, look in earlier:
         if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):
             return
         yield read_at - before, look
-
-
-def _lasted_ms(consumer: ConsumerReports, queues: tuple[MessageQueue, ...]) -> int:
-    """For how long the looks show that messages of a queue wait and none of any is consumed."""
-    looks = _looks_without_consumption(consumer)
-    return max((ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues)), default=0)
 
 
 def _old_messages(consumer: ConsumerReports) -> Evidence | None:
@@ -413,35 +381,30 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
 def head_blocked(case: Case) -> Iterator[GroupFinding]:
     """The first message of a queue is not finished while later ones are."""
     evidence = case.evidence
-    found, doubts = in_each_report(evidence, in_each_queue(_standing_head))
-    causes = ("consume-failing", "blocked-consumer", "lock-lost")
-    left, acting = case.without_those_of(queues_of(found), causes)
-    own = [each for each in found if each.queues[0] in left]
-    proven = [each for each in own if each.doubt is None]
-    if proven:
-        queues = sort_queues(queues_of(proven))
-        first = min(proven, key=lambda each: queues.index(each.queues[0]))
+    heads = troubles_of(evidence, in_each_queue(_standing_head))
+    own = heads.among(case.unexplained(heads.queues, ("consume-failing", "blocked-consumer", "lock-lost")))
+    proven = Troubles(each for each in own.found if each.doubt is None)
+    if proven.found:
+        queues = sort_queues(proven.queues)
+        first = min(proven.found, key=lambda each: queues.index(each.queues[0]))
         # An orderly consumer takes no later message before that one is finished.
         meaning = "a restart redelivers what was consumed after it"
-        if all(each.consumer.now.orderly for each in proven):
+        if all(each.orderly for each in proven.found):
             meaning = "later messages wait for that one"
         yield case.finding(
-            "head-blocked",
-            ERROR if any(each.is_worst for each in proven) else WARNING,
-            queues=queues,
-            consumers=ids_of(proven),
-            facts=gravest_facts(proven),
-            consequence=f"The committed offset of {counted(len(queues), 'queue')} stays where it is; {meaning}; "
+            ERROR if any(each.is_worst for each in proven.found) else WARNING,
+            f"The committed offset of {counted(len(queues), 'queue')} does not move; {meaning}; "
             f"{evidence.unread_in(queues)}.",
-            remedy=f"Look at what the listener of {first.client_id} does with {first.subject}; see "
+            f"Look at what the listener of {first.client_id} does with {first.subject}; see "
             f"{evidence.stack_traces(first.client_id)}.",
+            queues=queues,
+            consumers=proven.ids,
+            facts=proven.facts,
         )
-    if found and not own:
-        raise ComesOf(acting)
-    for each in own:
+    for each in own.found:
         if each.doubt is not None:
-            doubts.add(each.doubt)
-    doubts.settle()
+            heads.add_error(each.doubt)
+    heads.settle()
 
 
 def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
@@ -451,7 +414,7 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | N
         return None
     first = _first(item)
     if item.commit_offset is None or first is None:
-        raise DataError(f"{own} does not report its offsets", hint=ASK_OTHERWISE)
+        raise consumer.unreported("its offsets")
     # A consumer that has finished no message of the queue has nothing to commit, and reports the broker's offset.
     since = _stands_since(consumer, item) if item.commit_offset <= first else None
     if since is None:
@@ -465,14 +428,20 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | N
             after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )
-    facts = (
-        consumer.seen(
-            f"seconds for which offset {first} of {name} is not finished at {own}", lasted // 1000, needed // 1000
+    unfinished = f"seconds for which offset {first} of {name} is not finished at {own}"
+    return Trouble(
+        own,
+        (item.queue,),
+        (
+            consumer.seen(unfinished, lasted // 1000, needed // 1000),
+            consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
         ),
-        consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
+        gravity=lasted,
+        orderly=bool(consumer.now.orderly),
+        is_worst=bool(consumer.now.orderly) or (doubt is None and consumer.limit_reached(item) is not None),
+        doubt=doubt,
+        subject=f"offset {first} of {name}",
     )
-    stops = bool(consumer.now.orderly) or (doubt is None and consumer.limit_reached(item) is not None)
-    return Trouble(consumer, (item.queue,), lasted, facts, stops, doubt, f"offset {first} of {name}")
 
 
 def _first(item: ProcessQueue) -> int | None:
@@ -517,50 +486,42 @@ def _pulled_up_to(item: ProcessQueue) -> int:
 @rule("pull-stopped")
 def pull_stopped(case: Case) -> Iterator[GroupFinding]:
     """A consumer has a queue and does not pull from it, although it may."""
-    evidence = case.evidence
-    found, doubts = in_each_report(evidence, in_each_queue(_stopped_pull))
+    stopped = troubles_of(case.evidence, in_each_queue(_stopped_pull))
     causes = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
-    left, acting = case.without_those_of(queues_of(found), causes)
-    own = [each for each in found if each.queues[0] in left]
-    if own:
-        ids = ids_of(own)
+    left = case.unexplained(stopped.queues, causes)
+    if left:
+        own = stopped.among(left)
         yield case.finding(
-            "pull-stopped",
-            ERROR if evidence.lag(left) else WARNING,
-            queues=left,
-            consumers=ids,
-            facts=gravest_facts(own),
-            consequence=f"{counted(len(left), 'queue')} not pulled; {evidence.unread_in(left)}.",
-            remedy=f"Look for errors of the pull and rebalance threads in the log of {ids[0]}, and restart it: "
+            ERROR if case.evidence.lag(left) else WARNING,
+            case.evidence.summary(left, "not pulled"),
+            f"Look for errors of the pull and rebalance threads in the log of {own.ids[0]}, and restart it: "
             "others take its queues meanwhile.",
+            queues=left,
+            consumers=own.ids,
+            facts=own.facts,
         )
-    if found and not own:
-        raise ComesOf(acting)
-    doubts.settle()
+    stopped.settle()
 
 
 def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
     """The queue if the consumer has not pulled from it for two minutes and may (raises DataError)."""
     if item.last_pull is None:
-        raise DataError(f"{consumer.client_id} does not report when it last pulled", hint=ASK_OTHERWISE)
+        raise consumer.unreported("when it last pulled")
     try:
         is_old = consumer.clock.is_older(item.last_pull, PULLS_WITHIN_MS)
     except AnotherLookNeeded:
         # A clock that is behind looks the same, but then some pull would have changed its time.
         (read_at, now), *earlier = reversed(consumer.history)
-        stood = 0
-        for before, look in earlier:
-            if look.keys() != now.keys() or any(look[queue].last_pull != now[queue].last_pull for queue in now):
-                break
-            stood = read_at - before
-        if stood <= LONGEST_PULL_MS:
+        pulls = {queue: state.last_pull for queue, state in now.items()}
+        unchanged = takewhile(lambda look: {q: s.last_pull for q, s in look[1].items()} == pulls, earlier)
+        if max((read_at - before for before, _ in unchanged), default=0) <= LONGEST_PULL_MS:
             raise
         is_old = True
     if not is_old or consumer.limit_reached(item) is not None:
         return None
     words = f"seconds since {consumer.client_id} pulled from {queue_text(item.queue)}"
     fact = consumer.seen(words, consumer.clock.age(item.last_pull) // 1000, PULLS_WITHIN_MS // 1000)
-    return Trouble(consumer, (item.queue,), -item.last_pull, (fact,))
+    return Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_pull)
 
 
 @rule("lock-lost")
@@ -569,116 +530,105 @@ def lock_lost(case: Case) -> Iterator[GroupFinding]:
     evidence = case.evidence
     if evidence.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers need no locks")
-    found, doubts = in_each_report(evidence, _lost_locks)
-    twice = _locked_twice(evidence, doubts)
-    queues = queues_of(found) | twice.keys()
+    lost = troubles_of(evidence, _lost_locks)
+    twice = _locked_twice(evidence, lost)
+    queues = lost.queues | twice.keys()
     if queues:
         grave = ERROR if evidence.lag(queues) or twice else WARNING
-        state = "consumed by two consumers at once" if twice else "not consumed"
+        named = {queue: sort_client_ids(twice[queue]) for queue in sort_queues(twice)[:SHOWN_CONSUMERS]}
+        locked = [
+            evidence.seen(f"consumers that report the lock of {queue_text(q)}: {', '.join(ids)}", len(ids), threshold=2)
+            for q, ids in named.items()
+        ]
         yield case.finding(
-            "lock-lost",
             INFO if evidence.is_rebalancing else grave,
+            evidence.summary(queues, "consumed by two consumers at once" if twice else "not consumed"),
+            "Check whether these consumers reach the brokers of these queues, and whether a broker has restarted. "
+            "A killed consumer keeps its locks for 60 s.",
             queues=queues,
-            consumers=set[str]().union(*twice.values(), *([each.client_id] for each in found if each.queues)),
-            facts=[
-                *gravest_facts(found),
-                *(
-                    evidence.seen(
-                        f"consumers that report the lock of {queue_text(queue)}: "
-                        f"{', '.join(sort_client_ids(twice[queue]))}",
-                        len(twice[queue]),
-                        threshold=2,
-                    )
-                    for queue in sort_queues(twice)[:SHOWN_CONSUMERS]
-                ),
-            ],
-            consequence=f"{counted(len(queues), 'queue')} {state}; {evidence.unread_in(queues)}.",
-            remedy="Look whether these consumers reach the brokers of these queues, and whether a broker has "
-            "restarted; a consumer that was killed keeps its locks for 60 s.",
+            consumers=set[str]().union(*twice.values(), (each.client_id for each in lost.found if each.queues)),
+            facts=[*lost.facts, *locked],
         )
-    doubts.settle()
-    if not any(each.consumer.now.orderly for each in found):
+    lost.settle()
+    if not any(each.orderly for each in lost.found):
         raise DoesNotApply("its consumers do not consume in order")
 
 
 def _lost_locks(consumer: ConsumerReports) -> Iterator[Trouble]:
     """The consumer itself, without a queue, and its queues without a lock if it consumes in order."""
-    if consumer.now.orderly is None:
-        raise DataError(f"whether {consumer.client_id} consumes in order is unknown", hint=ASK_OTHERWISE)
-    yield Trouble(consumer, (), -inf, ())
-    if consumer.now.orderly:
+    orderly = consumer.now.orderly
+    if orderly is None:
+        raise consumer.unreported("whether it consumes in order")
+    yield Trouble(consumer.client_id, (), gravity=-inf, orderly=orderly)
+    if orderly:
         yield from in_each_queue(_lost_lock)(consumer)
 
 
 def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
     name = queue_text(item.queue)
     if item.last_lock is None or item.locked is None:
-        raise DataError(f"{consumer.client_id} does not report its locks", hint=ASK_OTHERWISE)
+        raise consumer.unreported("its locks")
     if consumer.clock.is_older(item.last_lock, LOCKED_MS):
         age = consumer.clock.age(item.last_lock) // 1000
         fact = consumer.seen(f"seconds since {consumer.client_id} got the lock of {name}", age, LOCKED_MS // 1000)
-        return Trouble(consumer, (item.queue,), -item.last_lock, (fact,))
+        return Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_lock)
     if not item.locked:
         raise AnotherLookNeeded(f"{consumer.client_id} has lost the lock of {name} within the last 30 s")
     return None
 
 
-def _locked_twice(evidence: GroupEvidence, doubts: Doubts) -> Mapping[MessageQueue, frozenset[str]]:
+def _locked_twice(evidence: GroupEvidence, errors: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
     """Queue → the consumers that all report its lock, at the last look and at the one before."""
     now, *earlier = (_lock_owners(look) for look in reversed(evidence.looks))
     twice = {queue: ids for queue, ids in now.items() if len(ids) > 1}
     before = earlier[0] if earlier else {}
     lasting = {queue: ids for queue, ids in twice.items() if before.get(queue, frozenset()) >= ids}
     if lasting.keys() < twice.keys():
-        doubts.add(AnotherLookNeeded("two consumers report the lock of a queue, which one may just have got"))
+        errors.add_error(AnotherLookNeeded("two consumers report the lock of a queue; one may just have got it"))
     return lasting
 
 
 def _lock_owners(look: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
     owners: dict[MessageQueue, frozenset[str]] = {}
     for client_id, report in look.reports.items():
-        if report.evidence is None or not report.evidence.orderly:
-            continue
-        for item in report.evidence.queues or ():
-            if item.locked and not item.dropped:
-                owners[item.queue] = owners.get(item.queue, frozenset()) | {client_id}
+        if report.evidence is not None and report.evidence.orderly:
+            for item in report.evidence.queues or ():
+                if item.locked and not item.dropped:
+                    owners[item.queue] = owners.get(item.queue, frozenset()) | {client_id}
     return owners
 
 
 @rule("dropped-but-consuming")
 def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
     """A consumer goes on consuming a queue that a rebalance took away from it."""
-    evidence = case.evidence
-    found, doubts = in_each_report(evidence, _consumed_after_drop)
-    if found:
-        queues, ids = queues_of(found), ids_of(found)
-        shared = {owner for queue in queues for owner in evidence.observed.get(queue, ())} - set(ids)
-        also = f" beside {', '.join(sort_client_ids(shared))}: messages are delivered twice." if shared else "."
+    former = troubles_of(case.evidence, _consumed_after_drop)
+    if former.found:
+        queues, ids = former.queues, former.ids
+        owners = {owner for queue in queues for owner in case.evidence.observed.get(queue, ())} - set(ids)
+        also = f" as well as {', '.join(sort_client_ids(owners))}: messages are delivered twice" if owners else ""
         yield case.finding(
-            "dropped-but-consuming",
-            ERROR if shared else WARNING,
+            ERROR if owners else WARNING,
+            f"A former owner consumes {counted(len(queues), 'queue')}{also}.",
+            f"Look at what the listener of {ids[0]} still does; restart that consumer if it goes on.",
             queues=queues,
             consumers=ids,
-            facts=gravest_facts(found),
-            consequence=f"{counted(len(queues), 'queue')} consumed by a former owner{also}",
-            remedy=f"Look at what the listener of {ids[0]} still does; restart that consumer if it goes on.",
+            facts=former.facts,
         )
-    doubts.settle()
+    former.settle()
 
 
 def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
-    doubts = Doubts()
+    errors = Troubles()
     before = consumer.history[-2][1] if len(consumer.history) > 1 else {}
     for item in consumer.now.queues or ():
-        was = before.get(item.queue)
-        if item.dropped is None or (item.dropped and item.last_consume is None):
-            problem = f"{consumer.client_id} does not report which queues were taken from it"
-            doubts.add(DataError(problem, hint=ASK_OTHERWISE))
+        was, time = before.get(item.queue), item.last_consume
+        if item.dropped is None or (item.dropped and time is None):
+            errors.add_error(consumer.unreported("which queues were taken from it"))
         elif item.dropped and was is not None and was.dropped:
-            if was.last_consume != item.last_consume and item.last_consume is not None:
+            if was.last_consume != time and time is not None:
                 fact = f"seconds since {consumer.client_id} consumed {queue_text(item.queue)}, which was taken from it"
-                age = consumer.clock.age(item.last_consume) // 1000
-                yield Trouble(consumer, (item.queue,), item.last_consume, (consumer.seen(fact, age),))
+                seen = consumer.seen(fact, consumer.clock.age(time) // 1000)
+                yield Trouble(consumer.client_id, (item.queue,), (seen,), gravity=time)
         elif item.dropped:
-            doubts.add(AnotherLookNeeded(f"{queue_text(item.queue)} was just taken from {consumer.client_id}"))
-    doubts.settle()
+            errors.add_error(AnotherLookNeeded(f"{queue_text(item.queue)} was just taken from {consumer.client_id}"))
+    errors.settle()

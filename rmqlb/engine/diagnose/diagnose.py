@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.diagnose import brokers, clients, consumption, kinds, lags, owners
+from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.reports import BLOCKED_MS
 from rmqlb.engine.diagnose.rule import CHECKS, Case, ComesOf, DiagnosisRule
@@ -35,7 +35,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import named
 
-RULE_FILES = (brokers, clients, consumption, kinds, lags, owners)
+RULE_FILES = (consumption, lags, owners, shares)
 RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in CODES)
 """All rules; causes come before their effects, and equals are listed in this order."""
 ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_look)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
-from rmqlb.engine.group import Group, known
+from rmqlb.engine.group import Group
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
@@ -156,12 +156,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return ConsumerEvidence() if report is None or report.evidence is None else report.evidence
 
     @cached_property
-    def has_process_queues(self) -> bool:
-        """Some consumer reported process queues at some look."""
-        reported = (report.evidence for look in self.looks for report in look.reports.values())
-        return any(each is not None and each.queues is not None for each in reported)
-
-    @cached_property
     def broker_names(self) -> frozenset[str]:
         return frozenset(queue.broker_name for queue in self.queues)
 
@@ -203,7 +197,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @property
     def receives(self) -> bool:
         """Its consumers receive messages by POP or from a Proxy, and own no queue; False where that is unknown."""
-        return known(lambda: self.facts.assigned_by) in ("pop", "proxy")
+        return self.facts.owns_nothing
 
     @property
     def ask_offsets(self) -> str:
@@ -287,15 +281,17 @@ class GroupEvidence(Struct, dict=True, eq=False):
         states = self.group.without_foreign_offsets.queues
         return sum(states[queue].lag or 0 for queue in queues if queue in states)
 
+    def summary(self, queues: Collection[MessageQueue], state: str) -> str:
+        """The number of queues, their state, and their unread messages."""
+        return f"{counted(len(queues), 'queue')} {state}; {self.unread_in(queues)}."
+
     def unread_in(self, queues: Collection[MessageQueue]) -> str:
-        """The same in words."""
         states = self.group.without_foreign_offsets.queues
         known = [states[queue].lag for queue in queues if queue in states and states[queue].lag is not None]
         if not known:
-            return "how much is unread there is unknown"
-        return f"{messages(self.lag(queues))} unread there" + (
-            "" if len(known) == len(queues) else ", of those that are known"
-        )
+            return "lag there unknown"
+        least = "" if len(known) == len(queues) else "at least "
+        return f"{least}{messages(self.lag(queues))} unread there"
 
     def seen(
         self, fact: str, value: str | int, *, threshold: str | int | None = None, by: Seen | None = None

@@ -8,10 +8,10 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil, inf
 from statistics import median
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,22 +21,19 @@ from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import (
     SHOWN_CONSUMERS,
     ConsumerReports,
-    Doubts,
     Trouble,
-    gravest_facts,
-    ids_of,
+    Troubles,
     in_each_queue,
-    in_each_report,
     push_consumers,
     queue_text,
-    queues_of,
+    troubles_of,
 )
 from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.process_queue import ProcessQueue
 from rmqlb.model.words import counted, messages
 
@@ -224,7 +221,7 @@ class Lags(Struct, frozen=True):
 
     def must_be_known(self) -> None:
         if self.unknown:
-            problem = f"how far the group is in {counted(self.unknown, 'queue')} is unknown"
+            problem = f"the offsets of {counted(self.unknown, 'queue')} are unknown"
             raise DataError(problem, hint=self.evidence.ask_offsets)
 
     def sums(self, queues: Iterable[MessageQueue]) -> Iterator[Evidence]:
@@ -300,43 +297,56 @@ def _passes(evidence: GroupEvidence, queue: MessageQueue) -> bool:
     return evidence.changes_hands(queue) or evidence.is_rebalancing
 
 
+class _Finding(Protocol):
+    def __call__(self, queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding: ...
+
+
+def _lasting_or_passing(
+    left: Sequence[MessageQueue],
+    lasting: Sequence[MessageQueue],
+    settle: Callable[[], None],
+    finding: _Finding,
+) -> Iterator[GroupFinding]:
+    """The finding on lasting queues; without any, and with nothing undecided, one on the others, which may pass."""
+    if lasting:
+        yield finding(lasting, passes=False)
+    settle()
+    if left and not lasting:
+        yield finding(left, passes=True)
+
+
 @rule("lag-growing", one_look=False)
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
     evidence, lags = case.evidence, _lags_at_brokers(case)
     growing = lags.of("growing")
     _must_commit(evidence, growing)
-    left, causes = case.without_those_of(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
+    left = case.unexplained(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
     behind = [queue for queue in left if lags.queues[queue].is_behind and not _passes(evidence, queue)]
-    if behind:
-        yield _growing(case, lags, behind)
-    if growing and not left:
-        raise ComesOf(causes)
-    lags.must_be_decided("standing", "undecided")
-    if left and not behind:
-        yield _growing(case, lags, left, passes=True)
 
+    def finding(queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding:
+        each = [lags.queues[queue] for queue in queues]
+        grown, span_ms = messages(sum(lag.grown for lag in each)), max(lag.span_ms for lag in each)
+        where = counted(len(queues), "queue")
+        return case.finding(
+            INFO if passes else WARNING,
+            f"The lag of {where} grew by {grown} in {span_ms // 1000} s; {evidence.unread_in(queues)}.",
+            "Look again after a minute: a burst or a rebalance passes."
+            if passes
+            else "Look at show-consumers: add consumers where there are queues for them, or make the listener faster.",
+            queues=queues,
+            facts=[
+                *lags.sums(queues),
+                evidence.seen("messages that arrive per second", round(sum(lag.inflow_per_s for lag in each))),
+                evidence.seen("messages consumed per second", round(sum(lag.per_s for lag in each))),
+                evidence.seen(
+                    "most seconds behind of a queue",
+                    round(max(lag.behind_ms for lag in each) / 1000),
+                    threshold=BEHIND_MS // 1000,
+                ),
+            ],
+        )
 
-def _growing(case: Case, lags: Lags, queues: Collection[MessageQueue], *, passes: bool = False) -> GroupFinding:
-    evidence = case.evidence
-    each = [lags.queues[queue] for queue in queues]
-    behind_s = round(max(lag.behind_ms for lag in each) / 1000)
-    grown = messages(sum(lag.grown for lag in each), "unread ")
-    return case.finding(
-        "lag-growing",
-        INFO if passes else WARNING,
-        queues=queues,
-        facts=[
-            *lags.sums(queues),
-            evidence.seen("messages that arrive per second", round(sum(lag.inflow_per_s for lag in each))),
-            evidence.seen("messages consumed per second", round(sum(lag.per_s for lag in each))),
-            evidence.seen("most seconds behind of a queue", behind_s, threshold=BEHIND_MS // 1000),
-        ],
-        consequence=f"{grown} more than {max(lag.span_ms for lag in each) // 1000} s before in "
-        f"{counted(len(queues), 'queue')}; {evidence.unread_in(queues)}.",
-        remedy="Look again after a minute: a burst or a rebalance passes."
-        if passes
-        else "Look at show-consumers: add consumers where there are queues for them, or make the listener faster.",
-    )
+    yield from _lasting_or_passing(left, behind, lambda: lags.must_be_decided("standing", "undecided"), finding)
 
 
 @rule("lag-stalled", one_look=False)
@@ -345,45 +355,26 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     evidence, lags = case.evidence, _lags_at_brokers(case)
     stalled = lags.of("stalled")
     _must_commit(evidence, stalled)
-    left, causes = case.without_those_of(stalled, CAUSES_OF_LAG)
+    left = case.unexplained(stalled, CAUSES_OF_LAG)
+
+    def finding(queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding:
+        span_ms = min(lags.queues[queue].span_ms for queue in queues)
+        remedy = f"Look at the log and {evidence.stack_traces('the consumers that own these queues')}."
+        if evidence.receives:
+            remedy = "Check whether its consumers' processes run, and what their listeners wait for."
+        return case.finding(
+            INFO if passes else ERROR,
+            evidence.summary(queues, f"not read for at least {span_ms // 1000} s"),
+            "Look again after a minute: a rebalance passes." if passes else remedy,
+            queues=queues,
+            facts=[*lags.sums(queues), evidence.seen("messages consumed in these queues between the looks", 0)],
+        )
+
     lasting = [queue for queue in left if not _passes(evidence, queue)]
-    if lasting:
-        yield _stalled(case, lags, lasting)
-    if stalled and not left:
-        raise ComesOf(causes)
-    lags.must_be_decided("standing")
-    if left and not lasting:
-        yield _stalled(case, lags, left, passes=True)
-
-
-def _stalled(case: Case, lags: Lags, queues: Collection[MessageQueue], *, passes: bool = False) -> GroupFinding:
-    evidence = case.evidence
-    span = min(lags.queues[queue].span_ms for queue in queues)
-    where = f"Look at the log and {evidence.stack_traces('the consumers that own these queues')}."
-    if evidence.receives:
-        where = "Look whether the processes of its consumers run, and what their listeners wait for."
-    return case.finding(
-        "lag-stalled",
-        INFO if passes else ERROR,
-        queues=queues,
-        facts=[*lags.sums(queues), evidence.seen("messages consumed in these queues between the looks", 0)],
-        consequence=f"{counted(len(queues), 'queue')} not read for at least {span // 1000} s; "
-        f"{evidence.unread_in(queues)}.",
-        remedy="Look again after a minute: a rebalance passes." if passes else where,
-    )
+    yield from _lasting_or_passing(left, lasting, lambda: lags.must_be_decided("standing"), finding)
 
 
 # -- one queue or one consumer behind the others -----------------------------------------------------------------------
-
-
-class _HotQueue(Struct, frozen=True):
-    """A queue with too large a share of its topic, in percent; a queue is hot from `least` on."""
-
-    queue: MessageQueue
-    inflow: int
-    lag: int
-    least: int
-    inflow_per_s: float
 
 
 @rule("hot-queue", one_look=False)
@@ -395,71 +386,58 @@ def hot_queue(case: Case) -> Iterator[GroupFinding]:
     lags = _lags_at_brokers(case)
     growing = lags.of("growing")
     _must_commit(evidence, growing)
-    hot = [each for queue in growing if (each := _hot(lags, queue)) is not None and lags.queues[queue].is_behind]
-    left, causes = case.without_those_of([each.queue for each in hot], CAUSES_OF_LAG)
-    lasting = [each for each in hot if each.queue in left and not _passes(evidence, each.queue)]
-    for topic in sorted({each.queue.topic for each in lasting}):
-        yield _hot_finding(case, growing, [each for each in lasting if each.queue.topic == topic])
-    if hot and not left:
-        raise ComesOf(causes)
+    hot = {q: shares for q in growing if lags.queues[q].is_behind and (shares := _hot_shares(lags, q)) is not None}
+    left = case.unexplained(hot, CAUSES_OF_LAG)
+    lasting = [queue for queue in left if not _passes(evidence, queue)]
+    for topic in sorted({queue.topic for queue in lasting}):
+        yield _hot_finding(
+            case, lags, {queue: hot[queue] for queue in growing if queue in lasting and queue.topic == topic}
+        )
     lags.must_be_decided("standing", "undecided")
 
 
-def _hot(lags: Lags, queue: MessageQueue) -> _HotQueue | None:
-    """The shares of the queue; None where they are small, or the topic has no other queue."""
-    topic = {each: lag for each, lag in lags.queues.items() if each.topic == queue.topic}
+def _hot_shares(lags: Lags, queue: MessageQueue) -> tuple[int, int, int] | None:
+    """The queue's shares of its topic's inflow and lag, and the least for a hot queue, in percent.
+
+    None where they are smaller, or the topic has no other queue.
+    """
+    topic = [lag for each, lag in lags.queues.items() if each.topic == queue.topic]
     if len(topic) < 2:
         return None
-    own = topic[queue]
+    own = lags.queues[queue]
     least = ceil(100 * HOT / (HOT + len(topic) - 1))
-    inflow = sum(max(lag.inflow_per_s, 0) for lag in topic.values())
+    inflow = sum(max(lag.inflow_per_s, 0) for lag in topic)
     share = int(100 * own.inflow_per_s / inflow) if inflow > 0 else 0
-    unread = int(100 * own.lags[-1] / sum(lag.lags[-1] for lag in topic.values()))
-    return None if min(share, unread) < least else _HotQueue(queue, share, unread, least, own.inflow_per_s)
+    unread = int(100 * own.lags[-1] / sum(lag.lags[-1] for lag in topic))
+    return None if min(share, unread) < least else (share, unread, least)
 
 
-def _hot_finding(case: Case, growing: tuple[MessageQueue, ...], hot: list[_HotQueue]) -> GroupFinding:
+def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, int, int]]) -> GroupFinding:
     """The hot queues of a topic, and the queues that wait because the same consumer reads them."""
-    evidence, topic = case.evidence, hot[0].queue.topic
-    owners = {owner for each in hot for owner in evidence.observed.get(each.queue, ())}
-    also = {queue for queue in growing if owners.intersection(evidence.observed.get(queue, ()))}
-    queues, names = {each.queue for each in hot} | also, [queue_text(each.queue) for each in hot]
-    falls = "gets {} and its consumer falls" if len(hot) == 1 else "get {} and their consumers fall"
-    share = f"{sum(each.inflow for each in hot)} % of the messages of {topic},"
-    facts = [
-        fact
-        for each, name in zip(hot, names, strict=True)
-        for fact in (
-            evidence.seen(
-                f"percent of the messages of {topic} that arrive in {name}", each.inflow, threshold=each.least
-            ),
-            evidence.seen(f"percent of the unread messages of {topic} in {name}", each.lag, threshold=each.least),
-            evidence.seen(f"messages that arrive in {name} per second", round(each.inflow_per_s)),
-        )
-    ]
+    evidence, topic = case.evidence, next(iter(hot)).topic
+    owners = {owner for queue in hot for owner in evidence.observed.get(queue, ())}
+    also = {queue for queue in lags.of("growing") if owners.intersection(evidence.observed.get(queue, ()))}
+    queues, facts = hot.keys() | also, list[Evidence]()
+    for queue, (share, unread, least) in hot.items():
+        name, inflow = queue_text(queue), round(lags.queues[queue].inflow_per_s)
+        facts += [
+            evidence.seen(f"percent of the messages of {topic} that arrive in {name}", share, threshold=least),
+            evidence.seen(f"percent of the unread messages of {topic} in {name}", unread, threshold=least),
+            evidence.seen(f"messages that arrive in {name} per second", inflow),
+        ]
+    names, share = ", ".join(map(queue_text, hot)), sum(share for share, _, _ in hot.values())
+    gets, fall = ("gets", "its consumer falls") if len(hot) == 1 else ("get", "their consumers fall")
     return case.finding(
-        "hot-queue",
         WARNING,
+        f"{names} {gets} {share} % of the messages of {topic}, and {fall} behind in {counted(len(queues), 'queue')}; "
+        f"{evidence.unread_in(queues)}.",
+        f"Look at how producers choose a queue of {topic}: spread the keys that fill this queue, or select no queue. "
+        "One consumer reads a queue, so more consumers do not help.",
         topic=topic,
         queues=queues,
         consumers=owners,
         facts=facts,
-        consequence=f"{', '.join(names)} {falls.format(share)} behind in {counted(len(queues), 'queue')}; "
-        f"{evidence.unread_in(queues)}.",
-        remedy=f"Look at how producers choose a queue of {topic}: spread the keys that fill this queue, or select no "
-        "queue. One consumer reads a queue, so that more consumers do not help.",
     )
-
-
-class _Slow(Struct, frozen=True):
-    """A consumer whose listener takes long for a topic."""
-
-    consumer: ConsumerReports
-    topic: str  # the topic whose lag grows
-    queues: tuple[MessageQueue, ...]  # its queues of the topic whose lag grows
-    call_ms: float  # the mean duration of a call of its listener
-    usual_ms: float  # the median of that of the others
-    inflow_per_s: float  # messages that arrive for it
 
 
 @rule("slow-consumer", one_look=False)
@@ -469,8 +447,8 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
     _must_have_offsets(case)
     if evidence.lists and evidence.facts.apart is not None:
         raise DoesNotApply(evidence.facts.apart)
-    doubts, lags = Doubts(), lags_of(evidence)
-    reports = {consumer.client_id: consumer for consumer in push_consumers(evidence, doubts)}
+    slow, lags = Troubles(), lags_of(evidence)
+    reports = {consumer.client_id: consumer for consumer in push_consumers(evidence, slow)}
     shares: dict[str, dict[MessageQueue, QueueLag]] = {}  # client ID → its queues with a single observed owner
     for queue, lag in lags.queues.items():
         owners = evidence.observed.get(queue, ())
@@ -478,27 +456,38 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
             shares.setdefault(owners[0], {})[queue] = lag
     others = [i for i, share in shares.items() if all(lag.state in ("fine", "draining") for lag in share.values())]
     growing = lags.of("growing") if others else ()
-    left, causes = case.without_those_of(
+    explained, causes = case.explained(
         growing, ("frozen-consumer", "consume-failing", "blocked-consumer", "head-blocked")
     )
-    slow = list(_slow_ones(reports, shares, others, left, doubts))
-    if slow:
-        yield _slow_finding(case, slow, len(others))
+    left = [queue for queue in growing if queue not in explained]
+    slow.found += _slow_consumers(evidence, reports, shares, others, left, slow)
+    if slow.found:
+        queues, number = slow.queues, counted(len(others), "other consumer")
+        yield case.finding(
+            WARNING,
+            f"The lag of {counted(len(queues), 'queue')} grows, that of {number} does not; "
+            f"{evidence.unread_in(queues)}.",
+            f"Compare {slow.ids[0]} with the others: its machine, its connections, its messages.",
+            queues=queues,
+            consumers=slow.ids,
+            facts=[fact for each in slow.found[:SHOWN_CONSUMERS] for fact in each.facts],
+        )
     if lags.of("growing"):
-        doubts.settle()
+        slow.settle()
         evidence.must_be_observed()
     lags.must_be_decided("standing", "undecided")
     if growing and not left:
-        raise ComesOf(causes)
+        raise ComesOf(tuple(causes))
 
 
-def _slow_ones(
+def _slow_consumers(
+    evidence: GroupEvidence,
     reports: Mapping[str, ConsumerReports],
     shares: Mapping[str, Mapping[MessageQueue, QueueLag]],
-    others: list[str],
-    growing: tuple[MessageQueue, ...],
-    doubts: Doubts,
-) -> Iterator[_Slow]:
+    others: Sequence[str],
+    growing: Sequence[MessageQueue],
+    errors: Troubles,
+) -> Iterator[Trouble]:
     """The consumers that are behind, and whose listeners take longer than those of the others."""
 
     def call_ms(client_id: str, topic: str) -> float | None:
@@ -508,42 +497,19 @@ def _slow_ones(
         for topic in sorted({queue.topic for queue in growing if queue in share}):
             queues = tuple(queue for queue in growing if queue in share and queue.topic == topic)
             own, usual = call_ms(client_id, topic), [ms for i in others if (ms := call_ms(i, topic)) is not None]
+            # A call of less than 1 ms counts as one of 1 ms: figures below it mean nothing.
+            limit = SLOWER * max(median(usual or [inf]), 1.0)
             if own is None or not usual:
-                problem = f"how long calls of the listener of {client_id} and of the others take is unknown"
-                doubts.add(DataError(problem, hint=ASK_OTHERWISE))
-            elif own >= _too_long_ms(median(usual)) and any(share[queue].is_behind for queue in queues):
+                problem = f"{client_id} or the others do not report how long calls of their listeners take"
+                errors.add_error(DataError(problem, hint=ASK_OTHERWISE))
+            elif own >= limit and any(share[queue].is_behind for queue in queues):
+                seen, consumed = reports[client_id].seen, reports[client_id].status(topic).consumed_per_s
+                facts = [seen(f"ms per call of the listener of {client_id}", round(own), round(limit))]
+                if consumed is not None:
+                    facts.append(seen(f"messages of {topic} that {client_id} consumes per second", round(consumed)))
                 inflow = sum(lag.inflow_per_s for queue, lag in share.items() if queue.topic == topic)
-                yield _Slow(reports[client_id], topic, queues, own, median(usual), inflow)
-
-
-def _too_long_ms(usual_ms: float) -> float:
-    """A call of less than 1 ms counts as one of 1 ms: figures below it mean nothing."""
-    return SLOWER * max(usual_ms, 1.0)
-
-
-def _slow_finding(case: Case, slow: list[_Slow], others: int) -> GroupFinding:
-    evidence = case.evidence
-    queues = [queue for each in slow for queue in each.queues]
-    ids = sort_client_ids({each.consumer.client_id for each in slow})
-    return case.finding(
-        "slow-consumer",
-        WARNING,
-        queues=queues,
-        consumers=ids,
-        facts=[fact for each in slow[:SHOWN_CONSUMERS] for fact in _slow_facts(evidence, each)],
-        consequence=f"The lag of {counted(len(queues), 'queue')} grows, that of {counted(others, 'other consumer')} "
-        f"does not; {evidence.unread_in(queues)}.",
-        remedy=f"Compare {ids[0]} with the others: its machine, its connections, the messages that it gets.",
-    )
-
-
-def _slow_facts(evidence: GroupEvidence, slow: _Slow) -> Iterator[Evidence]:
-    own, seen = slow.consumer.client_id, slow.consumer.seen
-    yield seen(f"ms per call of the listener of {own}", round(slow.call_ms), round(_too_long_ms(slow.usual_ms)))
-    consumed = slow.consumer.status(slow.topic).consumed_per_s
-    if consumed is not None:
-        yield seen(f"messages of {slow.topic} that {own} consumes per second", round(consumed))
-    yield evidence.seen(f"messages of {slow.topic} that arrive for {own} per second", round(slow.inflow_per_s))
+                arriving = f"messages of {topic} that arrive for {client_id} per second"
+                yield Trouble(client_id, queues, (*facts, evidence.seen(arriving, round(inflow))))
 
 
 # -- flow control and offsets ------------------------------------------------------------------------------------------
@@ -553,18 +519,25 @@ def _slow_facts(evidence: GroupEvidence, slow: _Slow) -> Iterator[Evidence]:
 def flow_control(case: Case) -> Iterator[GroupFinding]:
     """A consumer holds more of a queue than it may, so that it does not pull, and the lag does not shrink."""
     evidence = case.evidence
-    found, doubts = in_each_report(evidence, in_each_queue(_at_limit))
-    queues = queues_of(found)
+    full = troubles_of(evidence, in_each_queue(_at_limit))
     causes = ("consume-failing", "blocked-consumer", "head-blocked", "hot-queue", "slow-consumer")
-    left, acting = case.without_those_of(queues, causes)
-    if queues and not left:
-        raise ComesOf(acting)
-    lasting = _lasting(evidence, left, doubts) if left else ()
-    if lasting:
-        yield _flow_finding(case, found, lasting)
-    doubts.settle()
-    if left and not lasting:
-        yield _flow_finding(case, found, left, passes=True)
+    left = case.unexplained(full.queues, causes)
+
+    def finding(queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding:
+        own = full.among(queues)
+        return case.finding(
+            INFO if passes else WARNING,
+            evidence.summary(queues, "not pulled until the listener has caught up"),
+            "Nothing is wrong while the lag shrinks."
+            if passes
+            else f"Make the listener of {own.ids[0]} faster or give it more threads; more consumers help where there "
+            "are queues for them.",
+            queues=queues,
+            consumers=own.ids,
+            facts=own.facts,
+        )
+
+    yield from _lasting_or_passing(left, _lasting(evidence, left, full) if left else (), full.settle, finding)
 
 
 def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
@@ -573,42 +546,22 @@ def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
         return None
     what, value, limit = reached
     fact = consumer.seen(f"{what} that {consumer.client_id} holds of {queue_text(item.queue)}", value, limit)
-    return Trouble(consumer, (item.queue,), value / max(limit, 1), (fact,))
+    return Trouble(consumer.client_id, (item.queue,), (fact,), gravity=value / max(limit, 1))
 
 
-def _lasting(evidence: GroupEvidence, queues: tuple[MessageQueue, ...], doubts: Doubts) -> tuple[MessageQueue, ...]:
+def _lasting(evidence: GroupEvidence, queues: tuple[MessageQueue, ...], errors: Troubles) -> tuple[MessageQueue, ...]:
     """The queues whose lag grows or stands still for longer than a burst."""
     if evidence.group.message_model == BROADCASTING:
-        problem = "how far BROADCASTING consumers are is known to themselves only"
-        doubts.add(DataError(problem, hint="look at the consumers' own offsets (.rocketmq_offsets)"))
+        problem = "BROADCASTING consumers keep their offsets themselves"
+        errors.add_error(DataError(problem, hint="look at the consumers' own offsets (.rocketmq_offsets)"))
         return ()
     lags = lags_of(evidence, queues)
-    with doubts.noted():
+    with errors.noting():
         lags.must_be_known()
-    with doubts.noted():
+    with errors.noting():
         lags.must_be_decided("standing", "undecided")
     found = lags.of("stalled", "growing")
     return tuple(queue for queue in found if lags.queues[queue].state == "stalled" or lags.queues[queue].is_behind)
-
-
-def _flow_finding(
-    case: Case, found: Iterable[Trouble], queues: tuple[MessageQueue, ...], *, passes: bool = False
-) -> GroupFinding:
-    troubles = [each for each in found if each.queues[0] in queues]
-    ids = ids_of(troubles)
-    return case.finding(
-        "flow-control",
-        INFO if passes else WARNING,
-        queues=queues,
-        consumers=ids,
-        facts=gravest_facts(troubles),
-        consequence=f"{counted(len(queues), 'queue')} not pulled until the listener has caught up; "
-        f"{case.evidence.unread_in(queues)}.",
-        remedy="Nothing is wrong while the lag shrinks."
-        if passes
-        else f"Make the listener of {ids[0]} faster or give it more threads; more consumers help where there are "
-        "queues for them.",
-    )
 
 
 @rule("offset-rewound", one_look=False)
@@ -629,24 +582,18 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))
     # While a queue changes hands, its former and its new owner overwrite each other's offsets.
-    left, causes = case.without_those_of(back, (*CAUSES, "duplicate-owners"))
-    if back and not left:
-        raise ComesOf(causes)
+    left = case.unexplained(back, (*CAUSES, "duplicate-owners"))
     lasting = [queue for queue in left if not _passes(evidence, queue)]
     queues = lasting or left
     if queues:
+        furthest = sorted(queues, key=lambda queue: -back[queue])[:4]
         finding = case.finding(
-            "offset-rewound",
             WARNING if lasting else INFO,
-            queues=queues,
-            facts=[
-                evidence.seen(f"messages back in {queue_text(queue)}", back[queue], threshold=1)
-                for queue in sorted(queues, key=lambda queue: -back[queue])[:4]
-            ],
-            consequence=f"{messages(sum(back[queue] for queue in queues))} of {counted(len(queues), 'queue')} "
-            "redelivered.",
-            remedy="If no one has reset the offsets, look for consumers that store offsets over each other's."
+            f"{messages(sum(back[q] for q in queues))} of {counted(len(queues), 'queue')} redelivered.",
+            "If no one has reset the offsets, look for consumers that overwrite each other's offsets."
             if lasting
             else "Nothing is wrong: a rebalance may redeliver messages.",
+            queues=queues,
+            facts=[evidence.seen(f"messages back in {queue_text(q)}", back[q], threshold=1) for q in furthest],
         )
         yield replace(finding, topic=None)

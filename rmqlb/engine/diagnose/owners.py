@@ -1,11 +1,13 @@
-"""Rules for the owners of queues: what another cause explains is a consequence, and no cause itself."""
+"""Rules for the owners of queues: groups whose queues no consumer owns, and owners that no cause explains."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from rmqlb.engine.assignment.balance import counts
+from rmqlb.engine.assignment.consumers import ask_proxy, only_grpc, popped_topics
+from rmqlb.engine.assignment.consumers import behind_proxy as proxy_evidence
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, CONVERGES_MS, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE
 from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
@@ -13,7 +15,7 @@ from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
-from rmqlb.model.group import RETRY_PREFIX
+from rmqlb.model.group import CONSUME_POP, RETRY_PREFIX, is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
@@ -24,13 +26,148 @@ _REBALANCES_MS = 20_000
 _LOOK_AGAIN = "Look again after 50 s: a change of consumers or queues has reached all of them by then."
 
 
+# -- groups whose queues no listed consumer owns -----------------------------------------------------------------------
+
+
+@rule("no-consumer-online")
+def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
+    """All brokers answered, and all known Proxies, and none lists a consumer."""
+    evidence = case.evidence
+    evidence.must_be_listed()
+    if evidence.group.client_ids:
+        return
+    if proxy_evidence(evidence.group) is not None:
+        raise DoesNotApply("its consumers are probably behind a Proxy, which brokers do not list")
+    states = evidence.group.without_foreign_offsets.queues
+    waiting = evidence.lag(states)
+    all_read = bool(states) and all(state.lag == 0 for state in states.values())
+    proxies = evidence.group.proxies or ()
+    unless = "" if proxies else ", unless through a Proxy, whose consumers are not visible here"
+    yield case.finding(
+        ERROR if waiting else INFO if all_read else WARNING,
+        facts=[
+            evidence.seen("consumers that brokers list", 0),
+            *(evidence.seen(f"consumers that {view.seen.where} lists", 0, by=view.seen) for view in proxies),
+        ],
+        consequence=f"No queue is read{unless}" + (f"; {messages(waiting)} unread." if waiting else "."),
+        remedy="Start a consumer." if proxies else f"Start a consumer; if it has some, {ask_proxy(evidence.group)}.",
+    )
+
+
+@rule("behind-proxy")
+def behind_proxy(case: Case) -> Iterator[GroupFinding]:
+    """Clients of a Proxy (gRPC), which hands them single messages."""
+    evidence, group = case.evidence, case.evidence.group
+    ids = sort_client_ids(filter(is_grpc, evidence.processes))
+    if ids:
+        mixed = len(ids) < len(evidence.processes)
+        if not mixed:
+            consequence = "A Proxy gives messages to these consumers; none of them owns a queue."
+        elif any(client_id in view.client_ids for view in group.views or () for client_id in ids):
+            consequence = "Other consumers leave these a share, which stays unassigned."
+        else:
+            consequence = "Consumers that own queues and consumers of a Proxy read the same queues."
+        yield case.finding(
+            WARNING if mixed else INFO,
+            consumers=ids,
+            facts=_listed_grpc(evidence, ids),
+            consequence=consequence,
+            remedy="Do not mix gRPC clients and older ones in a group." if mixed else "Nothing is wrong.",
+        )
+    elif (shown := proxy_evidence(group)) is not None:
+        likely = "" if group.polling_num else "probably "
+        yield case.finding(
+            INFO,
+            facts=[evidence.seen("consumption without a listed consumer", shown)],
+            consequence=f"Its consumers are {likely}behind a Proxy, not visible here; none of them owns a queue.",
+            remedy=f"Nothing is known to be wrong; {ask_proxy(group)}.",
+        )
+    else:
+        evidence.must_be_listed()
+        if group.client_ids:
+            evidence.must_be_all_lists()
+        elif group.polling_num is None and not group.proxies:
+            raise DataError(
+                "the number of receive requests that wait at brokers is unknown",
+                hint="diagnose a live cluster over its NameServers (-s rocketmq://HOST:9876), or with --proxy "
+                "HOST:8080",
+            )
+
+
+def _listed_grpc(evidence: GroupEvidence, ids: Sequence[str]) -> Sequence[Evidence]:
+    """The number of gRPC clients at each Proxy that was asked, or at brokers with a Proxy of their own."""
+    proxies = [view for view in evidence.group.proxies or () if not {*ids}.isdisjoint(view.client_ids)]
+    if not proxies:
+        return [evidence.seen("client IDs of the form of gRPC clients", len(ids), threshold=1)]
+    return [
+        evidence.seen(f"gRPC clients that {view.seen.where} lists", len({*ids} & {*view.client_ids}), by=view.seen)
+        for view in proxies
+    ]
+
+
+@rule("pop-consumption")
+def pop_consumption(case: Case) -> Iterator[GroupFinding]:
+    """Several consumers take messages of a topic at once, so that no consumer owns a queue."""
+    group = case.evidence.group
+    if only_grpc(group) or proxy_evidence(group) is not None:
+        raise DoesNotApply("its consumers are behind a Proxy, which takes messages by POP for them")
+    topics = tuple(sorted(popped_topics(group)))
+    if group.consume_type == CONSUME_POP or topics:
+        fact = "topics in POP mode" if topics else "consume type"
+        yield case.finding(
+            INFO,
+            topic=topics[0] if len(topics) == 1 else None,
+            facts=[case.evidence.seen(fact, ", ".join(topics) or CONSUME_POP)],
+            consequence="Several consumers take messages from one queue by POP; none of them owns it.",
+            remedy="Nothing is wrong.",
+        )
+    elif group.consume_type is None:
+        hint = "diagnose while one of its consumers is online"
+        raise DataError("how its consumers take messages is unknown", hint=hint)
+    elif group.request_modes is None and any(
+        i not in group.reports or group.reports[i].client_rebalance is None for i in case.evidence.processes
+    ):
+        raise DataError("whether brokers assign its queues is unknown", hint=ASK_CONSUMERS)
+
+
+@rule("no-read-queues")
+def no_read_queues(case: Case) -> Iterator[GroupFinding]:
+    """No broker gives consumers a queue of a topic: it has no read permission, or no read queues."""
+    evidence, facts = case.evidence, case.evidence.facts
+    if evidence.group.own_topics is None:
+        _ = evidence.lists
+    for topic in evidence.topics:
+        sighting = facts.snapshot.routes.get(topic)
+        if sighting is not None and not sighting.route.subscribe_queues():
+            waiting = evidence.lag(queue for queue in evidence.group.queues if queue.topic == topic)
+            unread = f"; {messages(waiting)} unread there." if waiting else "."
+            yield case.finding(
+                WARNING,
+                topic=topic,
+                facts=[
+                    evidence.seen(
+                        f"permission and read queues of {topic} at {data.broker_name}",
+                        f"perm {data.perm}, readQueueNums {data.read_queue_nums}",
+                    )
+                    for data in sighting.route.queue_datas
+                ],
+                consequence=f"Topic {topic} has no readable queue: consumers get nothing of it{unread}",
+                remedy=f"Check perm and readQueueNums with show-route -t {topic}; mqadmin updateTopic -p 6 -r N makes "
+                "queues readable.",
+            )
+    for why in facts.unknown_routes.values():
+        raise DataError(why.message, hint="diagnose again with that topic's route")
+
+
+# -- owners ------------------------------------------------------------------------------------------------------------
+
+
 @rule("unassigned-queues")
 def unassigned_queues(case: Case) -> Iterator[GroupFinding]:
     queues = _unexplained(case, lambda owners: not owners)
     if queues:
         waiting = messages(case.evidence.lag(queues))
         yield case.finding(
-            "unassigned-queues",
             _severity(case.evidence, ERROR),
             queues=queues,
             facts=[case.evidence.seen("queues without an owner", len(queues), threshold=1)],
@@ -45,7 +182,6 @@ def duplicate_owners(case: Case) -> Iterator[GroupFinding]:
     queues = _unexplained(case, lambda owners: len(owners) > 1)
     if queues:
         yield case.finding(
-            "duplicate-owners",
             _severity(evidence, ERROR),
             queues=queues,
             consumers=[client_id for queue in queues for client_id in evidence.observed[queue]],
@@ -72,9 +208,9 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
         raise ComesOf(("broker-gone",))
     bad = [queue for queue, owners in evidence.observed.items() if len(owners) != 1]
     if bad:
-        _, causes = case.without_those_of(bad, ("consumer-gone", "mixed-sdks"))
+        _, causes = case.explained(bad, ("consumer-gone", "mixed-sdks"))
         codes = {"duplicate-owners" if evidence.observed[queue] else "unassigned-queues" for queue in bad}
-        raise ComesOf(causes or tuple(sorted(codes)))
+        raise ComesOf(tuple(causes or sorted(codes)))
     evidence.must_be_of_all(evidence.strategies, "strategy")
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
     if evidence.facts.basis == "assumed":
@@ -83,7 +219,6 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
     differ = [queue for queue, owners in predicted.items() if evidence.observed.get(queue, owners) != owners]
     strategy = evidence.facts.members.name
     yield case.finding(
-        "mismatch",
         _severity(evidence, WARNING),
         queues=differ,
         consumers=[i for queue in differ for i in {*evidence.observed[queue]} ^ {*predicted[queue]}],
@@ -102,7 +237,6 @@ def more_consumers_than_queues(case: Case) -> Iterator[GroupFinding]:
         raise DataError(evidence.facts.untold, hint=ASK_BROKERS)
     if consumers > most and (idle := _idle(case, evidence.processes)):
         yield case.finding(
-            "more-consumers-than-queues",
             INFO,
             consumers=idle,
             facts=[evidence.seen("consumers", consumers, threshold=most + 1)],
@@ -124,7 +258,6 @@ def idle_by_strategy(case: Case) -> Iterator[GroupFinding]:
     idle = _idle(case, [client_id for client_id, number in shares.items() if not number])
     if idle:
         yield case.finding(
-            "idle-by-strategy",
             INFO,
             consumers=idle,
             facts=[evidence.seen("consumers to which the strategy gives no queue", len(idle), threshold=1)],
@@ -177,7 +310,6 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
     lasts = (LOCK_LASTS_MS + _REBALANCES_MS if locked else CONVERGES_MS) // 1000
     why = f"{who} left without a word and keeps their locks" if locked else f"{who} left the lists"
     yield case.finding(
-        "consumer-gone",
         ERROR if evidence.lag(queues) else WARNING,
         queues=queues,
         consumers=ids,
@@ -264,10 +396,7 @@ def _unexplained(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple
     left = [queue for queue in queues if not case.gives(queue, evidence.observed[queue])]
     if not left:
         raise ComesOf(case.present)
-    unexplained, causes = case.without_those_of(left, ("consumer-gone", "mixed-sdks"))
-    if not unexplained:
-        raise ComesOf(causes)
-    return unexplained
+    return case.unexplained(left, ("consumer-gone", "mixed-sdks"))
 
 
 def _severity(evidence: GroupEvidence, otherwise: Severity) -> Severity:

@@ -9,12 +9,11 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeVar
 
 from msgspec import Struct
 
@@ -31,9 +30,6 @@ from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
-from rmqlb.model.words import counted
-
-Found = TypeVar("Found")
 
 HELD_MS = 8_000
 """A state that lasts less may be usual; looks are 10 s apart, less the time of reading."""
@@ -58,7 +54,7 @@ class Clock(Struct, frozen=True):
     most: int | None  # the upper bound: a time that changed between two looks lies between them; None when none changed
 
     def age(self, time: int) -> int:
-        """The age of a time: by this computer's clock, within the bounds."""
+        """By this computer's clock, within the bounds."""
         return max(self._at_least(time), min(self.read_at - time, self._at_most(time, self.read_at - time)), 0)
 
     def is_older(self, time: int, ms: int) -> bool:
@@ -126,6 +122,9 @@ class ConsumerReports(Struct, dict=True, eq=False):
     def now(self) -> ConsumerEvidence:
         return self.reports[-1]
 
+    def unreported(self, what: str) -> DataError:
+        return DataError(f"{self.client_id} does not report {what}", hint=ASK_OTHERWISE)
+
     @cached_property
     def clock(self) -> Clock:
         return clock_of(self.client_id, self.reports)
@@ -165,16 +164,13 @@ class ConsumerReports(Struct, dict=True, eq=False):
     def waiting(self, item: ProcessQueue) -> int:
         """The messages that it has pulled and not consumed (raises DataError)."""
         if item.cached is None:
-            raise DataError(f"{self.client_id} does not report how many messages it has pulled", hint=ASK_OTHERWISE)
+            raise self.unreported("how many messages it has pulled")
         return item.cached + (item.consuming or 0)
 
     def limit_reached(self, item: ProcessQueue) -> tuple[str, int, int] | None:
         """The limit that keeps it from pulling: the words, the value and the limit (raises DataError)."""
         limits = self.now.limits
-        checks = [
-            ("messages", self.waiting(item), limits.messages),
-            ("MiB of messages", item.cached_mib, limits.mib),
-        ]
+        checks = [("messages", self.waiting(item), limits.messages), ("MiB of messages", item.cached_mib, limits.mib)]
         if not self.now.orderly:  # `DefaultMQPushConsumerImpl.pullMessage`
             known = item.max_offset is not None and item.min_offset is not None
             span = 0 if not item.cached else (item.max_offset or 0) - (item.min_offset or 0) if known else None
@@ -183,7 +179,7 @@ class ConsumerReports(Struct, dict=True, eq=False):
             if value is not None and limit is not None and value > limit:
                 return words, value, limit
         if any(value is None or limit is None for _, value, limit in checks):
-            raise DataError(f"{self.client_id} does not report how much it may hold", hint=ASK_OTHERWISE)
+            raise self.unreported("its limits of cached messages")
         return None
 
     def seen(self, fact: str, value: str | int, threshold: str | int | None = None) -> Evidence:
@@ -192,22 +188,63 @@ class ConsumerReports(Struct, dict=True, eq=False):
         return Evidence(fact, value, threshold, self.where, at.isoformat().replace("+00:00", "Z"))
 
 
-class Doubts:
-    """The errors that keep a rule from reporting that all is in order."""
+class Trouble(Struct, frozen=True):
+    """A problem of one consumer, or of some of its queues."""
 
-    def __init__(self) -> None:
+    client_id: str
+    queues: tuple[MessageQueue, ...]  # the queues that wait
+    facts: tuple[Evidence, ...] = ()
+    gravity: float = 0  # larger is graver, among the problems of one kind
+    orderly: bool = False  # the consumer consumes in order
+    is_worst: bool = False  # the problem stops all consumption of the queues
+    doubt: DataError | None = None  # why the problem may pass; None when it is proven
+    subject: str = ""  # the words for a remedy that name the message
+
+
+class Troubles:
+    """The problems that a rule finds, and the errors that keep it from reporting that all is in order."""
+
+    def __init__(self, found: Iterable[Trouble] = ()) -> None:
+        self.found = list(found)
         self._errors: list[DataError] = []
 
-    def add(self, error: DataError) -> None:
+    @property
+    def queues(self) -> set[MessageQueue]:
+        return {queue for each in self.found for queue in each.queues}
+
+    @property
+    def ids(self) -> list[str]:
+        """The consumers, sorted."""
+        return sort_client_ids({each.client_id for each in self.found})
+
+    @property
+    def facts(self) -> list[Evidence]:
+        """The evidence of the gravest problem of each of the few gravest consumers."""
+        by_consumer: dict[str, Trouble] = {}
+        for each in sorted(self.found, key=lambda each: each.gravity, reverse=True):
+            by_consumer.setdefault(each.client_id, each)
+        return [fact for each in list(by_consumer.values())[:SHOWN_CONSUMERS] for fact in each.facts]
+
+    def among(self, queues: Collection[MessageQueue]) -> Troubles:
+        """The problems whose first queue is one of these."""
+        return Troubles(each for each in self.found if each.queues[0] in queues)
+
+    def add_error(self, error: DataError) -> None:
         self._errors.append(error)
 
     @contextmanager
-    def noted(self) -> Iterator[None]:
+    def noting(self) -> Iterator[None]:
         """Note a DataError, and go on."""
         try:
             yield
         except DataError as error:
-            self.add(error)
+            self.add_error(error)
+
+    def collect(self, troubles: Iterable[Trouble]) -> None:
+        """Add these problems; an error of the iterator does not undo those before it."""
+        with self.noting():
+            for each in troubles:
+                self.found.append(each)
 
     def settle(self) -> None:
         """Raise the first error, preferably one that another look would remove."""
@@ -215,98 +252,57 @@ class Doubts:
             raise error
 
 
-class Trouble(Struct, frozen=True):
-    """A problem of one consumer, or of one of its queues."""
-
-    consumer: ConsumerReports
-    queues: tuple[MessageQueue, ...]  # the queues that wait
-    gravity: float  # larger is graver, among the problems of one kind
-    facts: tuple[Evidence, ...]
-    is_worst: bool = False  # the problem stops all consumption of the queues
-    doubt: DataError | None = None  # why the problem may pass; None when it is proven
-    subject: str = ""  # the words for a remedy that name the message
-
-    @property
-    def client_id(self) -> str:
-        return self.consumer.client_id
-
-
-def in_each_report(
-    evidence: GroupEvidence, judge: Callable[[ConsumerReports], Iterator[Found]]
-) -> tuple[list[Found], Doubts]:
-    """The findings of the judge for each push consumer, and the doubts (raises DataError, DoesNotApply)."""
-    doubts, found = Doubts(), []
-    for consumer in push_consumers(evidence, doubts):
-        with doubts.noted():
-            for each in judge(consumer):
-                found.append(each)  # noqa: PERF402 - an error later does not undo a finding
-    with doubts.noted():
+def troubles_of(evidence: GroupEvidence, judge: Callable[[ConsumerReports], Iterator[Trouble]]) -> Troubles:
+    """The problems that the judge finds at each push consumer (raises DataError, DoesNotApply)."""
+    found = Troubles()
+    for consumer in push_consumers(evidence, found):
+        found.collect(judge(consumer))
+    with found.noting():
         evidence.must_be_all_lists()
-    return found, doubts
+    return found
 
 
 def in_each_queue(
-    judge: Callable[[ConsumerReports, ProcessQueue], Found | None],
-) -> Callable[[ConsumerReports], Iterator[Found]]:
+    judge: Callable[[ConsumerReports, ProcessQueue], Trouble | None],
+) -> Callable[[ConsumerReports], Iterator[Trouble]]:
     """The judge of a consumer that judges each of its queues, and afterwards raises the DataError of a queue."""
 
-    def judge_all(consumer: ConsumerReports) -> Iterator[Found]:
-        doubts = Doubts()
+    def judge_all(consumer: ConsumerReports) -> Iterator[Trouble]:
+        errors = Troubles()
         for item in consumer.queues:
-            with doubts.noted():
+            with errors.noting():
                 if (found := judge(consumer, item)) is not None:
                     yield found
-        doubts.settle()
+        errors.settle()
 
     return judge_all
 
 
-def queues_of(troubles: Iterable[Trouble]) -> set[MessageQueue]:
-    return {queue for each in troubles for queue in each.queues}
-
-
-def ids_of(troubles: Iterable[Trouble]) -> list[str]:
-    """The consumers, sorted."""
-    return sort_client_ids({each.client_id for each in troubles})
-
-
-def gravest_facts(troubles: Iterable[Trouble]) -> list[Evidence]:
-    """The evidence of the gravest problem of each of the few gravest consumers."""
-    by_consumer: dict[str, Trouble] = {}
-    for each in sorted(troubles, key=lambda each: each.gravity, reverse=True):
-        by_consumer.setdefault(each.client_id, each)
-    return [fact for each in list(by_consumer.values())[:SHOWN_CONSUMERS] for fact in each.facts]
-
-
-def push_consumers(evidence: GroupEvidence, doubts: Doubts) -> Iterator[ConsumerReports]:
-    """The push consumers with their reports; a consumer without a report is a doubt."""
+def push_consumers(evidence: GroupEvidence, errors: Troubles) -> Iterator[ConsumerReports]:
+    """The push consumers with their reports; a consumer without a report is an error."""
     group = evidence.group
     if evidence.lists and evidence.facts.apart is not None and group.message_model != BROADCASTING:
         raise DoesNotApply(evidence.facts.apart)
     if not evidence.pushing:
         raise DoesNotApply("its consumers pull on their own")
-    answered = set()
-    # Most snapshots have no process queues at all: then every consumer is silent.
-    for client_id in evidence.pushing if evidence.has_process_queues else ():
+    silent = []
+    for client_id in evidence.pushing:
         reports = [look.reports[client_id].evidence for look in evidence.looks if client_id in look.reports]
         known = tuple(each for each in reports if each is not None and each.queues is not None)
         if client_id not in group.reports or not known or known[-1] is not reports[-1]:
-            continue
-        answered.add(client_id)
-        if evidence.processes[client_id] == 1:
+            silent.append(client_id)
+        elif evidence.processes[client_id] == 1:
             yield ConsumerReports(client_id, known, group.seen.where)
-        else:  # each request may be answered by another process
-            problem = f"which of the processes with client ID {client_id} answers is unknown"
-            doubts.add(DataError(problem, hint="give each process an ID of its own"))
-    silent = [client_id for client_id in evidence.pushing if client_id not in answered]
-    if not silent:
-        return
-    if all(client_id in group.reports for client_id in silent) and len(silent) == len(evidence.pushing):
-        doubts.add(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
-    else:
-        number = counted(len(silent), "consumer")
-        problem = f"the process queues of {number} are unknown: {silent[0]} did not report them"
-        doubts.add(DataError(problem, hint=ASK_CONSUMERS))
+        else:
+            problem = f"{evidence.processes[client_id]} processes share client ID {client_id}: any of them may answer"
+            errors.add_error(DataError(problem, hint="give each process an ID of its own"))
+    if len(silent) == len(evidence.pushing) and all(client_id in group.reports for client_id in silent):
+        errors.add_error(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
+    elif silent:
+        problem = f"{silent[0]} did not report its process queues"
+        if len(silent) > 1:
+            problem = f"{len(silent)} consumers did not report their process queues, such as {silent[0]}"
+        errors.add_error(DataError(problem, hint=ASK_CONSUMERS))
 
 
 def queue_text(queue: MessageQueue) -> str:

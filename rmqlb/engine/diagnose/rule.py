@@ -6,10 +6,11 @@ A new rule is a function with `@rule(code)` in one of the files next to this one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.engine.diagnose.evidence import DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
@@ -46,24 +47,30 @@ class Case(Hypotheses, dict=True, eq=False):
             why: ComesOf | DoesNotApply | RmqlbError | None = None
             try:
                 for finding in self._checks[code](self):
-                    findings.append(finding)  # noqa: PERF402 - an error later does not undo a finding
+                    findings.append(replace(finding, code=code))  # noqa: PERF401 - an error later undoes no finding
             except (ComesOf, DoesNotApply, RmqlbError) as error:
                 why = error
             self._answers[code] = Answer(tuple(findings), why)
         return self._answers[code]
 
-    def without_those_of(
-        self, queues: Collection[MessageQueue], causes: Sequence[str]
-    ) -> tuple[tuple[MessageQueue, ...], tuple[str, ...]]:
-        """The queues without a grave finding of these causes, sorted, and the causes that the other queues have."""
-        left, acting = set(queues), []
+    def explained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[set[MessageQueue], list[str]]:
+        """The queues that grave findings of these causes concern, and the codes of these causes."""
+        explained, acting = set[MessageQueue](), []
         for code in causes:
             findings = self.answer(code).findings if code in self._checks else ()
             concerned = {queue for each in findings if each.severity != INFO for queue in each.queues}
             if not concerned.isdisjoint(queues):
                 acting.append(code)
-            left -= concerned
-        return tuple(sort_queues(left)), tuple(acting)
+                explained |= concerned
+        return explained, acting
+
+    def unexplained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[MessageQueue, ...]:
+        """The queues that no grave finding of these causes concerns, sorted; raises ComesOf when all are explained."""
+        explained, acting = self.explained(queues, causes)
+        left = tuple(sort_queues({*queues} - explained))
+        if queues and not left:
+            raise ComesOf(tuple(acting))
+        return left
 
     def has(self, code: str) -> bool:
         """The rule is among those of this case, and has findings."""
@@ -71,21 +78,20 @@ class Case(Hypotheses, dict=True, eq=False):
 
     def finding(
         self,
-        code: str,
         severity: Severity,
-        *,
-        queues: Collection[MessageQueue] = (),
-        consumers: Collection[str] = (),
-        facts: Collection[Evidence] = (),
         consequence: str,
         remedy: str,
+        *,
+        queues: Collection[MessageQueue] = (),
+        consumers: Iterable[str] = (),
+        facts: Iterable[Evidence] = (),
         topic: str | None = None,
         explains: Explains | None = None,
     ) -> GroupFinding:
-        """A finding on the group; its topic is the one of all its queues, unless given."""
+        """A finding of the present rule; its topic is the one of all its queues, unless given."""
         topics = {queue.topic for queue in queues}
         return GroupFinding(
-            code,
+            "",
             severity,
             self.evidence.group.group,
             topics.pop() if len(topics) == 1 else topic,

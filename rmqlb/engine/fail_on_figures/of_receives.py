@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.simulate_receive import BrokerReceives, ReceiveReport, WaitTimes

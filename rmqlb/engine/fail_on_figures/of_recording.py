@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.recording import DIFFERENCES, Recording, RecordingFigures

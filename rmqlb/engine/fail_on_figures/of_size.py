@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.size_group import GroupSize
 

@@ -14,7 +14,7 @@ from rmqlb.engine.allocate.rules import BY_PLACE
 from rmqlb.engine.allocate.strategy import first_indexes
 from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, under, why_idle
 from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
-from rmqlb.engine.fail_on_figures.conditions import Condition, declared
+from rmqlb.engine.conditions import Condition, declared
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diff import Change

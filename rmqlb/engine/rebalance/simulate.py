@@ -20,6 +20,7 @@ from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment
 from rmqlb.engine.rebalance.event_log import EventLog
 from rmqlb.engine.rebalance.events import in_order
+from rmqlb.engine.rebalance.figures import summarise
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.shares import Shares
 from rmqlb.engine.rebalance.timelines import figures, timelines
@@ -33,8 +34,6 @@ from rmqlb.model.plan import Convergence, RebalancePlan
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import (
     ConsumerPart,
-    FigureSpread,
-    FigureSpreads,
     GroupFigures,
     GroupTrials,
     QueueRate,
@@ -381,29 +380,6 @@ def _check_pauses(scenario: GroupScenario) -> None:
                 hint="between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min",
                 code="too-many-steps",
             )
-
-
-def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
-    """The spread of each figure over trials; except for convergence, one unknown value makes it unknown."""
-    spreads: dict[str, Any] = {}
-    for name in GroupFigures.__struct_fields__:
-        values = [(getattr(each, name), trial) for trial, each in enumerate(found)]
-        known = [(value, trial) for value, trial in values if value is not None]
-        is_known = len(known) == len(values) or name == "convergence_ms"
-        spreads[name] = _spread(known) if known and is_known else None
-    converged = sum(1 for each in found if each.convergence_ms is not None)
-    return GroupTrials(len(found), converged, FigureSpreads(**spreads))
-
-
-def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
-    ordered = sorted(value for value, _ in values)
-    trial = next(trial for value, trial in values if value == ordered[-1])
-    return FigureSpread(p50=_quantile(ordered, 50), p95=_quantile(ordered, 95), max=ordered[-1], max_trial=trial)
-
-
-def _quantile(ordered: Sequence[float], percent: int) -> float:
-    """By nearest rank: the smallest value that so many of 100 do not exceed."""
-    return ordered[-(-len(ordered) * percent // 100) - 1]
 
 
 _PLAN_TRIALS = 5

@@ -7,7 +7,7 @@ from math import fsum
 
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures, declared
+from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.send.attempt import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.sdks.profile import sdk

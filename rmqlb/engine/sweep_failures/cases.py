@@ -1,26 +1,360 @@
-"""Every case, one failure or two at once, judged for one group or topic, and counted for all of them."""
+"""Every case, one failure or two at once, judged for one group or topic, and counted for all of them.
+
+The processes and broker addresses of a group or topic are numbered, and a failure is the bit mask of those that it
+takes. Failures with equal masks have equal outcomes, whatever else they take elsewhere, so one of them is computed and
+the others are counted.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import combinations, takewhile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, compress, takewhile
 from math import comb
-from typing import Any
+from operator import ne
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rmqlb.engine.check.policy_limits import verdict
+from rmqlb.engine.allocate.rules import BY_PLACE
+from rmqlb.engine.allocate.sdks import JAVA
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.consumers import without_lock
+from rmqlb.engine.check import GROUP_MEASURES, Measured, measure_topic, verdict, writable_brokers
+from rmqlb.engine.group import Given, Group
+from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
-from rmqlb.engine.sweep_failures.subjects import AnySubject, Effect, bits_of
+from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.check_result import FAILED, INCOMPLETE
-from rmqlb.model.policy import Bound, Limit, Rule
+from rmqlb.model.evenness import Spread
+from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.policy import FORBIDDEN, GROUP, TOPIC, About, Bound, Limit, Rule
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.sweep_failures import CaseCounts, Loss
+from rmqlb.model.route import MASTER_ID, TopicRouteData
+from rmqlb.model.snapshot import RouteSighting
+from rmqlb.model.sweep_failures import CaseCounts, GroupOutcome, Loss, TopicOutcome
+from rmqlb.model.unknown import sum_if_known
 
 MOST_STEPS = 6_000_000
 """Steps of `Subject.work` for the pairs of failures of one group; single failures are all tried."""
 _PROGRESS_EVERY = 100
+_NOBODY = -1
+_QUEUES_PER_STEP = 16
+"""Queues whose owners are compared in the time in which one consumer's share is computed."""
+_OUTCOME_LIMITS = {
+    "imbalance": "imbalance",
+    "idle": "idle",
+    "unassigned": "unassigned",
+    "duplicateOwners": "duplicate_owners",
+    "withoutLock": "without_lock",
+}
+"""Limit → the figure of an outcome that it bounds."""
+_UNKNOWN = {
+    "imbalance": "no queue has an owner",
+    "withoutLock": "whether its consumers consume in order, or a slave acts as the master, is not known",
+}
+
+
+class Effect(Struct, frozen=True):
+    """What a failure takes of a group or topic."""
+
+    places: tuple[int, ...] = ()  # of the lost processes, among the sorted client IDs
+    brokers: tuple[str, ...] = ()  # without an address left
+    masters: tuple[str, ...] = ()  # brokers whose master is lost and a slave is left
+
+    @property
+    def any(self) -> bool:
+        return bool(self.places or self.brokers or self.masters)
+
+
+Outcome = TypeVar("Outcome", GroupOutcome, TopicOutcome)
+
+
+class Subject(ABC, Generic[Outcome]):
+    """A group or topic."""
+
+    about: About
+    work = 0
+    """How many steps an outcome takes, of some microseconds each; 0 means that no bound is needed."""
+
+    def __init__(self, name: str, client_ids: Iterable[str], routes: Iterable[TopicRouteData]) -> None:
+        self.name = name
+        self.client_ids: Sequence[str] = sort_client_ids(client_ids)
+        self.outcomes: dict[Effect, Outcome] = {}
+        self.bits: dict[Thing, int] = {}
+        self._effects: dict[int, Effect] = {}
+        self._brokers: dict[str, int] = {}  # name → bits of all its addresses
+        self._masters: dict[str, int] = {}
+        times: Counter[str] = Counter()
+        for client_id in self.client_ids:
+            self.bits["process", client_id, times[client_id]] = 1 << len(self.bits)
+            times[client_id] += 1
+        for broker, ids in sorted(_broker_ids(routes).items()):
+            for broker_id in sorted(ids) or (None,):
+                bit = self.bits["address", broker, broker_id] = 1 << len(self.bits)
+                self._brokers[broker] = self._brokers.get(broker, 0) | bit
+                if broker_id == MASTER_ID:
+                    self._masters[broker] = bit
+        self.has_brokers = bool(self._brokers)
+
+    def effect(self, mask: int) -> Effect:
+        """A lost slave alone has no effect."""
+        if mask not in self._effects:
+            brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
+            masters = tuple(name for name, bit in self._masters.items() if bit & mask and name not in brokers)
+            processes = mask & ((1 << len(self.client_ids)) - 1)
+            self._effects[mask] = Effect(tuple(bit.bit_length() - 1 for bit in bits_of(processes)), brokers, masters)
+        return self._effects[mask]
+
+    def outcome(self, effect: Effect) -> Outcome:
+        """What is left (raises RmqlbError)."""
+        if effect not in self.outcomes:
+            self.outcomes[effect] = self._outcome(effect)
+        return self.outcomes[effect]
+
+    @abstractmethod
+    def _outcome(self, effect: Effect) -> Outcome: ...
+
+    @abstractmethod
+    def measure(self, limit: Limit, effect: Effect) -> Measured:
+        """The limit's figure after the failure."""
+
+
+class TopicSubject(Subject[TopicOutcome]):
+    """A topic, of which producers use what is writable (raises DataError where that is unknown)."""
+
+    about: About = TOPIC
+
+    def __init__(self, sighting: RouteSighting) -> None:
+        route = sighting.route
+        if sighting.others:
+            raise DataError("NameServers give different routes of it")
+        if route.is_static:
+            raise DataError("it is a static topic: its queues are logical and do not follow single brokers")
+        super().__init__(route.topic, (), (route,))
+        self.sighting = sighting
+        names = writable_brokers(route)
+        queues = Counter(queue.broker_name for queue in route.publish_queues())
+        self.queues = {name: number for name, number in queues.items() if name in names}
+        """Broker that producers can send to → its number of queues, in the order of producers' list."""
+
+    def _outcome(self, effect: Effect) -> TopicOutcome:
+        # without its master a broker is of no use to producers, whatever the route says of it
+        left = [n for name, n in self.queues.items() if name not in effect.brokers and name not in effect.masters]
+        return TopicOutcome(len(left), sum(left))
+
+    def measure(self, limit: Limit, effect: Effect) -> Measured:
+        if limit.name == "writableBrokers":
+            return Measured(self.outcome(effect).writable_brokers)
+        lost = Changes(remove_brokers=effect.brokers, remove_masters=effect.masters)
+        return measure_topic(limit.name, replace(self.sighting, route=change_route(self.sighting.route, lost)))
+
+
+class _Placed(Struct, frozen=True):
+    """The queues of the brokers that are left, allocated to numbered places instead of client IDs."""
+
+    spread: Spread
+    places: Sequence[int]  # queue by queue the place that owns it, or _NOBODY
+    before: Sequence[int]  # the same while nothing is lost
+    lags: Sequence[int | None]
+
+
+class GroupSubject(Subject[GroupOutcome]):
+    """A group whose consumers share its queues (raises RmqlbError where they do not, or that is unknown).
+
+    Strategies that look at a consumer's place alone (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) give equal shares after every
+    loss of equally many consumers, so the queues are allocated once per number of consumers and set of brokers. Other
+    strategies run for every case.
+    """
+
+    about: About = GROUP
+
+    def __init__(self, group: Group, *, orderly: bool | None) -> None:
+        self.group = group
+        self.routes = group.routes
+        _ = group.all_client_ids  # raises where they are unknown
+        self.members, self.basis = group.members, group.basis
+        self.orderly = orderly
+        self.static_topics = [route.topic for route in self.routes if route.is_static]
+        # nobody knows which queues of a static topic a broker takes with it: no loss of a broker is tried
+        super().__init__(group.name or "", self.members.client_ids, () if self.static_topics else self.routes)
+        self.before = owners_at_rest(self.routes, self.members)
+        topics = {route.topic for route in self.routes}
+        self.by_place = (
+            self.members.name in BY_PLACE
+            and not self.members.strategy_of
+            and self.members.sdks == (JAVA,)  # other libraries sort names in other orders
+            and len(set(self.client_ids)) == len(self.client_ids)
+            and all(topics <= read for read in self.members.subscribed.values())
+        )
+        queues = len(self.before)
+        run = max(queues + len(self.routes) * len(self.client_ids), 1)
+        self.work = 1 + queues // _QUEUES_PER_STEP if self.by_place else run
+        self._placed: dict[tuple[tuple[str, ...], int], _Placed] = {}
+        self._routes: dict[tuple[str, ...], tuple[TopicRouteData, ...]] = {(): self.routes}
+
+    def routes_after(self, effect: Effect) -> tuple[TopicRouteData, ...]:
+        """The routes that are left; consumers keep reading a broker that has lost its master only."""
+        if effect.brokers not in self._routes:
+            self._routes[effect.brokers] = change_routes(self.routes, Changes(remove_brokers=effect.brokers))
+        return self._routes[effect.brokers]
+
+    def members_after(self, effect: Effect) -> Members:
+        lost = set(effect.places)
+        return replace(self.members, client_ids=tuple(i for at, i in enumerate(self.client_ids) if at not in lost))
+
+    def owners_after(self, effect: Effect) -> Owners:
+        return owners_at_rest(self.routes_after(effect), self.members_after(effect))
+
+    def _outcome(self, effect: Effect) -> GroupOutcome:
+        even, moved, lags = self._moves_by_place(effect) if self.by_place else self._moves(effect)
+        return GroupOutcome(
+            consumers=even.consumers,
+            queues=even.queues,
+            unassigned=even.unassigned,
+            duplicate_owners=even.duplicate_owners,
+            idle=even.idle,
+            imbalance=even.imbalance,
+            moved=moved,
+            lag_moved=sum_if_known(lags),
+            without_lock=without_lock(self.routes_after(effect), effect.masters, orderly=self.orderly),
+        )
+
+    def _moves(self, effect: Effect) -> tuple[Spread, int, Iterable[int | None]]:
+        after = self.owners_after(effect)
+        moved = [queue for queue, was in self.before.items() if was and after.get(queue) and after[queue] != was]
+        return spread(after, self.members_after(effect).client_ids), len(moved), map(self._lag, moved)
+
+    def _moves_by_place(self, effect: Effect) -> tuple[Spread, int, Iterable[int | None]]:
+        placed = self._by_place(effect)
+        lost = set(effect.places)
+        left = [place for place in range(len(self.client_ids)) if place not in lost]
+        left.append(_NOBODY)  # is at index −1, which _NOBODY is
+        owners = [left[place] for place in placed.places]
+        differs = list(map(ne, owners, placed.before))
+        if _NOBODY in owners or _NOBODY in placed.before:
+            pairs = zip(owners, placed.before, strict=True)
+            differs = [_NOBODY not in (own, was) and own != was for own, was in pairs]
+        return placed.spread, sum(differs), compress(placed.lags, differs)
+
+    def _by_place(self, effect: Effect) -> _Placed:
+        number = len(self.client_ids) - len(effect.places)
+        key = effect.brokers, number
+        if key not in self._placed:
+            ids = tuple(f"{place:06d}" for place in range(number))
+            members = Members(ids, self.members.strategy, self.members.settings)
+            owners = owners_at_rest(self.routes_after(effect), members)
+            self._placed[key] = _Placed(
+                spread(owners, ids),
+                _places(owners.values(), ids),
+                _places((self.before[queue] for queue in owners), self.client_ids),
+                [self._lag(queue) for queue in owners],
+            )
+        return self._placed[key]
+
+    def _lag(self, queue: MessageQueue) -> int | None:
+        return self.group.group.queues.get(queue, QueueState()).lag
+
+    def measure(self, limit: Limit, effect: Effect) -> Measured:
+        """What the outcome has is taken from it; `check` measures other limits on the snapshot after the failure."""
+        outcome = self.outcome(effect)
+        if limit.name == "minConsumers":
+            return Measured(len(self.client_ids) - len(effect.places))  # processes, as check counts them
+        if limit.name in _OUTCOME_LIMITS:
+            value: float | None = getattr(outcome, _OUTCOME_LIMITS[limit.name])
+            return Measured(value, missing=_UNKNOWN[limit.name] if value is None else None)
+        if limit.name in ("movedOnConsumerLoss", "movedOnBrokerLoss"):
+            own, other = bool(effect.places), bool(effect.brokers)
+            if limit.name == "movedOnBrokerLoss":
+                own, other = other, own
+            if not own or other:
+                return Measured(apart="it is about other losses")
+            return Measured(outcome.moved / outcome.queues if outcome.queues else 0.0)
+        try:
+            after = self.group_after(effect)
+            if limit.name == FORBIDDEN:
+                from rmqlb.engine.check import forbidden_findings
+
+                return forbidden_findings(limit, after)
+            return GROUP_MEASURES[limit.name](after)
+        except RmqlbError as error:
+            return Measured(missing=error.message)
+
+    def group_after(self, effect: Effect) -> Group:
+        """The group as a snapshot shows it once its consumers have rebalanced after the failure.
+
+        What consumers reported of their queues is of the time before, and left out.
+        """
+        group, seen, members = self.group, self.group.group, self.members_after(effect)
+        queues = {
+            queue: replace(seen.queues.get(queue, QueueState()), owners=frozenset(ids))
+            for queue, ids in self.owners_after(effect).items()
+        }
+        lost = Changes(remove_masters=effect.masters)
+        routes = {route.topic: route for route in change_routes(self.routes_after(effect), lost)}
+        sightings = {
+            topic: replace(sighting, route=routes.get(topic, sighting.route))
+            for topic, sighting in group.snapshot.routes.items()
+        }
+        left = replace(_with_consumers(seen, members.client_ids), queues=queues)
+        snapshot = replace(group.snapshot, routes=sightings, groups={left.group: left})
+        assume = group.given.assume or self.members.group_strategy
+        return Group(snapshot, group.name, group.settings, Given(assume=assume), group.gaps)
+
+
+AnySubject = GroupSubject | TopicSubject
+
+
+def _places(owners: Iterable[tuple[str, ...]], client_ids: Sequence[str]) -> list[int]:
+    places = {client_id: place for place, client_id in enumerate(client_ids)}
+    return [places[own[0]] if own else _NOBODY for own in owners]
+
+
+def _with_consumers(group: ConsumerGroup, left: tuple[str, ...]) -> ConsumerGroup:
+    """The group with these consumers; brokers still know a group that has lost all of them."""
+    reports = {
+        client_id: report if report.evidence is None else replace(report, evidence=None)
+        for client_id, report in group.reports.items()
+        if client_id in left
+    }
+    return replace(group, views=tuple(_view(view, Counter(left)) for view in group.views or ()), reports=reports)
+
+
+def _view(view: MemberView, left: Counter[str]) -> MemberView:
+    """The broker's list with as many connections of each client ID as it has processes left."""
+    kept = []
+    for connection in view.connections:
+        if left[connection.client_id] > 0:
+            left[connection.client_id] -= 1
+            kept.append(connection)
+    return replace(view, connections=tuple(kept))
+
+
+def _broker_ids(routes: Iterable[TopicRouteData]) -> Mapping[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for route in routes:
+        known = route.brokers_by_name()
+        for data in route.queue_datas:
+            broker = known.get(data.broker_name)
+            found.setdefault(data.broker_name, set()).update(broker.broker_addrs if broker else ())
+    return found
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """Each bit that is set, the lowest first.
+
+    >>> list(bits_of(0b1101))
+    [1, 4, 8]
+    """
+    while mask:
+        low = mask & -mask
+        yield low
+        mask ^= low
+
 
 ByThing = Mapping[Thing, Sequence[int]]
 """Process or address → the failures that take it, by their numbers."""
@@ -47,17 +381,11 @@ def touching(subject: AnySubject, failures: ByThing) -> list[tuple[int, int]]:
 
 
 class CaseClass(Struct):
-    """All cases with the same mask.
+    """All cases with the same mask."""
 
-    Attributes:
-        first: the first case with the fewest failures, by their numbers.
-        singles: how many single failures.
-        pairs: how many pairs in which each failure takes something.
-    """
-
-    first: tuple[int, ...]
+    first: tuple[int, ...]  # the first case with the fewest failures, by their numbers
     singles: int = 0
-    pairs: int = 0
+    pairs: int = 0  # in which each failure takes something
 
     @property
     def fewest(self) -> int:
@@ -66,13 +394,9 @@ class CaseClass(Struct):
 
 
 def classes_of(own: Sequence[tuple[int, int]], at_once: int) -> dict[int, CaseClass]:
-    """Mask → its cases, single failures first.
+    """Mask → its cases, single failures first; `own` is what `touching` returns.
 
     Pairs whose second failure takes nothing are left out: they take what the first one takes.
-
-    Args:
-        own: as `touching` returns them.
-        at_once: 2 for pairs as well, otherwise 1.
     """
     numbers: dict[int, list[int]] = {}
     for number, mask in own:
@@ -88,27 +412,16 @@ def classes_of(own: Sequence[tuple[int, int]], at_once: int) -> dict[int, CaseCl
 
 
 class Cases(Struct, frozen=True):
-    """The judged cases of a group or topic; another process may have judged them.
-
-    Attributes:
-        touching: as the function returns them.
-        classes: mask → its cases, of the masks that were tried.
-        untried: masks of pairs that were not tried, because the group is too large for all of them.
-        limits: the limits that apply, with their rules.
-        already: those that are broken while nothing is lost.
-        broken: mask → the other limits that it breaks.
-        unknown: number of a limit → why it could not be judged.
-        outcomes: the computed outcomes.
-    """
+    """The judged cases of a group or topic; another process may have judged them."""
 
     touching: Sequence[tuple[int, int]]
-    classes: Mapping[int, CaseClass]
-    untried: frozenset[int]
-    limits: Sequence[tuple[Rule, Limit]]
-    already: Broken
-    broken: Mapping[int, Broken]
-    unknown: Mapping[int, str]
-    outcomes: Mapping[Effect, Any]
+    classes: Mapping[int, CaseClass]  # by mask, of the masks that were tried
+    untried: frozenset[int]  # masks of pairs, where the group is too large for all of them
+    limits: Sequence[tuple[Rule, Limit]]  # those that apply
+    already: Broken  # while nothing is lost
+    broken: Mapping[int, Broken]  # mask → the other limits that it breaks
+    unknown: Mapping[int, str]  # number of a limit → why it could not be judged
+    outcomes: Mapping[Effect, Any]  # those that were computed
 
     def count(self, failures: int, at_once: int) -> int:
         """How many cases of so many failures take something."""
@@ -144,17 +457,11 @@ def judge(
     subject: AnySubject,
     rules: Sequence[Rule],
     failures: ByThing,
-    at_once: int = 2,
+    at_once: int,
     progress: Progress = no_progress,
     most_steps: int = MOST_STEPS,
 ) -> Cases:
-    """Judge a group or topic in every case (raises RmqlbError).
-
-    Args:
-        rules: those that are about it.
-        at_once: how many failures come together at most, 1 or 2.
-        most_steps: of the work for pairs.
-    """
+    """Judge a group or topic in every case by the rules about it (raises RmqlbError)."""
     own = touching(subject, failures)
     classes = classes_of(own, at_once)
     tried = _tried(subject, classes, most_steps)

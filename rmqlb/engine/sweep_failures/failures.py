@@ -45,15 +45,10 @@ class Failure(Struct, frozen=True):
 
 
 class ZoneRule(Struct, frozen=True):
-    """A zone, and a pattern of what is in it.
-
-    Attributes:
-        zone: its name.
-        pattern: a network such as 10.1.0.0/16, or a shell pattern of an address, a broker's name or a client ID.
-    """
+    """A zone, and a pattern of what is in it."""
 
     zone: str
-    pattern: str
+    pattern: str  # a network such as 10.1.0.0/16, or a shell pattern of an address, a broker's name or a client ID
 
     def matches(self, *names: str) -> bool:
         return any(name == self.pattern or fnmatchcase(name, self.pattern) or self._contains(name) for name in names)
@@ -81,19 +76,12 @@ class ZoneRule(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """Everything that can fail.
+    """Everything that can fail."""
 
-    Attributes:
-        processes: process → its host; empty for a client ID that an application made up without one.
-        addresses: broker address → its host; empty where unknown.
-        zones: broker → the zone that its route reports.
-        rules: zones by pattern; of several patterns that match the first counts.
-    """
-
-    processes: Mapping[Process, str]
-    addresses: Mapping[Address, str]
-    zones: Mapping[str, str]
-    rules: Sequence[ZoneRule]
+    processes: Mapping[Process, str]  # process → its host; empty for a client ID that an application made up
+    addresses: Mapping[Address, str]  # broker address → its host; empty where unknown
+    zones: Mapping[str, str]  # broker → the zone that its route reports
+    rules: Sequence[ZoneRule]  # of several patterns that match the first counts
 
     @property
     def brokers(self) -> list[str]:

@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
-from math import comb, isfinite
-from typing import Annotated, Any
+from math import comb
+from typing import Any
 
-from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
-from rmqlb.engine.allocate import check_settings
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.arguments import check_routes, require
-from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.check.check import judgement, waive
-from rmqlb.engine.group import Gaps, Given, Group, assumption, gaps
+from rmqlb.engine.check import judgement, waive
+from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
-from rmqlb.engine.sweep_failures.cases import MOST_STEPS, Cases, by_thing, count_cases, judge, losses_of, touching
-from rmqlb.engine.sweep_failures.commands import Commands
+from rmqlb.engine.rebalance.reported_clients import consumer_types
+from rmqlb.engine.sweep_failures.cases import (
+    MOST_STEPS,
+    AnySubject,
+    Cases,
+    Effect,
+    GroupSubject,
+    TopicSubject,
+    by_thing,
+    count_cases,
+    judge,
+    losses_of,
+    touching,
+)
 from rmqlb.engine.sweep_failures.failures import Cluster, Failure, ZoneRule, cluster_of
-from rmqlb.engine.sweep_failures.subjects import LIMITS_AFTER_FAILURE, AnySubject, Effect, GroupSubject, TopicSubject
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.check_result import FAILED, WaivedLimit
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import figures_of
 from rmqlb.model.finding import INFO, SEVERITIES, Finding
-from rmqlb.model.group import BROADCASTING, ConsumerGroup, Seen
-from rmqlb.model.policy import GROUP, LIMITS, TOPIC, About, Bound, Limit, Policy, Rule
+from rmqlb.model.policy import GROUP, TOPIC, About, Bound, Limit, Policy, Rule
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, suggestion
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,
+    SILENT,
     BrokenAlready,
     CaseCounts,
     Counterexample,
@@ -48,143 +59,27 @@ from rmqlb.model.sweep_failures import (
 
 MOST_PAIRS = 5_000_000
 """Pairs of failures of one group or topic; more take minutes and gigabytes."""
-DEFAULT_LIMITS: Mapping[str, float] = {
-    "unassigned": 0,
-    "duplicateOwners": 0,
-    "minConsumers": 1,
-    "withoutLock": 0,
-    "imbalance": 2,
-    "writableBrokers": 1,
-}
-"""Those of the command's built-in policy."""
 _STOPS_MESSAGES = ("writableBrokers", "unassigned", "withoutLock", "minConsumers", "duplicateOwners", "minBrokers")
 """Limits that stop messages when they are broken, the gravest first; others measure balance or time."""
+_GAP_TRIALS = 3
 
 Judged = tuple[AnySubject, Cases]
 
 
 class SweepRequest(Struct, frozen=True):
-    """What to sweep, and how.
-
-    Attributes:
-        groups: names of the groups.
-        topics: names of the topics.
-        only_topics: groups are swept on these topics alone; empty means all of their own.
-        kinds: what is lost.
-        zones: which names and addresses are in which zone.
-        in_part: groups and topics are some of the cluster's, so that a zone may have nothing of them.
-        at_once: how many losses come together at most, 1 or 2.
-        orderly: groups that consume in order, whether they report it or not.
-        most_steps: of the work for the pairs of losses of each group.
-        jobs: processes among which groups are divided.
-        commands: how commands name the source; None where no command can read it.
-    """
+    """What to sweep, and how."""
 
     groups: Sequence[str]
     topics: Sequence[str]
-    only_topics: Sequence[str] = ()
+    only_topics: Sequence[str] = ()  # groups are swept on these alone; () is all of their own
     kinds: Sequence[LossKind] = LOSS_KINDS
     zones: Sequence[ZoneRule] = ()
-    in_part: bool = False
-    at_once: int = 2
-    orderly: Collection[str] = ()
-    most_steps: int = MOST_STEPS
-    jobs: int = 1
-    commands: Commands | None = None
-
-
-def sweep_failures(
-    groups: Mapping[str, Members],
-    routes: Sequence[TopicRouteData],
-    *,
-    limits: Mapping[str, float] = DEFAULT_LIMITS,
-    kinds: Sequence[LossKind] = LOSS_KINDS,
-    zones: Mapping[str, Sequence[str]] | None = None,
-    at_once: int = 2,
-    orderly: Collection[str] = (),
-) -> FailureSweep:
-    """Try every loss of consumers, brokers, masters, hosts and zones, alone and in pairs, on these groups and topics.
-
-    Args:
-        groups: name → its consumers; they subscribe to all topics, or to those that `subscribed` names.
-        routes: the topics.
-        limits: limits of policies of groups and topics, with the most that is allowed (for `min…` and
-            `writableBrokers` the least; shares are 0 to 1).
-        kinds: what is lost: consumer, broker, master, host, zone.
-        zones: zone → patterns of addresses, broker names and client IDs, or networks; without them brokers' zoneName.
-        at_once: how many losses come together at most, 1 or 2.
-        orderly: groups that consume in order.
-
-    Raises:
-        UsageError: an argument has a wrong type or value, a zone is empty, or there are too many cases.
-    """
-    zones = zones or {}
-    require(groups, Mapping[str, Members], "groups")
-    require(limits, Mapping[str, float], "limits")
-    require(kinds, Sequence[LossKind], "kinds")
-    require(zones, Mapping[str, Sequence[str]], "zones")
-    require(at_once, Annotated[int, Meta(ge=1, le=2)], "at_once")
-    require(orderly, Collection[str], "orderly")
-    _check_values(groups, limits, zones, orderly)
-    check_routes(routes)
-    rules = [ZoneRule(zone, pattern) for zone, patterns in zones.items() for pattern in patterns]
-    request = SweepRequest(
-        tuple(groups), tuple(route.topic for route in routes), kinds=kinds, zones=rules, at_once=at_once
-    )
-    sightings = {route.topic: RouteSighting(route, _GIVEN) for route in routes}
-    unjudged: list[Unjudged] = []
-    subjects: list[AnySubject] = []
-    for name, members in groups.items():
-        subjects += _trying(unjudged, GROUP, name, _given_group, name, members, sightings, name in orderly)
-    for topic, sighting in sightings.items():
-        subjects += _trying(unjudged, TOPIC, topic, TopicSubject, sighting)
-    policy = Policy("limits", tuple(rule for about in (GROUP, TOPIC) if (rule := _rule(about, limits)).limits))
-    return _sweep(subjects, policy, request, date.min, unjudged)[0]  # without waivers no day matters
-
-
-_GIVEN = Seen("given", None)
-
-
-def _check_values(
-    groups: Mapping[str, Members],
-    limits: Mapping[str, float],
-    zones: Mapping[str, Sequence[str]],
-    orderly: Collection[str],
-) -> None:
-    for members in groups.values():
-        check_settings(members.settings)
-    if empty := [zone for zone, patterns in zones.items() if not patterns]:
-        raise UsageError(f"zone {empty[0]}: it has no pattern", code="unknown-zone")
-    if unknown := [name for name in orderly if name not in groups]:
-        hint = suggestion("groups", unknown[0], groups)
-        raise UsageError(f"orderly: {unknown[0]} is not among the groups", hint=hint)
-    for name, bound in limits.items():
-        if name not in LIMITS_AFTER_FAILURE:
-            hint = suggestion("limits", name, LIMITS_AFTER_FAILURE)
-            raise UsageError(f"limits: there is no limit {name} here", hint=hint)
-        if not (isfinite(bound) and bound >= 0):
-            raise UsageError(f"limits[{name!r}] is {bound}, not a number from 0")
-
-
-def _given_group(name: str, members: Members, sightings: Mapping[str, RouteSighting], orderly: bool) -> GroupSubject:
-    subscribed = {topic for topics in members.subscribed.values() for topic in topics}
-    topics = tuple(topic for topic in sightings if not subscribed or topic in subscribed)
-    model = BROADCASTING if members.broadcasting else None
-    snapshot = ClusterSnapshot(
-        "given",
-        "given",
-        routes=sightings,
-        groups={name: ConsumerGroup(name, _GIVEN, message_model=model, topics=topics)},
-    )
-    group = Group(snapshot, name, given=Given(client_ids=members.client_ids, topics=topics, members=members))
-    if members.broadcasting:
-        raise DataError(group.apart or "")
-    return GroupSubject(group, orderly=orderly)
-
-
-def _rule(about: About, limits: Mapping[str, float]) -> Rule:
-    own = tuple(Limit(name, bound) for name, bound in limits.items() if LIMITS[name].about == about)
-    return Rule(f"{about}s", about, ("*",), own)
+    in_part: bool = False  # groups and topics are some of the cluster's, so that a zone may have nothing of them
+    at_once: int = 2  # how many losses come together at most, 1 or 2
+    orderly: Collection[str] = ()  # groups that consume in order, whether they report it or not
+    most_steps: int = MOST_STEPS  # of the work for the pairs of losses of each group
+    jobs: int = 1  # processes among which groups are divided
+    commands: Commands | None = None  # None where no command can read the source
 
 
 def sweep_snapshot(
@@ -202,82 +97,21 @@ def sweep_snapshot(
         UsageError: a zone is empty, and groups and topics are not some of the cluster's, or all zones are; or there are
             too many cases.
     """
-    unjudged: list[Unjudged] = []
-    subjects: list[AnySubject] = []
-    missing = gaps(snapshot)
-    for name in request.groups:
-        args = snapshot, policy, request, settings or Settings(), missing
-        subjects += _trying(unjudged, GROUP, name, _group_of, name, *args)
-    for name in request.topics:
-        if name in snapshot.routes:
-            subjects += _trying(unjudged, TOPIC, name, TopicSubject, snapshot.routes[name])
-        else:
-            unjudged.append(Unjudged(TOPIC, name, None, f"its route could not be read: {missing.topics[name]}"))
-    return _sweep(subjects, policy, request, today, unjudged, progress)
-
-
-def _trying(
-    unjudged: list[Unjudged], about: About, name: str, make: Callable[..., AnySubject], *args: object
-) -> Iterator[AnySubject]:
-    """A group or topic, unless it cannot be judged."""
-    try:
-        yield make(*args)
-    except RmqlbError as error:
-        unjudged.append(Unjudged(about, name, None, error.message))
-
-
-def _group_of(
-    name: str, snapshot: ClusterSnapshot, policy: Policy, request: SweepRequest, settings: Settings, missing: Gaps
-) -> GroupSubject:
-    assume = next((rule.assume for rule in _rules_for(policy, GROUP, name) if rule.assume is not None), None)
-    if assume is None and name in snapshot.groups:
-        assume = assumption(snapshot, name).assume
-    given = Given(assume=assume)
-    group = Group(snapshot, name, settings, given, missing)
-    if request.only_topics:
-        given = replace(given, topics=tuple(topic for topic in group.topics if topic in request.only_topics))
-        group = Group(snapshot, name, settings, given, missing)
-    if group.apart is not None:
-        raise DataError(group.apart)
-    return GroupSubject(group, orderly=True if name in request.orderly else is_orderly(group.group))
-
-
-def _rules_for(policy: Policy, about: About, name: str) -> list[Rule]:
-    return [rule for rule in policy.rules if rule.about == about and rule.takes(name)]
-
-
-def _sweep(
-    subjects: Sequence[AnySubject],
-    policy: Policy,
-    request: SweepRequest,
-    today: date,
-    unjudged: list[Unjudged],  # those that are not among the subjects
-    progress: Progress = no_progress,
-) -> tuple[FailureSweep, tuple[Finding, ...]]:
+    subjects, unjudged = _subjects(snapshot, policy, request, settings or Settings())
     groups = [each for each in subjects if isinstance(each, GroupSubject)]
-    topics = [each for each in subjects if isinstance(each, TopicSubject)]
     routes = [route for group in groups if group.has_brokers for route in group.routes]
-    cluster = cluster_of(
-        [group.client_ids for group in groups],
-        [*routes, *(topic.sighting.route for topic in topics)],
-        request.zones,
-    )
+    routes += [each.sighting.route for each in subjects if isinstance(each, TopicSubject)]
+    cluster = cluster_of([group.client_ids for group in groups], routes, request.zones)
     findings = list(_zone_findings(cluster, request))
     failures = cluster.failures(request.kinds)
-    judged = [
-        *_judged("groups", groups, failures, policy, request, unjudged, progress),
-        *_judged("topics", topics, failures, policy, replace(request, jobs=1), unjudged, progress),
-    ]
+    judged = list(_judged(subjects, failures, policy, request, unjudged, progress))
     counts = count_cases(len(failures), [cases for _, cases in judged], request.at_once)
-    commands = request.commands and replace(request.commands, topics=request.only_topics)
-    found = [one for each in judged for one in _counterexamples(each, failures, commands)]
+    found = [one for each in judged for one in _counterexamples(each, failures, request)]
     kept = _not_waived(found, policy, today)
     for group in groups:
-        if group.static_topics:
-            why = (
-                f"topic {group.static_topics[0]} is a static topic, whose queues do not follow brokers: only losses of "
-            )
-            unjudged.append(Unjudged(GROUP, group.name, None, f"{why}its consumers were tried"))
+        for topic in group.static_topics[:1]:
+            why = f"topic {topic} is a static topic, whose queues do not follow brokers"
+            unjudged.append(Unjudged(GROUP, group.name, None, f"{why}: only losses of its consumers were tried"))
     for subject, cases in judged:
         unjudged += [
             Unjudged(subject.about, subject.name, cases.limits[at][1].name, why) for at, why in cases.unknown.items()
@@ -315,6 +149,40 @@ def _sweep(
     return result, tuple(findings)
 
 
+def _subjects(
+    snapshot: ClusterSnapshot, policy: Policy, request: SweepRequest, settings: Settings
+) -> tuple[list[AnySubject], list[Unjudged]]:
+    """The groups and topics to judge, and those that cannot be judged."""
+    missing, found, unjudged = gaps(snapshot), list[AnySubject](), list[Unjudged]()
+    for name in request.groups:
+        assume = next((rule.assume for rule in _rules_for(policy, GROUP, name) if rule.assume is not None), None)
+        try:
+            if assume is None and name in snapshot.groups:
+                assume = assumption(snapshot, name).assume
+            group = Group(snapshot, name, settings, Given(assume=assume), missing)
+            if request.only_topics:
+                topics = tuple(topic for topic in group.topics if topic in request.only_topics)
+                group = Group(snapshot, name, settings, Given(assume=assume, topics=topics), missing)
+            if group.apart is not None:
+                raise DataError(group.apart)
+            orderly = True if name in request.orderly else is_orderly(group.group)
+            found.append(GroupSubject(group, orderly=orderly))
+        except RmqlbError as error:
+            unjudged.append(Unjudged(GROUP, name, None, error.message))
+    for name in request.topics:
+        try:
+            if name not in snapshot.routes:
+                raise DataError(f"its route could not be read: {missing.topics[name]}")
+            found.append(TopicSubject(snapshot.routes[name]))
+        except RmqlbError as error:
+            unjudged.append(Unjudged(TOPIC, name, None, error.message))
+    return found, unjudged
+
+
+def _rules_for(policy: Policy, about: About, name: str) -> list[Rule]:
+    return [rule for rule in policy.rules if rule.about == about and rule.takes(name)]
+
+
 def _zone_findings(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]:
     """The empty zones (raises UsageError where none may be empty)."""
     empty = cluster.empty_zones()
@@ -333,7 +201,6 @@ def _zone_findings(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]
 
 
 def _judged(
-    what: str,
     subjects: Sequence[AnySubject],
     failures: Sequence[Failure],
     policy: Policy,
@@ -342,19 +209,6 @@ def _judged(
     progress: Progress,
 ) -> Iterator[Judged]:
     takers = by_thing(failures)
-
-    def judge_one(at: int) -> Cases | str:
-        """The cases of a group or topic, or why they cannot be judged; perhaps in another process."""
-        subject = subjects[at]
-        rules = _rules_for(policy, subject.about, subject.name)
-        try:
-            within = (
-                progress if min(request.jobs, len(subjects)) < 2 else no_progress
-            )  # other processes do not write to the terminal
-            return judge(subject, rules, takers, request.at_once, within, request.most_steps)
-        except RmqlbError as error:
-            return error.message
-
     for subject in subjects:
         number = len(touching(subject, takers))
         if request.at_once > 1 and comb(number, 2) > MOST_PAIRS:
@@ -364,9 +218,21 @@ def _judged(
                 hint="try single losses with --at-once 1, or fewer kinds with --lose",
                 code="too-many-cases",
             )
-    progress(what, 0, len(subjects))
+    # other processes do not write to the terminal
+    within = progress if min(request.jobs, len(subjects)) < 2 else no_progress
+
+    def judge_one(at: int) -> Cases | str:
+        """The cases of a group or topic, or why they cannot be judged; perhaps in another process."""
+        subject = subjects[at]
+        rules = _rules_for(policy, subject.about, subject.name)
+        try:
+            return judge(subject, rules, takers, request.at_once, within, request.most_steps)
+        except RmqlbError as error:
+            return error.message
+
+    progress("groups and topics", 0, len(subjects))
     for done, cases in enumerate(in_processes(judge_one, range(len(subjects)), request.jobs)):
-        progress(what, done, len(subjects))
+        progress("groups and topics", done, len(subjects))
         subject = subjects[done]
         if isinstance(cases, str):
             unjudged.append(Unjudged(subject.about, subject.name, None, cases))
@@ -389,15 +255,14 @@ def _broken_limit(judged: Judged, at: int, value: Bound) -> dict[str, Any]:
     }
 
 
-def _counterexamples(
-    judged: Judged, failures: Sequence[Failure], commands: Commands | None
-) -> Iterator[Counterexample]:
+def _counterexamples(judged: Judged, failures: Sequence[Failure], request: SweepRequest) -> Iterator[Counterexample]:
     """The smallest failures that break a limit of a group or topic.
 
     As many losses of the same kinds that break the same limit with the same value are one, shown by the case with the
     most moves.
     """
     subject, cases = judged
+    commands, topics = request.commands, request.only_topics
     for at in range(len(cases.limits)):
         similar: dict[tuple[tuple[LossKind, ...], Bound], list[int]] = {}
         for mask in cases.smallest(at):
@@ -413,8 +278,8 @@ def _counterexamples(
                 cases=sum(cases.classes[each].fewest for each in masks),
                 group=outcome if isinstance(outcome, GroupOutcome) else None,
                 topic=outcome if isinstance(outcome, TopicOutcome) else None,
-                command=None if commands is None else commands.in_full(subject, effect, case),
-                gap_command=None if commands is None else commands.gap(subject, effect, case),
+                command=None if commands is None else commands.in_full(subject, effect, case, topics),
+                gap_command=None if commands is None else commands.gap(subject, effect, case, topics),
             )
 
 
@@ -485,3 +350,113 @@ def _largest(figure: str, outcomes: Sequence[tuple[Any, tuple[Loss, ...]]]) -> W
     if any(value is None for value, _ in values):
         return None
     return Worst(*max(values, key=lambda item: item[0]))
+
+
+class Commands(Struct, frozen=True):
+    """Commands that show a case on the same source, to copy into a shell."""
+
+    source: Sequence[str]  # options that name the source and say how to read it, as words
+    more: Sequence[str] = ()  # options of strategies
+
+    def in_full(
+        self, subject: AnySubject, effect: Effect, case: Iterable[Failure], topics: Sequence[str]
+    ) -> str | None:
+        """plan-rebalance for a group, simulate-send for a topic; None where no command line can name what is lost."""
+        if isinstance(subject, TopicSubject):
+            silent = _silent(case)
+            lost = [name for name in subject.queues if name in effect.brokers or name in effect.masters]
+            fails = [f"{name}:{'timeout' if name in silent else 'refused'}" for name in lost]
+            words = ["rmqlb", "simulate-send", *self.source, "-t", subject.name, *_each("--fail", fails)]
+            return shlex.join(words) if fails else None
+        ids = [subject.client_ids[place] for place in effect.places]
+        if any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in ids):
+            return None  # plan-rebalance reads it as a number of consumers
+        changes = [
+            *_each("--remove", ids),
+            *_each("--remove-broker", effect.brokers),
+            *_each("--remove-master", effect.masters),
+        ]
+        return self._for_group("plan-rebalance", subject, changes, topics)
+
+    def gap(self, subject: AnySubject, effect: Effect, case: Iterable[Failure], topics: Sequence[str]) -> str | None:
+        """simulate-rebalance for a group whose queues have no owner until its consumers have rebalanced.
+
+        A process that ends closes its connections; all that runs on a lost host or in a lost zone falls silent.
+        """
+        if isinstance(subject, TopicSubject) or not _has_gaps(subject, effect):
+            return None
+        ids = [subject.client_ids[place] for place in effect.places]
+        if any("," in name for name in (*ids, *effect.brokers, *effect.masters)):
+            return None  # a comma ends the name in an event
+        silent = _silent(case)
+        events = [f"{'host-loss' if name in silent else 'crash'} {name}@0s" for name in ids]
+        down = [(name, ", with slaves") for name in effect.brokers] + [(name, "") for name in effect.masters]
+        events += [f"broker-{'loss' if name in silent else 'down'} {name}@0s{slaves}" for name, slaves in down]
+        orderly = ["--orderly"] if subject.orderly else []
+        changes = [*_each("--event", events), "--trials", str(_GAP_TRIALS), *orderly]
+        return self._for_group("simulate-rebalance", subject, changes, topics)
+
+    def _for_group(self, command: str, subject: GroupSubject, changes: Sequence[str], topics: Sequence[str]) -> str:
+        strategy = ["--strategy", subject.members.group_strategy] if subject.basis == "assumed" else []
+        own = {route.topic for route in subject.routes}
+        on = _each("-t", [topic for topic in topics if topic in own])
+        return shlex.join(["rmqlb", command, *self.source, "-g", subject.name, *strategy, *changes, *on, *self.more])
+
+
+def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
+    """Consumers are left, every queue gets an owner, and simulate-rebalance can read what is lost."""
+    outcome = subject.outcome(effect)
+    if not outcome.consumers or not outcome.queues or outcome.unassigned:
+        return False
+    kind, kinds, _ = consumer_types(subject.group.group)
+    known = {broker.broker_name for route in subject.routes for broker in route.broker_datas}
+    return known.issuperset(effect.brokers) and (not subject.orderly or {kind, *kinds.values()} == {"push"})
+
+
+def _silent(case: Iterable[Failure]) -> set[str]:
+    return {name for each in case if each.loss.kind in SILENT for name, _ in (*each.processes, *each.addresses)}
+
+
+def _each(option: str, values: Sequence[str]) -> Iterator[str]:
+    for value in values:
+        if value.startswith("-"):
+            yield f"{option}={value}"
+        else:
+            yield from (option, value)
+
+
+_CASE_FIGURES = ("counterexamples", "broken-cases", "broken-singles", "broken-already", "unwritable-topics")
+_GROUP_FIGURES = declared(GroupWorst)
+SWEEP_FIGURES = Figures(
+    (*_CASE_FIGURES, *_GROUP_FIGURES.names),
+    of_subject=_GROUP_FIGURES.names,
+    shares=("broken-cases", "broken-singles", "unwritable-topics", *_GROUP_FIGURES.shares),
+)
+"""The figures of `--fail-on`: of all cases, and the worst of all groups or of the one named."""
+
+
+def try_on_sweep(condition: Condition, sweep: FailureSweep) -> TriedCondition:
+    """Whether the condition is met in the worst case."""
+    if condition.name in _CASE_FIGURES:
+        unwritable, cases = sum(each.unwritable > 0 for each in sweep.topics), sweep.cases
+        value, whole = {
+            "counterexamples": (len(sweep.counterexamples), None),
+            "broken-cases": (cases.broken, cases.all),
+            "broken-singles": (cases.broken_singles, cases.singles),
+            "broken-already": (len(sweep.broken_already), None),
+            "unwritable-topics": (unwritable, len(sweep.topics)),
+        }[condition.name]
+        return condition.try_on(value, whole)
+    groups = [each for each in sweep.groups if condition.subject in (None, each.group)]
+    if condition.subject is not None and not groups:
+        raise UsageError(
+            f"--fail-on {condition.text!r}: {condition.subject} is not among the groups looked at",
+            hint=suggestion("groups", condition.subject, [each.group for each in sweep.groups]),
+        )
+    field, _ = figures_of(GroupWorst)[condition.name]
+    found = [(getattr(each, field), each.queues) for each in groups]
+    tried = [condition.try_on(worst.value, whole) for worst, whole in found if worst is not None]
+    met = [each for each in tried if each.met]
+    if not met and len(tried) < len(found):
+        return condition.try_on(None)
+    return max(met or tried, key=lambda each: each.value or 0, default=condition.try_on(0, 1))

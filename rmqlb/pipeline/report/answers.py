@@ -181,7 +181,7 @@ class ClusterVerdict(Counts, frozen=True, rename="camel", kw_only=True):
     groups: int
 
 
-class Verdict(Counts, frozen=True, rename="camel", kw_only=True):
+class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
     """The fleet in the last night: what the first line of the page says.
 
     Attributes:
@@ -223,14 +223,14 @@ def thresholds_of(policy: Policy | None) -> Thresholds:
     return replace(Thresholds(), **least)
 
 
-def verdict_of(found: Answers, page: str) -> Verdict:
+def verdict_of(found: Answers, page: str) -> FleetVerdict:
     """What the first line says, with the same figures for each cluster."""
     names = [row["cluster"] for row in found.of("clusters")]
     clusters = (
         ClusterVerdict(cluster=name, page=page_name(name), groups=_groups(found, name), **_counts(found, name))
         for name in names
     )
-    verdict = Verdict(
+    verdict = FleetVerdict(
         line="",
         date=found.nights.night,
         previous=found.nights.previous,
@@ -254,7 +254,7 @@ def _counts(found: Answers, scope: str | None) -> dict[str, Any]:
     return dict(own[0]) if own else {}
 
 
-def _sentences(verdict: Verdict) -> Iterable[str]:
+def _sentences(verdict: FleetVerdict) -> Iterable[str]:
     yield summary(verdict, is_first=verdict.previous is None)
     if verdict.silent:
         yield f"{counted(len(verdict.silent), 'cluster')} silent"

@@ -16,7 +16,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from rmqlb.pipeline.report.answers import Answers, ClusterVerdict, Verdict, page_name, summary
+from rmqlb.pipeline.report.answers import Answers, ClusterVerdict, FleetVerdict, page_name, summary
 from rmqlb.pipeline.report.figures import NEWS
 from rmqlb.pipeline.tables import TABLES, columns, name
 from rmqlb.views.formats.text import clip, fit_for_xml
@@ -197,7 +197,7 @@ _CHARTS = (
 )
 
 
-def fleet_page(found: Answers, verdict: Verdict) -> str:
+def fleet_page(found: Answers, verdict: FleetVerdict) -> str:
     """The page of the fleet."""
     return _page(found, None, "Fleet", verdict.line, has_errors=bool(verdict.errors))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rmqlb.model.policy import Policy
-from rmqlb.pipeline.report.answers import WINDOW, Answers, Verdict, answers, thresholds_of, verdict_of
+from rmqlb.pipeline.report.answers import WINDOW, Answers, FleetVerdict, answers, thresholds_of, verdict_of
 from rmqlb.pipeline.report.page import cluster_page, fleet_page
 
 _INDEX, _VERDICT = "index.html", "verdict.json"
@@ -30,10 +30,10 @@ class _Stored(Struct, frozen=True, rename="camel"):
     """`verdict.json`: the verdict, and a text that differs when the pages would."""
 
     made_from: str
-    verdict: Verdict
+    verdict: FleetVerdict
 
 
-def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | None = None) -> Verdict:
+def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | None = None) -> FleetVerdict:
     """Write `index.html`, a page for each cluster and `verdict.json` into a folder of this machine.
 
     Pages that would not change are not written; nothing runs when the tables have not changed. `policy`: its limits of
@@ -63,7 +63,7 @@ def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | 
     return verdict
 
 
-def _pages(found: Answers, verdict: Verdict) -> dict[str, str]:
+def _pages(found: Answers, verdict: FleetVerdict) -> dict[str, str]:
 
     pages = {one.page: cluster_page(found, one) for one in verdict.clusters}
     return {**pages, _INDEX: fleet_page(found, verdict)}
@@ -79,7 +79,7 @@ def _stored(to: Path) -> _Stored | None:
     return found if is_whole else None
 
 
-def _write(to: Path, pages: Mapping[str, str], verdict: Verdict, made_from: str, stored: _Stored | None) -> None:
+def _write(to: Path, pages: Mapping[str, str], verdict: FleetVerdict, made_from: str, stored: _Stored | None) -> None:
     """Replace each file as a whole, `verdict.json` last: until then the next run writes again."""
     body = msgspec.json.format(msgspec.json.encode(_Stored(made_from, verdict)), indent=2).decode()
     try:

@@ -12,8 +12,7 @@ from math import isfinite
 
 from rmqlb.model.message_queue import queue_order
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
-from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionItem
-from rmqlb.sources.formats.from_documents import queue_key, whole_number
+from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionItem, queue_key, whole_number
 
 _INT64 = range(-(2**63), 2**63)
 _CONSUME_THREAD = "ConsumeMessageThread_"

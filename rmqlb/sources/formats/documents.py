@@ -1,20 +1,37 @@
-"""What RocketMQ's JSON may hold: a struct for each document, and bytes read into them."""
+"""RocketMQ's JSON documents: a struct for each, bytes read into them, and the model's values that they give.
+
+Past this file no name is in camelCase.
+"""
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from rmqlb import decoding
-from rmqlb.errors import DocumentError
+from rmqlb.errors import DocumentError, UsageError
+from rmqlb.model.group import (
+    BROADCASTING,
+    CONSUME_ACTIVELY,
+    CONSUME_PASSIVELY,
+    Connection,
+    ConsumerType,
+    MemberReport,
+    QueueState,
+)
 from rmqlb.model.java import parse_int, split
 from rmqlb.model.limits import MOST_QUEUES
-from rmqlb.model.route import QueueData, QueueNumber
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import BrokerData, QueueData, QueueNumber, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.snapshot import AssignmentAnswer
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
 MOST_BROKERS = 20_000  # of one route
+_MQ_TEXT = r"(?s)MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]"
+_MILLISECONDS = r"[0-9]{1,18}"
 _TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
 
 
@@ -23,57 +40,35 @@ class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
 
 
 class BrokerDataDocument(CamelStruct, frozen=True):
-    """A broker's addresses.
+    """A broker's addresses."""
 
-    Attributes:
-        broker_name: the broker.
-        cluster: the cluster that it names itself after.
-        broker_addrs: broker id → address; 0 is the master.
-        enable_acting_master: a slave may act as master.
-        zone_name: its zone, where it has one.
-    """
-
-    broker_name: str
-    cluster: str | None = None
-    broker_addrs: dict[int, str] | None = None
-    enable_acting_master: bool = False
-    zone_name: str | None = None
+    broker_name: Annotated[str, "the broker"]
+    cluster: Annotated[str | None, "the cluster that it names itself after"] = None
+    broker_addrs: Annotated[dict[int, str] | None, "broker id → address; 0 is the master"] = None
+    enable_acting_master: Annotated[bool, "a slave may act as master"] = False
+    zone_name: Annotated[str | None, "its zone, where it has one"] = None
 
 
 class MappingDocument(CamelStruct, frozen=True):
-    """A static topic's queues at a broker.
+    """A static topic's queues at a broker, as `TopicQueueMappingInfo`."""
 
-    Attributes:
-        topic: the topic.
-        scope: RocketMQ's scope of the topic.
-        total_queues: logical queues in all.
-        bname: the broker.
-        epoch: of two mappings the one with the larger counts.
-        curr_id_map: logical queue → the broker's queue.
-    """
-
-    topic: str | None = None
-    scope: str | None = None
-    total_queues: QueueNumber = 0
-    bname: str | None = None
-    epoch: int = 0
-    curr_id_map: dict[int, int] | None = None
+    topic: Annotated[str | None, "the topic"] = None
+    scope: Annotated[str | None, "RocketMQ's scope of the topic"] = None
+    total_queues: Annotated[QueueNumber, "logical queues in all"] = 0
+    bname: Annotated[str | None, "the broker"] = None
+    epoch: Annotated[int, "of two mappings the one with the larger counts"] = 0
+    curr_id_map: Annotated[dict[int, int] | None, "logical queue → the broker's queue"] = None
 
 
 class RouteDocument(CamelStruct, frozen=True):
-    """A topic's route, as RocketMQ's TopicRouteData.
+    """A topic's route, as `TopicRouteData`."""
 
-    Attributes:
-        queue_datas: broker by broker, its queues.
-        broker_datas: broker by broker, its addresses.
-        order_topic_conf: the order configuration, where there is one.
-        topic_queue_mapping_by_broker: of a static topic: broker name → its mapping.
-    """
-
-    queue_datas: list[QueueData] | None = None
-    broker_datas: list[BrokerDataDocument] | None = None
-    order_topic_conf: str | None = None
-    topic_queue_mapping_by_broker: dict[str, MappingDocument] | None = None
+    queue_datas: Annotated[list[QueueData] | None, "broker by broker, its queues"] = None
+    broker_datas: Annotated[list[BrokerDataDocument] | None, "broker by broker, its addresses"] = None
+    order_topic_conf: Annotated[str | None, "the order configuration, where there is one"] = None
+    topic_queue_mapping_by_broker: Annotated[
+        dict[str, MappingDocument] | None, "of a static topic: broker name → its mapping"
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse a route whose queue lists would fill the memory."""
@@ -85,9 +80,7 @@ class RouteDocument(CamelStruct, frozen=True):
             raise ValueError(f"{claimed} queues in one route, more than {MOST_QUEUES}")
 
 
-class ConnectionItem(CamelStruct, frozen=True):
-    """A process that a broker knows, as RocketMQ's `Connection`; the Dashboard adds `versionDesc`."""
-
+class ConnectionItem(CamelStruct, frozen=True):  # `Connection`; the Dashboard adds `versionDesc`
     client_id: str
     client_addr: str | None = None
     language: str | None = None
@@ -95,9 +88,7 @@ class ConnectionItem(CamelStruct, frozen=True):
     version_desc: str | None = None
 
 
-class ConnectionsDocument(CamelStruct, frozen=True):
-    """A group's processes and subscriptions at one broker, as RocketMQ's `ConsumerConnection`."""
-
+class ConnectionsDocument(CamelStruct, frozen=True):  # `ConsumerConnection`: a group's processes at one broker
     connection_set: list[ConnectionItem]
     subscription_table: dict[str, Any] | None = None
     consume_type: str | None = None
@@ -105,35 +96,35 @@ class ConnectionsDocument(CamelStruct, frozen=True):
     consume_from_where: str | None = None
 
 
-class QueueStatItem(CamelStruct, frozen=True):
-    """A queue's offsets and owner, as the Dashboard's `QueueStatInfo`."""
-
-    broker_name: str
-    queue_id: int
+class OffsetItem(CamelStruct, frozen=True, kw_only=True):  # `OffsetWrapper`; milliseconds since 1970
     broker_offset: int | None = None
     consumer_offset: int | None = None
-    client_info: str | None = None
     last_timestamp: int | None = None
 
 
-class TopicConsumerDocument(CamelStruct, frozen=True):
-    """How far a group has read a topic, as the Dashboard's `TopicConsumerInfo`."""
+class ConsumeStatsDocument(CamelStruct, frozen=True):  # `ConsumeStats`: a group's offsets at one broker
+    offset_table: dict[Any, OffsetItem]
+    consume_tps: float | None = None  # messages that the group gets in a second
 
+
+class QueueStatItem(OffsetItem, frozen=True, kw_only=True):  # the Dashboard's `QueueStatInfo`
+    broker_name: str
+    queue_id: int
+    client_info: str | None = None
+
+
+class TopicConsumerDocument(CamelStruct, frozen=True):  # the Dashboard's `TopicConsumerInfo`
     topic: str
     queue_stat_info_list: list[QueueStatItem]
 
 
-class SubscriptionItem(CamelStruct, frozen=True):
-    """A subscription, as RocketMQ's `SubscriptionData`."""
-
+class SubscriptionItem(CamelStruct, frozen=True):  # `SubscriptionData`
     topic: str
     sub_string: Any = None
     expression_type: Any = None
 
 
-class RunningInfoDocument(CamelStruct, frozen=True):
-    """What a member says of itself, as RocketMQ's `ConsumerRunningInfo`."""
-
+class RunningInfoDocument(CamelStruct, frozen=True):  # `ConsumerRunningInfo`: what a consumer says of itself
     properties: dict[str, str | None]
     mq_table: dict[Any, dict[str, Any]] | None = None
     mq_pop_table: dict[Any, dict[str, Any]] | None = None
@@ -142,94 +133,48 @@ class RunningInfoDocument(CamelStruct, frozen=True):
     jstack: Any = None
 
 
-class ClusterInfoDocument(CamelStruct, frozen=True):
-    """All brokers, as RocketMQ's `ClusterInfo`: broker name to its addresses."""
-
+class ClusterInfoDocument(CamelStruct, frozen=True):  # `ClusterInfo`: broker name → its addresses
     broker_addr_table: dict[str, BrokerDataDocument]
 
 
-class OffsetItem(CamelStruct, frozen=True):
-    """A queue's offsets, as RocketMQ's `OffsetWrapper`; the timestamp is in milliseconds since 1970."""
-
-    broker_offset: int | None = None
-    consumer_offset: int | None = None
-    last_timestamp: int | None = None
+class ClusterListDocument(CamelStruct, frozen=True):  # the Dashboard's, of which only the brokers are read
+    cluster_info: ClusterInfoDocument
 
 
-class ConsumeStatsDocument(CamelStruct, frozen=True):
-    """A group's offsets at one broker, as RocketMQ's `ConsumeStats`, and how many messages it gets in a second."""
-
-    offset_table: dict[Any, OffsetItem]
-    consume_tps: float | None = None
-
-
-class TopicConfigDocument(CamelStruct, frozen=True):
-    """What a broker has of a topic, as RocketMQ's `TopicConfig`; brokers before 5.0 have no attributes."""
-
+class TopicConfigDocument(CamelStruct, frozen=True):  # `TopicConfig`; brokers before 5.0 have no attributes
     attributes: dict[str, str] | None = None
 
 
-class RequestModeItem(CamelStruct, frozen=True):
-    """How a group takes a topic's messages, as RocketMQ's `SetMessageRequestModeRequestBody`: PULL or POP."""
-
+class RequestModeItem(CamelStruct, frozen=True):  # `SetMessageRequestModeRequestBody`: PULL or POP
     mode: str
     pop_share_queue_num: int | None = None
 
 
-class RequestModesDocument(CamelStruct, frozen=True):
-    """What a broker has of all groups, as RocketMQ's `MessageRequestModeManager`: topic to group to mode."""
-
+class RequestModesDocument(CamelStruct, frozen=True):  # `MessageRequestModeManager`: topic → group → mode
     message_request_mode_map: dict[str, dict[str, RequestModeItem]]
 
 
-class AssignedQueueItem(CamelStruct, frozen=True):
-    """A queue, as RocketMQ's `MessageQueue`."""
-
-    topic: str
-    broker_name: str
-    queue_id: int
-
-
-class AssignmentItem(CamelStruct, frozen=True):
-    """A queue that a client shall take, and how, as RocketMQ's `MessageQueueAssignment`."""
-
-    message_queue: AssignedQueueItem
+class AssignmentItem(CamelStruct, frozen=True):  # `MessageQueueAssignment`
+    message_queue: MessageQueue
     mode: str | None = None
 
 
-class AssignmentDocument(CamelStruct, frozen=True):
-    """The queues that a broker assigns to a client, as RocketMQ's `QueryAssignmentResponseBody`.
-
-    {} stands for no answer: the client keeps what it has.
-    """
-
-    message_queue_assignments: list[AssignmentItem] | None = None
+class AssignmentDocument(CamelStruct, frozen=True):  # `QueryAssignmentResponseBody`
+    message_queue_assignments: list[AssignmentItem] | None = None  # None: the client keeps what it has
 
 
-class SubscriptionGroupsDocument(CamelStruct, frozen=True):
-    """A broker's groups, as RocketMQ's `SubscriptionGroupWrapper`: group to its configuration."""
-
+class SubscriptionGroupsDocument(CamelStruct, frozen=True):  # `SubscriptionGroupWrapper`: group → its configuration
     subscription_group_table: dict[str, Any]
 
 
-class ClusterListDocument(CamelStruct, frozen=True):
-    """The Dashboard's answer about the cluster, of which only the brokers are read."""
-
-    cluster_info: ClusterInfoDocument
-
-
-class GroupItem(CamelStruct, frozen=True):
-    """A group in the Dashboard's list, its `GroupConsumeInfo`; `count` is of members."""
-
+class GroupItem(CamelStruct, frozen=True):  # the Dashboard's `GroupConsumeInfo`
     group: str
-    count: int | None = None
+    count: int | None = None  # of consumers
     consume_type: str | None = None
     message_model: str | None = None
 
 
-class TopicListDocument(CamelStruct, frozen=True):
-    """The names of topics, as RocketMQ's `TopicList`."""
-
+class TopicListDocument(CamelStruct, frozen=True):  # `TopicList`
     topic_list: list[str]
 
 
@@ -340,3 +285,225 @@ def is_route(value: object) -> bool:
 
 def _plain(error: Exception) -> str:
     return str(error).replace(" - at ", " at ").replace("`", "")
+
+
+def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:
+    """A route document as a NameServer, `mqadmin topicRoute` or the Dashboard writes it.
+
+    Args:
+        document: JSON text, RocketMQ's dialect included, or the parsed document; a Dashboard envelope is opened.
+        topic: the topic's name, which the document does not hold.
+
+    Raises:
+        DocumentError: the document is not a route; the message names the place.
+        UsageError: the topic's name is not a text.
+    """
+    if not isinstance(topic, str):
+        raise UsageError(f"the topic is of type {type(topic).__name__}: its name is needed")
+    where = f"route of {topic}"
+    value: object = document
+    if isinstance(document, str | bytes):
+        body = document.encode("utf-8", "surrogatepass") if isinstance(document, str) else document
+        value = parse_document(body, where)
+    if isinstance(value, dict) and {"status", "data"} <= value.keys():
+        value = open_envelope(value, where)
+    if not is_route(value):
+        raise DocumentError(f"{where}: neither queueDatas nor brokerDatas is in it")
+    return route(convert(value, RouteDocument, where), topic)
+
+
+def route(document: RouteDocument, topic: str) -> TopicRouteData:
+    """A route document as a model value; missing lists are empty, as a 5.x client decodes them."""
+    mapping = document.topic_queue_mapping_by_broker
+    return TopicRouteData(
+        topic=topic,
+        queue_datas=tuple(document.queue_datas or ()),
+        broker_datas=tuple(broker(data) for data in document.broker_datas or ()),
+        order_topic_conf=document.order_topic_conf,
+        topic_queue_mapping_by_broker=None
+        if mapping is None
+        else {
+            name: TopicQueueMappingInfo(
+                info.topic, info.scope, info.total_queues, info.bname, info.epoch, info.curr_id_map or {}
+            )
+            for name, info in mapping.items()
+        },
+    )
+
+
+def broker(document: BrokerDataDocument) -> BrokerData:
+    """A BrokerData document as a model value."""
+    return BrokerData(
+        document.cluster or "",
+        document.broker_name,
+        document.broker_addrs or {},
+        document.enable_acting_master,
+        document.zone_name,
+    )
+
+
+def route_topic(document: RouteDocument) -> str | None:
+    """The topic's name where a route document tells it: only those of static topics do."""
+    names = {info.topic for info in (document.topic_queue_mapping_by_broker or {}).values() if info.topic}
+    return names.pop() if len(names) == 1 else None
+
+
+def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
+    """The channels in a ConsumerConnection document, in the order of their ids and addresses."""
+    return tuple(
+        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_name(item.version))
+        for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or ""))
+    )
+
+
+def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, QueueState]:
+    """Offsets and owners by queue. The Dashboard names one owner or none; none there means unknown."""
+    return {
+        MessageQueue(document.topic, item.broker_name, item.queue_id): QueueState(
+            owners=frozenset({item.client_info}) if item.client_info else None,
+            broker_offset=item.broker_offset,
+            consumer_offset=item.consumer_offset,
+            last_timestamp=item.last_timestamp,
+        )
+        for document in items
+        for item in document.queue_stat_info_list
+    }
+
+
+def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQueue, QueueState]:
+    """Offsets by queue, as one broker knows them; it does not know who owns a queue (raises DocumentError)."""
+    return {
+        queue_key(key, where): QueueState(None, item.broker_offset, item.consumer_offset, item.last_timestamp)
+        for key, item in document.offset_table.items()
+    }
+
+
+def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
+    """What a member says of itself."""
+    topics = document.subscription_set
+    rebalance = document.properties.get("clientRebalance")
+    return MemberReport(
+        client_id=client_id,
+        topics=None if topics is None else frozenset(item.topic for item in topics),
+        strategy_class=_simple_class(document.properties.get("allocateMessageQueueStrategy")),
+        client_rebalance=None if rebalance is None else rebalance == "true" or _always_rebalances(document.properties),
+        consume_timestamp=document.properties.get("consumeTimestamp"),
+        started_at=whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        consumer_type=_consumer_type(document),
+        pop_topics=None
+        if document.mq_pop_table is None
+        else frozenset(queue.topic for queue in _live_queues(document.mq_pop_table, client_id)),
+    )
+
+
+def _always_rebalances(properties: Mapping[str, str | None]) -> bool:
+    """Whatever `clientRebalance` is: in order, or BROADCASTING (`RebalancePushImpl.clientRebalance`)."""
+    return properties.get("PROP_CONSUMEORDERLY") == "true" or properties.get("messageModel") == BROADCASTING
+
+
+def _consumer_type(document: RunningInfoDocument) -> ConsumerType | None:
+    """Which consumer a member is: its consume type, and what only one of RocketMQ's pull consumers has for a setting.
+
+    One that assigns itself queues subscribes to nothing (`DefaultLitePullConsumerImpl.subscriptions`).
+    """
+    kind = document.properties.get("PROP_CONSUME_TYPE")
+    if kind == CONSUME_ACTIVELY:
+        if "autoCommit" not in document.properties:
+            return "pull" if "registerTopics" in document.properties else None
+        return "assign" if document.subscription_set == [] else "lite-pull"
+    return "push" if kind == CONSUME_PASSIVELY else None
+
+
+def _live_queues(table: Mapping[Any, Mapping[str, Any]], where: str) -> Iterator[MessageQueue]:
+    return (queue_key(key, where) for key, state in table.items() if not state.get("droped"))
+
+
+def client_id(properties: Mapping[str, str | None]) -> str | None:
+    """The client's id from its own properties (`ClientConfig.buildMQClientId`), or None when they do not tell."""
+    ip, instance = properties.get("clientIP"), properties.get("instanceName")
+    if not ip or not instance:
+        return None
+    unit, stream = properties.get("unitName"), properties.get("enableStreamRequestType") == "true"
+    return f"{ip}@{instance}" + (f"@{unit}" if unit else "") + ("@STREAM" if stream else "")
+
+
+def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQueue]:
+    """The queues that a consumer holds now, without those it has dropped but not yet let go (raises DocumentError)."""
+    return frozenset(_live_queues(document.mq_table or {}, where))
+
+
+def queue_key(key: object, where: str) -> MessageQueue:
+    """A MessageQueue as a map key: an object in RocketMQ's dialect, or the Dashboard's text (raises DocumentError)."""
+    if isinstance(key, tuple):  # an ObjectKey
+        fields = dict(key)
+        topic, broker_name, queue_id = fields.get("topic"), fields.get("brokerName"), fields.get("queueId")
+        if isinstance(topic, str) and isinstance(broker_name, str) and isinstance(queue_id, int):
+            return MessageQueue(topic, broker_name, queue_id)
+    match = re.fullmatch(_MQ_TEXT, key) if isinstance(key, str) else None
+    if not match:
+        raise DocumentError(f"{where}: {str(key)[:80]!r} is not a MessageQueue")
+    return MessageQueue(match[1], match[2], int(match[3]))
+
+
+def group_of(topics: Iterable[str]) -> str | None:
+    """The group's name, from the one `%RETRY%` topic that its members subscribe to."""
+    names = {topic.removeprefix("%RETRY%") for topic in topics if topic.startswith("%RETRY%")}
+    return names.pop() if len(names) == 1 else None
+
+
+def whole_number(text: str | None) -> int | None:
+    """A property that is a number from 0 on; None when it is absent or something else."""
+    return int(text) if text is not None and re.fullmatch(_MILLISECONDS, text) else None
+
+
+def _simple_class(text: str | None) -> str | None:
+    """`a.b.AllocateX@1f` → `AllocateX`: Java's default object text."""
+    return text.partition("@")[0].rpartition(".")[2] if text else None
+
+
+def _version_name(version: int | str | None) -> str | None:
+    """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
+    from rmqlb.remoting.version import version_text
+
+    if not isinstance(version, int):
+        return version
+    return version_text(version) if version >= 0 else str(version)
+
+
+def assignment(document: AssignmentDocument) -> AssignmentAnswer:
+    """What a broker assigns to a client."""
+    items = document.message_queue_assignments
+    if items is None:
+        return AssignmentAnswer(None, None)
+    modes = {each.mode for each in items}
+    return AssignmentAnswer(modes.pop() if len(modes) == 1 else None, frozenset(each.message_queue for each in items))
+
+
+def with_owners(
+    queues: Mapping[MessageQueue, QueueState],
+    held: Mapping[str, Set[MessageQueue]],  # client id → the queues it holds; a member that did not answer is absent
+    members: Set[str] | None,
+    popped: Set[str] = frozenset(),  # topics whose messages members take by POP, which makes nobody an owner
+) -> dict[MessageQueue, QueueState]:
+    """The queues, and those that members hold, with their owners as the members themselves report them.
+
+    A queue that nobody holds has no owner when every member answered, unless they take its messages by POP; otherwise
+    what was known before stands.
+    """
+    owners: dict[MessageQueue, set[str]] = {}
+    for client_id, its_queues in held.items():
+        for queue in its_queues:
+            owners.setdefault(queue, set()).add(client_id)
+    complete = bool(members) and members is not None and members <= held.keys()
+    states = {queue: queues.get(queue, QueueState()) for queue in (*queues, *owners)}
+    for queue, state in states.items():
+        if queue in owners:
+            states[queue] = replace(state, owners=frozenset(owners[queue]))
+        elif complete and queue.topic not in popped:
+            states[queue] = replace(state, owners=frozenset())
+    return states
+
+
+def popped_topics(reports: Mapping[str, MemberReport]) -> frozenset[str]:
+    """The topics of which members report that they take messages by POP."""
+    return frozenset[str]().union(*(report.pop_topics or () for report in reports.values()))

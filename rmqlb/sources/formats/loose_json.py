@@ -12,14 +12,15 @@ Rules of this file:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NoReturn
 
 from rmqlb.errors import DocumentError
 from rmqlb.sources.formats.limits import MAX_DEPTH
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_PLAIN_SINGLE = re.compile(r"[^'\\\x00-\x1f]*")
+_PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\\\x00-\x1f]*")}
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|[\"'\\/bfnrt])")
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?([LDFBS])?")
 _WORD = re.compile(r"[A-Za-z_$@][\w$@.-]*")
 _ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -40,7 +41,7 @@ class ObjectKey(tuple[tuple[str, object], ...]):
 
 
 class LooseReader:
-    """Reads the documents of one text, one after another."""
+    """Reads the documents of one text, one after another (raises DocumentError)."""
 
     def __init__(self, text: str, where: str) -> None:
         self._text = text
@@ -106,41 +107,34 @@ class LooseReader:
             return self._number()
         return self._word_value(depth)
 
-    def _enter(self, bracket: str, depth: int) -> None:
+    def _items(self, brackets: str, depth: int) -> Iterator[None]:
+        """Step over the brackets and commas; the caller reads an item at each turn."""
         if depth >= MAX_DEPTH:
             self._fail(f"nested deeper than {MAX_DEPTH}")
-        self._take(bracket)
+        self._take(brackets[0])
+        end = brackets[1]
+        while self._peek() != end:
+            yield
+            if self._peek() == end:
+                break
+            self._take(",")
+            if self._peek() == end:
+                self._note("a trailing comma")
+        self._take(end)
 
     def _object(self, depth: int) -> dict[object, object]:
-        self._enter("{", depth)
         members: dict[object, object] = {}
-        while self._peek() != "}":
+        for _ in self._items("{}", depth):
             key = self._key(depth)
             self._take(":")
             members[key] = self._value(depth + 1)
-            if self._separator("}"):
-                break
-        self._take("}")
         return members
 
     def _array(self, depth: int) -> list[object]:
-        self._enter("[", depth)
         items: list[object] = []
-        while self._peek() != "]":
-            items.append(self._value(depth + 1))
-            if self._separator("]"):
-                break
-        self._take("]")
+        for _ in self._items("[]", depth):  # in a comprehension, each level would take one more frame
+            items.append(self._value(depth + 1))  # noqa: PERF401
         return items
-
-    def _separator(self, end: str) -> bool:
-        """Step over a comma; True when the list ends here."""
-        if self._peek() == end:
-            return True
-        self._take(",")
-        if self._peek() == end:
-            self._note("a trailing comma")
-        return False
 
     def _key(self, depth: int) -> object:
         char = self._peek()
@@ -171,44 +165,32 @@ class LooseReader:
             self._note("a string in single quotes")
         start = self._at
         self._at += 1
-        plain = _PLAIN if quote == '"' else _PLAIN_SINGLE
         parts: list[str] = []
         while True:
-            match = plain.match(self._text, self._at)
-            if match:
-                parts.append(match[0])
-                self._at = match.end()
+            plain = _PLAIN[quote].match(self._text, self._at)
+            if plain is not None:
+                parts.append(plain[0])
+                self._at = plain.end()
             char = self._text[self._at : self._at + 1]
             if char == quote:
-                self._at += 1
-                return self._whole("".join(parts), start)
+                break
+            escape = _ESCAPE.match(self._text, self._at)
             if char != "\\":
                 self._fail("a control character in a string" if char else "a string without end")
-            parts.append(self._escape())
-
-    def _whole(self, text: str, start: int) -> str:
-        """The string with surrogate pairs joined; a lone surrogate is no character and is refused."""
+            if escape is None:
+                self._fail("a bad escape in a string")
+            if escape[0] == "\\'":
+                self._note("an escaped single quote")
+            parts.append(chr(int(escape[1], 16)) if escape[1] else _ESCAPES[escape[0][1]])
+            self._at = escape.end()
+        self._at += 1
+        text = "".join(parts)
         if not _SURROGATE.search(text):
             return text
-        try:
+        try:  # join surrogate pairs; a lone surrogate is no character
             return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
         except UnicodeDecodeError:
             self._fail("half of a surrogate pair in a string", start)
-
-    def _escape(self) -> str:
-        char = self._text[self._at + 1 : self._at + 2]
-        if char == "u":
-            digits = self._text[self._at + 2 : self._at + 6]
-            if not re.fullmatch(r"[0-9A-Fa-f]{4}", digits):
-                self._fail("a bad \\u escape")
-            self._at += 6
-            return chr(int(digits, 16))
-        if char not in _ESCAPES:
-            self._fail("a bad escape in a string")
-        if char == "'":
-            self._note("an escaped single quote")
-        self._at += 2
-        return _ESCAPES[char]
 
     def _number(self) -> int | float:
         match = _NUMBER.match(self._text, self._at)

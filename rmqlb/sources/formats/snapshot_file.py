@@ -31,8 +31,7 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, UnreadKind, Wanted
-from rmqlb.sources.formats.documents import CamelStruct, RouteDocument, convert, decode
-from rmqlb.sources.formats.from_documents import route
+from rmqlb.sources.formats.documents import CamelStruct, RouteDocument, convert, decode, route
 
 SCHEMA = "rmqlb/snapshot"
 

@@ -19,10 +19,9 @@ from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
-from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
+from rmqlb.sources.source import utc_now
 
 PROXY_PORT = 8080
 """`remotingListenPort` of a Proxy that is not configured otherwise."""
@@ -83,7 +82,7 @@ class Proxies:
             except RmqlbError as error:
                 self._lost[address] = error.message
                 return None
-        found = () if document is None else _one_each(from_documents.connections(document))
+        found = () if document is None else _one_each(docs.connections(document))
         return ProxyView(found, Seen(f"Proxy {address}", self._clock()), address), document
 
     def _document(self, address: str, group: str) -> docs.ConnectionsDocument | None:

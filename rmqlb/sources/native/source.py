@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -25,13 +25,10 @@ from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.version import V5_0_0
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
-from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.pace import SilentServers
-from rmqlb.sources.questions import OffsetReads, PopReads, SetMode
-from rmqlb.sources.source import Refused
+from rmqlb.sources.source import Refused, utc_now
 
 Answer = TypeVar("Answer")
 Document = TypeVar("Document")
@@ -40,6 +37,13 @@ _PROBED_AT_ONCE = 64
 _ANY_GROUP = "TOOLS_CONSUMER"
 """A group of which each broker can say that it is not online (`MixAll.TOOLS_CONSUMER_GROUP`)."""
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
+
+
+class SetMode(NamedTuple):
+    """PULL or POP, and how many further consumers may read a consumer's queues by POP, where the broker says."""
+
+    mode: str
+    pop_share_queue_num: int | None = None
 
 
 class NameServerReads:
@@ -77,9 +81,11 @@ class NameServerReads:
         found: dict[str, None] = {}
         errors: dict[str, EndpointError] = {}
         addresses = self._addresses()
+        request = requests.get_all_subscription_group_config()
         for name, address in addresses.items():
             try:
-                found.update(dict.fromkeys(self._groups_at(address)))
+                document = self._ask(address, request, docs.SubscriptionGroupsDocument)
+                found.update(dict.fromkeys(document.subscription_group_table))
             except EndpointError as error:
                 errors[name] = error
         if errors and len(errors) == len(addresses):
@@ -116,15 +122,11 @@ class NameServerReads:
         return self._document(address, request, response, docs.ConnectionsDocument)
 
     def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
-        states: dict[MessageQueue, QueueState] = {}
-        for address in addresses:
-            stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-            states.update(from_documents.consume_stats(stats, address))
-        return states
+        return {queue: state for address in addresses for queue, state in self.consumed(group, address)[0].items()}
 
     @property
-    def offset_reads(self) -> OffsetReads:
-        """Brokers are asked about single queues as consumers ask them."""
+    def broker_reads(self) -> NameServerReads:
+        """Brokers can be asked about single queues, assignments and POP."""
         return self
 
     def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
@@ -144,14 +146,9 @@ class NameServerReads:
     def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
         return self._offset_of(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
 
-    @property
-    def pop_reads(self) -> PopReads:
-        """Brokers are asked about receive requests."""
-        return self
-
     def consumed(self, group: str, address: str) -> tuple[States, float | None]:
         stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-        return from_documents.consume_stats(stats, address), stats.consume_tps
+        return docs.consume_stats(stats, address), stats.consume_tps
 
     def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None:
         document = self._ask_newer(address, requests.get_all_message_request_mode(), docs.RequestModesDocument)
@@ -165,7 +162,7 @@ class NameServerReads:
             self.connections(group, question.address)  # of its version depends whether it may be asked
         request = requests.query_assignment(group, question.topic, question.client_id, question.strategy)
         document = self._ask_newer(question.address, request, docs.AssignmentDocument)
-        return None if document is None else from_documents.assignment(document)
+        return None if document is None else docs.assignment(document)
 
     def polling_num(self, group: str, topic: str, address: str) -> int | None:
         response = self._newer(address, requests.polling_info(group, topic))
@@ -193,17 +190,13 @@ class NameServerReads:
     def close(self) -> None:
         self.client.close()
 
-    # -- NameServers -------------------------------------------------------------------------------------------------
-
     def _route_at(self, server: str, topic: str) -> RouteSighting:
         request = requests.get_route_info_by_topic(topic)
         response = self._call(server, request)
         seen = Seen(f"NameServer {server}", self._clock())
         if response.code == ResponseCode.TOPIC_NOT_EXIST:
             return RouteSighting(TopicRouteData(topic, (), ()), seen)
-        return RouteSighting(
-            from_documents.route(self._document(server, request, response, docs.RouteDocument), topic), seen
-        )
+        return RouteSighting(docs.route(self._document(server, request, response, docs.RouteDocument), topic), seen)
 
     def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
         return next(self._answers(lambda server: self._ask(server, request, kind)))
@@ -224,33 +217,25 @@ class NameServerReads:
             else:
                 answered = True
                 yield answer
-        if not answered:
-            raise refused or self._nobody()
-
-    def _nobody(self) -> EndpointError:
-        """No NameServer answers: the first one's reason stands for all."""
-        error = next(iter(self._lost.values()))
+        if answered:
+            return
+        if refused is not None:
+            raise refused
+        first = next(iter(self._lost.values()))
         if len(self._lost) == 1:
-            return error
-        return EndpointError(
-            f"none of {len(self._lost)} NameServers answers: {error.message}", hint=error.hint, code=error.code
-        )
-
-    # -- brokers -----------------------------------------------------------------------------------------------------
+            raise first
+        problem = f"none of {len(self._lost)} NameServers answers: {first.message}"
+        raise EndpointError(problem, hint=first.hint, code=first.code)
 
     def _addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
-        addresses = {name: from_documents.broker(data).address for name, data in sorted(table.items())}
+        addresses = {name: docs.broker(data).address for name, data in sorted(table.items())}
         return {name: address for name, address in addresses.items() if address is not None}
 
     def _cluster_info(self) -> docs.ClusterInfoDocument:
         if self._cluster is None:
             self._cluster = self._from_name_server(requests.get_broker_cluster_info(), docs.ClusterInfoDocument)
         return self._cluster
-
-    def _groups_at(self, address: str) -> list[str]:
-        request = requests.get_all_subscription_group_config()
-        return list(self._ask(address, request, docs.SubscriptionGroupsDocument).subscription_group_table)
 
     def _offset_of(self, address: str, request: RemotingCommand) -> int:
         return self._offset(address, request, self._call(address, request))

@@ -1,12 +1,13 @@
 """The socket under `rmqlb.remoting`: a request out, its response in, by a deadline.
 
-Rules of this file:
-- A call has one deadline for all it does: looking up the host, connecting, TLS, sending, receiving, trying again.
-- Every request reads, so what a passing fault has spoiled is asked again, on a fresh connection. Silence is no passing
-  fault: a 4.9 server never answers a request code that it does not know.
+- A call has one deadline for all its steps: looking up the host, connecting, TLS, sending, receiving, trying again.
+- Every request reads, so a request that a passing fault has spoiled is sent again, on a fresh connection. Silence is no
+  passing fault: a 4.9 server never answers a request code that it does not know.
 - A connection outlives its call only after a good answer with nothing behind it: a late answer must never be taken for
   another.
-- Messages name the address and the request's code, never a field of the request or a text of the far side.
+- A message names the address and the request's code. Nothing else of a request is in a message, and of the far side's
+  bytes only the names in its certificate.
+- ssl is imported only where it is used: it takes longer to load than a route to read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,16 +32,16 @@ from rmqlb.remoting.exchange import Exchange
 from rmqlb.remoting.frame import MAX_FRAME
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.native.address_map import AddressMap
-from rmqlb.sources.pace import Deadline as ReadingDeadline
-from rmqlb.sources.pace import PassingFault, SilentServers, wait_before_retry
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, SilentServers, reason, wait_before_retry
 from rmqlb.sources.source import redact_secrets
 
 if TYPE_CHECKING:
     import ssl
 
-
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]+))(?::([0-9]{1,5}))?")
 _PORTS = range(1, 65536)
+_WRONG_NAME = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
+_CHUNK = 64 * 1024
 
 
 class WireSettings(Struct, frozen=True):
@@ -57,7 +58,7 @@ class WireSettings(Struct, frozen=True):
     max_bytes: int = DEFAULT_LIMIT  # bounds how many values an answer may hold, as the size of a dump bounds its
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
-    deadline: ReadingDeadline | None = None  # after which nothing is asked any more, whatever `timeout` is
+    deadline: Deadline = NO_DEADLINE  # after which nothing is asked any more, whatever `timeout` is
     silent: SilentServers | None = None  # whom no client that shares it asks again; None asks each one again
 
 
@@ -83,15 +84,17 @@ class RemotingClient:
 
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
         """The response to a request of `remoting.requests`, whatever its code (raises EndpointError, ProtocolError)."""
-        line = self._line(address)
-        credentials = self._settings.credentials
+        with self._lock:
+            if address not in self._lines:
+                self._lines[address] = _Line(address, self._settings)
+            line = self._lines[address]
+        credentials, silent = self._settings.credentials, self._settings.silent
         signed = request if credentials is None else sign(request, credentials)
         with line.lock, self._under_way():
-            silent = self._settings.silent
             if silent is not None:
                 silent.must_answer(address)
             try:
-                return _without_secrets(self._answer(line, signed), credentials)
+                response = self._answer(line, signed)
             except EndpointError as error:
                 if silent is not None:
                     silent.note(address, request.code, error)
@@ -99,6 +102,10 @@ class RemotingClient:
             finally:
                 if self._closed:
                     line.drop()
+        if credentials is None or response.remark is None:
+            return response
+        remark = redact_secrets(response.remark, credentials.security_token, credentials.secret_key)
+        return replace(response, remark=remark)
 
     def close(self) -> None:
         """Close the connections; a call that is under way fails, and none can be made any more."""
@@ -111,12 +118,6 @@ class RemotingClient:
                 line.lock.release()
             else:
                 line.hang_up()
-
-    def _line(self, address: str) -> _Line:
-        with self._lock:
-            if address not in self._lines:
-                self._lines[address] = _Line(address, self._settings)
-            return self._lines[address]
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
@@ -132,27 +133,22 @@ class RemotingClient:
                 self._open -= 1
 
     def _answer(self, line: _Line, request: RemotingCommand) -> RemotingCommand:
-        whole = self._settings.deadline
-        if whole is not None:
-            whole.must_leave()
-        deadline = Deadline(self._settings.timeout if whole is None else min(self._settings.timeout, whole.rest))
+        settings = self._settings
+        settings.deadline.must_leave()
+        deadline = Deadline(min(settings.timeout, settings.deadline.rest))
+        attempt = 0
         try:
-            return self._answer_by(line, request, deadline)
+            while True:
+                try:
+                    return line.ask(request, deadline)
+                except PassingFault as fault:
+                    last = attempt == settings.retries or self._closed
+                    if last or not wait_before_retry(attempt, settings.sleep, settings.jitter, left=deadline.rest):
+                        raise fault.error from None
+                attempt += 1
         except EndpointError:
-            if whole is not None:
-                whole.must_leave_time_for(line.place)
+            settings.deadline.must_leave_time_for(line.place)
             raise
-
-    def _answer_by(self, line: _Line, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
-        for attempt in range(self._settings.retries + 1):
-            try:
-                return line.ask(request, deadline)
-            except PassingFault as fault:
-                error = fault.error
-            last = attempt == self._settings.retries or self._closed
-            if last or not wait_before_retry(attempt, self._settings.sleep, self._settings.jitter, left=deadline.rest):
-                break
-        raise error
 
 
 class _Line:
@@ -177,13 +173,16 @@ class _Line:
         """The response, over the standing connection or a new one, which stays open only after a good answer."""
         code = request.code
         where = f"{self.place} {RequestCode(code).name if code in READ_ONLY else code}"
-        socket, exchange = self._connected(where, deadline)
+        connection, exchange = self._connected(where, deadline)
         try:
             frame = exchange.send(request)
             self.sent += 1
-            response = self._exchanged(socket, exchange, frame, where, deadline)
+            response = self._exchanged(connection, exchange, frame, where, deadline)
             if response.code == ResponseCode.GO_AWAY:
-                raise going_away(where)
+                error = EndpointError(
+                    f"{where}: GO_AWAY: the server is shutting down", hint="try again when it is back"
+                )
+                raise PassingFault(error)
         except BaseException:
             self.drop()
             raise
@@ -206,29 +205,39 @@ class _Line:
             self.drop()
         if self._connection is None:
             try:
-                socket = TimedSocket(self._host, self._port, deadline, self._settings.tls, self._name)
+                connection = TimedSocket(self._host, self._port, deadline, self._settings.tls, self._name)
             except (OSError, ValueError) as error:
-                raise not_connected(where, error, self._settings.timeout) from None
-            self._connection = socket, Exchange(max_frame=self._settings.max_frame)
+                raise _not_connected(where, error, self._settings.timeout) from None
+            self._connection = connection, Exchange(max_frame=self._settings.max_frame)
         return self._connection
 
     def _exchanged(
-        self, socket: TimedSocket, exchange: Exchange, frame: bytes, where: str, deadline: Deadline
+        self, connection: TimedSocket, exchange: Exchange, frame: bytes, where: str, deadline: Deadline
     ) -> RemotingCommand:
-        tls = self._settings.tls is not None
+        problem = "it was closed before the whole answer had come"
         try:
-            socket.send(frame, deadline)
-            while received := socket.receive(deadline):
+            connection.send(frame, deadline)
+            while received := connection.receive(deadline):
                 for _, response in exchange.receive(received):
                     return response
         except TimeoutError:
-            something_else = exchange.unknown_answers > 0
-            raise no_answer(where, self._settings.timeout, something_else=something_else) from None
+            hint = "a longer --source-timeout may help; RocketMQ 4.9 never answers a request code that it does not know"
+            if exchange.unknown_answers > 0:
+                hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
+            problem = f"{where}: no whole answer within {self._settings.timeout:g} s"
+            raise EndpointError(problem, hint=hint, code="no-answer") from None
         except ProtocolError as error:
-            raise not_the_protocol(where, error) from None
+            hint = "is this the port of a NameServer or broker?"
+            raise ProtocolError(f"{where}: {error.message}", hint=hint) from None
         except OSError as error:
-            raise broken(where, error, tls=tls) from None
-        raise broken(where, None, tls=tls)
+            failed = _tls_error(where, error)
+            if failed is not None:
+                raise failed from None
+            problem = reason(error)
+        wants = "want TLS, as in rocketmqs://" if self._settings.tls is None else "want a --client-cert"
+        hint = f"is it shutting down, or does it {wants}?"
+        problem = f"{where}: the connection broke: {problem}"
+        raise PassingFault(EndpointError(problem, hint=hint, code="connection-broke")) from None
 
 
 def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]:
@@ -269,76 +278,19 @@ def tls_context(
     return context
 
 
-def _without_secrets(response: RemotingCommand, credentials: Credentials | None) -> RemotingCommand:
-    if credentials is None or response.remark is None:
-        return response
-    return replace(response, remark=redact_secrets(response.remark, credentials.security_token, credentials.secret_key))
-
-
-# What goes wrong between us and a NameServer or broker, said in one line with one of advice.
-#
-# Rules of this file:
-# - `where` is the address and the request's code; nothing else of a request is in a message, and nothing that the far
-#   side sent but the names in its certificate.
-# - A fault that may pass comes as a `PassingFault`, all others as the error to raise.
-
-_OPENSSL_NOISE = re.compile(r"\[[^]]*\] | ?\(_ssl\.c:\d+\)")
-_WRONG_NAME = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
-
-
-def not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
-    """No connection came about."""
+def _not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
     if isinstance(error, TimeoutError):
-        return EndpointError(
-            f"{where}: cannot connect within {timeout:g} s",
-            hint="is this the address, and does a firewall let it through?",
-            code="unreachable",
-        )
-    tls = _tls_error(where, error)
-    if tls is not None:
-        return tls
-    problem = reason(error) if isinstance(error, OSError) else "no host can have this name"
-    answer = EndpointError(
-        f"{where}: cannot connect: {problem}", hint="is this the address and is it up?", code="unreachable"
-    )
-    return PassingFault(answer) if isinstance(error, ConnectionError) else answer
-
-
-def no_answer(where: str, timeout: float, *, something_else: bool) -> EndpointError:
-    """The deadline has passed without a whole answer, perhaps with answers to what was never asked."""
-    hint = "a longer --source-timeout may help; a RocketMQ 4.9 never answers a request code that it does not know"
-    if something_else:
-        hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
-    return EndpointError(f"{where}: no whole answer within {timeout:g} s", hint=hint, code="no-answer")
-
-
-def broken(where: str, error: OSError | None, *, tls: bool) -> EndpointError | PassingFault:
-    """The connection ended before the whole answer; error None: the far side closed it in good order."""
-    failed = None if error is None else _tls_error(where, error)
+        problem = f"{where}: cannot connect within {timeout:g} s"
+        hint = "is this the address, and does a firewall let it through?"
+        return EndpointError(problem, hint=hint, code="unreachable")
+    failed = _tls_error(where, error)
     if failed is not None:
         return failed
-    problem = "it was closed before the whole answer had come" if error is None else reason(error)
-    wants = "want a --client-cert" if tls else "want TLS, as in rocketmqs://"
-    hint = f"is it shutting down, or does it {wants}?"
-    return PassingFault(EndpointError(f"{where}: the connection broke: {problem}", hint=hint, code="connection-broke"))
-
-
-def not_the_protocol(where: str, error: ProtocolError) -> ProtocolError:
-    """The far side's bytes are not RocketMQ's."""
-    return ProtocolError(f"{where}: {error.message}", hint="is this the port of a NameServer or broker?")
-
-
-def going_away(where: str) -> PassingFault:
-    """The far side answered GO_AWAY."""
-    return PassingFault(
-        EndpointError(f"{where}: GO_AWAY: the server is shutting down", hint="try again when it is back")
+    problem = (
+        f"{where}: cannot connect: {reason(error) if isinstance(error, OSError) else 'no host can have this name'}"
     )
-
-
-def reason(error: Exception) -> str:
-    """Why, in a few words: without error numbers and OpenSSL's source lines."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(_OPENSSL_NOISE.sub("", text).split())
+    answer = EndpointError(problem, hint="is this the address and is it up?", code="unreachable")
+    return PassingFault(answer) if isinstance(error, ConnectionError) else answer
 
 
 def _tls_error(where: str, error: Exception) -> EndpointError | None:
@@ -346,63 +298,27 @@ def _tls_error(where: str, error: Exception) -> EndpointError | None:
 
     if not isinstance(error, ssl.SSLError):
         return None
+    problem = reason(error)
+    hint = "does it speak TLS on this port, and did the CA in --ca-file sign it? without TLS it is rocketmq://"
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _unverified(where, error)
-    text = reason(error)
-    hint = (
-        "does it speak TLS on this port, and is its certificate from the CA in --ca-file? without TLS it is rocketmq://"
-    )
-    if "alert" in text:
+        problem = error.verify_message.rstrip(".")
+        hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+        if error.verify_code in _WRONG_NAME:
+            hint = "if this is the server, say with --tls-name which name is in its certificate"
+    elif "alert" in problem:
         hint = "does it want a --client-cert, and one of a CA that it knows? yours to trust is --ca-file"
-    return EndpointError(f"{where}: TLS failed: {text}", hint=hint, code="tls-failed")
+    return EndpointError(f"{where}: TLS failed: {problem}", hint=hint, code="tls-failed")
 
 
-def _unverified(where: str, error: ssl.SSLCertVerificationError) -> EndpointError:
-    hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
-    if error.verify_code in _WRONG_NAME:
-        hint = "if this is the server, say with --tls-name which name is in its certificate"
-    return EndpointError(f"{where}: TLS failed: {error.verify_message.rstrip('.')}", hint=hint, code="tls-failed")
-
-
-# A TCP connection, with TLS or without, whose every operation ends by a deadline. It knows no protocol.
-#
-# Rules of this file:
-# - A socket's own timeout starts anew with each operation; here all of them share what is left of one deadline.
-# - Python cannot give up looking up a host, so a thread of its own does that and is left behind when time is up.
-# - What goes wrong is an OSError as Python raises it (TLS errors and timeouts are), or a ValueError for a host name
-#   that
-#   cannot be.
-# - ssl is imported only by those who use it: it takes longer to load than a route to read.
-
-_CHUNK = 64 * 1024
 _Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 
-class Deadline:
-    """A moment that does not move."""
-
-    __slots__ = ("_end",)
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def rest(self) -> float:
-        """Seconds until then; 0 or less when it has passed."""
-        return self._end - time.monotonic()
-
-    def left(self) -> float:
-        """Seconds until then, more than 0."""
-        left = self.rest
-        if left <= 0:
-            raise TimeoutError("the deadline has passed")
-        return left
-
-
 class TimedSocket:
-    """A connection (raises OSError, ValueError)."""
+    """A TCP connection, with TLS or without, whose every operation ends by a deadline.
 
-    __slots__ = ("_socket",)
+    A socket's own timeout starts anew with each operation; here all of them share the rest of one deadline. Faults are
+    OSErrors as Python raises them (TLS errors and timeouts are), or a ValueError for a host name that cannot be.
+    """
 
     def __init__(
         self,
@@ -412,12 +328,17 @@ class TimedSocket:
         tls: ssl.SSLContext | None = None,
         server_name: str | None = None,
     ) -> None:
-        connected = _connect(_look_up(host, port, deadline), deadline)
+        self._socket = _connect(_look_up(host, port, deadline), deadline)
         try:
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket = connected if tls is None else _with_tls(connected, tls, server_name or host, deadline)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is not None:
+                name = server_name or host
+                wrapped = tls.wrap_socket(self._socket, server_hostname=name, do_handshake_on_connect=False)
+                self._socket = wrapped
+                wrapped.settimeout(deadline.left())
+                wrapped.do_handshake()
         except BaseException:
-            connected.close()
+            self._socket.close()
             raise
 
     def send(self, data: bytes, deadline: Deadline) -> None:
@@ -440,17 +361,16 @@ class TimedSocket:
         return False
 
     def hang_up(self) -> None:
-        """End it under the hands of a thread that is waiting for bytes, which then gets none."""
-        try:
+        """End it while another thread waits for bytes, which then gets none."""
+        with suppress(OSError):  # it has ended already
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not TLS's own, which the other thread is using
-        except OSError:
-            pass  # it has ended already
 
     def close(self) -> None:
         self._socket.close()
 
 
 def _look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
+    """A host's addresses. Python cannot give up a look-up, so a thread does it and is left behind when time is up."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
@@ -487,15 +407,3 @@ def _connect(found: Sequence[_Found], deadline: Deadline) -> socket.socket:
         else:
             return trying
     raise failed
-
-
-def _with_tls(plain: socket.socket, tls: ssl.SSLContext, name: str, deadline: Deadline) -> ssl.SSLSocket:
-    """The connection after a handshake; the plain socket is used up."""
-    wrapped = tls.wrap_socket(plain, server_hostname=name, do_handshake_on_connect=False)
-    try:
-        wrapped.settimeout(deadline.left())
-        wrapped.do_handshake()
-    except BaseException:
-        wrapped.close()
-        raise
-    return wrapped

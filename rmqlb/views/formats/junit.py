@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Checked, JudgedLimit, WaivedLimit
+from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, JudgedLimit, JudgedPolicy, WaivedLimit
 from rmqlb.model.finding import Severity
 from rmqlb.views.check import sentence, waiver_text
 from rmqlb.views.formats.text import fit_for_xml
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _KINDS = {FAILED: "failure", INCOMPLETE: "error", NOT_APPLICABLE: "skipped"}
 
 
-def as_junit(checked: Checked, taken_at: datetime | None) -> str:
+def as_junit(checked: JudgedPolicy, taken_at: datetime | None) -> str:
     """The check as JUnit XML, in UTF-8."""
     from xml.etree.ElementTree import Element, indent, tostring
 

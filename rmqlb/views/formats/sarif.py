@@ -13,8 +13,8 @@ from rmqlb.model.check_result import (
     INCOMPLETE,
     NOT_APPLICABLE,
     PASSED,
-    Checked,
     JudgedLimit,
+    JudgedPolicy,
     Verdict,
     WaivedLimit,
 )
@@ -29,7 +29,7 @@ _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": 
 _KINDS: dict[Verdict, str] = {FAILED: "fail", INCOMPLETE: "open", NOT_APPLICABLE: "notApplicable"}
 
 
-def as_sarif(checked: Checked, version: str, exit_code: int) -> str:
+def as_sarif(checked: JudgedPolicy, version: str, exit_code: int) -> str:
     """The check as a SARIF log, in JSON."""
     places = {rule.name: index for index, rule in enumerate(checked.policy.rules)}
     run = {

@@ -7,8 +7,8 @@ from datetime import date
 
 from msgspec.structs import replace
 
-from rmqlb.engine.check.check import check_policy
-from rmqlb.model.check_result import Checked
+from rmqlb.engine.check import check_policy
+from rmqlb.model.check_result import JudgedPolicy
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, LIMITS, Bound, Limit, Policy, Rule, Waiver
@@ -87,6 +87,6 @@ def policy(limits: Mapping[str, Bound], *patterns: str, waivers: tuple[Waiver, .
     return Policy("p.yaml", (Rule("r", about, patterns or ("*",), bounds, **more),), waivers)  # type: ignore[arg-type]
 
 
-def checked(snapshot: ClusterSnapshot, limits: Mapping[str, Bound], *patterns: str, **more: object) -> Checked:
+def checked(snapshot: ClusterSnapshot, limits: Mapping[str, Bound], *patterns: str, **more: object) -> JudgedPolicy:
     """The rule checked on the test's day."""
     return check_policy(snapshot, policy(limits, *patterns, **more), DAY)  # type: ignore[arg-type]

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.check.policy_limits import GROUP_MEASURES, TOPIC_MEASURES
+from rmqlb.engine.check import GROUP_MEASURES, TOPIC_MEASURES, check_policy
 from rmqlb.model.check_result import JudgedLimit
 from rmqlb.model.group import CONSUME_POP, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue

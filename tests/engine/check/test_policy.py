@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.check.check import check_policy
+from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.engine.plan.rebalance import plan_rebalance
-from rmqlb.model.check_result import Checked, JudgedLimit, WaivedLimit
+from rmqlb.model.check_result import JudgedLimit, JudgedPolicy, WaivedLimit
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.finding import INFO, WARNING, Severity
 from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule, Waiver
@@ -29,11 +29,11 @@ UNSEEN = cluster(replace(members("x"), views=None))
 IDLE = {"idle": 0}
 
 
-def verdicts(report: Checked) -> list[tuple[str | None, str]]:
+def verdicts(report: JudgedPolicy) -> list[tuple[str | None, str]]:
     return [(one.name, "waived" if isinstance(one, WaivedLimit) else one.verdict) for one in report.judged]
 
 
-def waived(snapshot_day: date, **fields: str) -> Checked:
+def waived(snapshot_day: date, **fields: str) -> JudgedPolicy:
     waiver = Waiver("known", DAY, **fields)
     return check_policy(UNEVEN, policy(IDLE, waivers=(waiver,)), snapshot_day)
 

@@ -56,7 +56,7 @@ def test_a_listener_that_fails_for_every_message_is_named_and_its_group_not_in_o
         ("messages that failed at x in the last minute", 4980, 10),
     ]
     assert its.consequence == (
-        "1 consumer fails to consume most of its messages; brokers deliver them again, and put them into %DLQ%g after the "
+        "1 consumer fails to consume most of its messages; brokers redeliver them, and put them into %DLQ%g after the "
         "last try."
     )
 

@@ -138,7 +138,7 @@ def test_lag_of_groups_whose_queues_nobody_owns(kind: object) -> None:
 
     (stalled,) = (each for each in found(PAUSED).findings if each.code == "lag-stalled")
     assert (stalled.severity, len(stalled.queues)) == ("error", 8)
-    assert stalled.remedy == "Look whether the processes of its consumers run, and what their listeners wait for."
+    assert stalled.remedy == "Check whether its consumers' processes run, and what their listeners wait for."
     assert grave(found(Doing(done=slower))) == ["lag-growing"]
     assert grave(found()) == []
     assert {"lag-growing", "lag-stalled"} <= {*found().checked}

@@ -163,7 +163,7 @@ def test_the_evidence_of_a_blocked_listener() -> None:
     ]
     assert its.evidence[0].at == "2026-11-21T02:00:00.500000Z"
     assert its.consequence == "1 consumer consumes nothing: 4 queues wait; 4,008 messages unread there."
-    assert its.remedy.startswith("Look at the stack traces of x for")
+    assert its.remedy.startswith("Look at the stack traces of x to see")
 
 
 def test_what_a_blocked_listener_leads_to_is_not_a_cause() -> None:
@@ -406,7 +406,7 @@ def test_the_evidence_of_a_frozen_consumer() -> None:
         ("seconds in which no message of 4 queues predicted for x was consumed", 20, 8),
     ]
     # 90 s x 10 messages and 2 before, in each of 4 queues.
-    assert its.consequence == "1 consumer connected and not running: 4 queues not read; 3,608 messages unread there."
+    assert its.consequence == "1 consumer is connected but not running: 4 queues not read; 3,608 messages unread there."
 
 
 def test_a_request_that_failed_otherwise_shows_no_frozen_consumer() -> None:
@@ -415,7 +415,7 @@ def test_a_request_that_failed_otherwise_shows_no_frozen_consumer() -> None:
     found = of_looks((*looks[:-1], refused))
     assert reason(found, "frozen-consumer") == "x did not report: timed out after 5 s"
     unasked = replace(looks[-1], unread=())
-    assert "whether it was asked is unknown" in reason(of_looks((*looks[:-1], unasked)), "frozen-consumer")
+    assert "the snapshot has no request to it" in reason(of_looks((*looks[:-1], unasked)), "frozen-consumer")
 
 
 # --- slow-consumer
@@ -548,7 +548,7 @@ def test_the_evidence_of_lag() -> None:
         ("messages consumed per second", 8 * 10, "2026-11-21T02:00:00Z"),
         ("most seconds behind of a queue", 80, "2026-11-21T02:00:00Z"),
     ]
-    assert its.consequence == "800 unread messages more than 20 s before in 8 queues; 9,600 messages unread there."
+    assert its.consequence == "The lag of 8 queues grew by 800 messages in 20 s; 9,600 messages unread there."
     stalled = finding(of_looks(group_with([(1200, 100)] * 3)), "lag-stalled")
     assert stalled.consequence == "8 queues not read for at least 20 s; 8,800 messages unread there."
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_simulation import (
+from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.rebalance.figures import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
     try_on_group,
-    try_on_group_trials,
     try_on_rollout,
 )
 from rmqlb.errors import UsageError
@@ -81,14 +80,14 @@ def test_what_is_not_over_at_the_end_lasts_longer_than_anything(field: str, name
         condition = parse_condition(f"{name}>999999999", GROUP_FIGURES)
         assert try_on_group(condition, replace(FIGURES, **{field: 1})).met is (name in names)
         of_all = trials(100, 100, **{name.replace("-", "_"): (1, 2, 3), field: (0, 0, 1)})
-        assert try_on_group_trials(condition, of_all).met is (name in names)
+        assert try_on_group(condition, of_all).met is (name in names)
     name = field.replace("_", "-")
     assert try_on_group(parse_condition(f"{name}=3", GROUP_FIGURES), replace(FIGURES, **{field: 3})).met is True
 
 
 def test_an_unknown_rate_leaves_the_condition_open() -> None:
     assert try_on_group(parse_condition("redelivered>0", GROUP_FIGURES), replace(FIGURES, redelivered=None)).met is None
-    assert try_on_group_trials(parse_condition("redelivered>0", GROUP_FIGURES), trials()).met is None
+    assert try_on_group(parse_condition("redelivered>0", GROUP_FIGURES), trials()).met is None
 
 
 @every_case(
@@ -101,7 +100,7 @@ def test_an_unknown_rate_leaves_the_condition_open() -> None:
     ],
 )
 def test_of_trials_it_is_what_95_of_100_do_not_exceed(text: str, value: float) -> None:
-    tried = try_on_group_trials(parse_condition(text, GROUP_FIGURES), trials(total_gap_ms=(1000, 2000, 3000)))
+    tried = try_on_group(parse_condition(text, GROUP_FIGURES), trials(total_gap_ms=(1000, 2000, 3000)))
     assert (tried.value, tried.met) == (value, True)
 
 
@@ -109,7 +108,7 @@ def test_a_spread_needs_trials_and_a_name() -> None:
     with pytest.raises(UsageError, match="of many trials"):
         try_on_group(parse_condition("total-gap-ms[p95]>0", GROUP_FIGURES), FIGURES)
     with pytest.raises(UsageError, match="what is mean"):
-        try_on_group_trials(parse_condition("total-gap-ms[mean]>0", GROUP_FIGURES), trials(total_gap_ms=(1, 2, 3)))
+        try_on_group(parse_condition("total-gap-ms[mean]>0", GROUP_FIGURES), trials(total_gap_ms=(1, 2, 3)))
 
 
 def test_a_rollout_is_judged_by_its_best_choice() -> None:

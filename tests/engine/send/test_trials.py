@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rmqlb import UsageError, simulate_send, simulate_trials
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.scenarios import from_samples, lognormal
 from rmqlb.engine.send.trials import blocks

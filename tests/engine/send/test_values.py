@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import Reaction, SendScenario, UsageError, simulate_send
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.kernel import draw, stream_key
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on

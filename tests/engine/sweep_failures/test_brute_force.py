@@ -8,11 +8,11 @@ from itertools import combinations
 from hypothesis import given, settings
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
+from rmqlb.engine.check import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.sweep_failures.cases import Effect, GroupSubject
 from rmqlb.engine.sweep_failures.failures import Failure
-from rmqlb.engine.sweep_failures.subjects import Effect, GroupSubject
 from rmqlb.errors import DataError
 from rmqlb.model.check_result import FAILED
 from rmqlb.model.message_queue import sort_client_ids

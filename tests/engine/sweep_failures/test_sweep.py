@@ -5,37 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from itertools import combinations
-from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb import Members, UsageError, sweep_failures
-from rmqlb.engine.allocate.rules import NAMES
+from rmqlb import UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.sweep_failures.commands import Commands
+from rmqlb.engine.sweep_failures.cases import GroupSubject, bits_of
 from rmqlb.engine.sweep_failures.failures import ZoneRule
-from rmqlb.engine.sweep_failures.subjects import GroupSubject, bits_of
-from rmqlb.engine.sweep_failures.sweep import DEFAULT_LIMITS, sweep_snapshot
+from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
 from rmqlb.model.group import BROADCASTING, ConsumerGroup, MemberReport
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.model.sweep_failures import Counterexample, FailureSweep, Loss, LossParts, Worst
-from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
 from tests.support.mismatches import every_case
 
 from .clusters import (
-    CLASSES,
     DAY,
-    GROUP_LIMITS,
-    TOPIC_LIMITS,
     broker,
     cluster,
     clusters,
@@ -44,7 +37,6 @@ from .clusters import (
     request,
     route,
     swept,
-    zones,
 )
 
 IDS = tuple(f"10.1.0.{number}@app" for number in (1, 2, 3))
@@ -338,69 +330,3 @@ def test_consumers_that_differ_in_strategy_topics_or_number_are_run() -> None:
     narrow = replace(mixed.reports[FIVE[0]], topics=frozenset({"%RETRY%g"}))
     assert not cases(replace(mixed, reports={**mixed.reports, FIVE[0]: narrow}), 4).by_place
     assert not cases(consumers("g", (FIVE[0], *FIVE), ["T"]), 4).by_place
-
-
-STRATEGIES = {java_class: name for name, java_class in CLASSES.items()}
-ROUTE = route("T", (broker("a", "10.0.0.1"), broker("b", "10.0.0.2")), [4, 4])
-GROUPS = {"g": Members(("10.1.0.1@1", "10.1.0.2@1"), "AVG")}
-
-
-def members(snapshot: ClusterSnapshot, name: str) -> Members:
-    group = snapshot.groups[name]
-    strategy = STRATEGIES[next(iter(group.reports.values())).strategy_class or ""]
-    reads = {each: report.topics for each, report in group.reports.items() if report.topics is not None}
-    return Members(group.client_ids or (), strategy, subscribed=reads)
-
-
-def figures(sweep: FailureSweep) -> Any:
-    """All but lags, locks and the rules' names, which a caller does not say."""
-    found = [
-        replace(each, rule="", group=each.group and replace(each.group, lag_moved=None, without_lock=None))
-        for each in sweep.counterexamples
-    ]
-    groups = [replace(each, lag_moved=None, without_lock=None) for each in sweep.groups]
-    return sweep.cases, sweep.losses, found, groups, sweep.topics
-
-
-@settings(max_examples=5, deadline=None)
-@given(clusters())
-def test_given_groups_come_to_what_a_snapshot_of_them_comes_to(snapshot: ClusterSnapshot) -> None:
-    routes = [each.route for _, each in sorted(snapshot.routes.items())]
-    patterns: dict[str, list[str]] = {}
-    for rule in zones(snapshot):
-        patterns.setdefault(rule.zone, []).append(rule.pattern)
-    told = {name: members(snapshot, name) for name in sorted(snapshot.groups)}
-    shares = {name: bound for name, bound in {**GROUP_LIMITS, **TOPIC_LIMITS}.items() if name != "withoutLock"}
-    for name, each in told.items():  # which topics a group consumes, only its subscriptions say
-        topics = {topic for its in each.subscribed.values() for topic in its} or snapshot.routes.keys()
-        assume(topics == set(snapshot.groups[name].topics or ()))
-    assert figures(sweep_failures(told, routes, limits=shares, zones=patterns)) == figures(swept(snapshot))
-
-
-def test_the_limits_without_any_are_those_of_the_command() -> None:
-    rules = parse_policy(built_in_text("built_in_sweep_policy.yaml"), "built-in policy", NAMES).rules
-    assert {limit.name: limit.bound for rule in rules for limit in rule.limits} == DEFAULT_LIMITS
-
-
-def test_orderly_groups_are_those_that_are_named() -> None:
-    slaves = route("T", (broker("a", "10.0.0.1", "10.0.0.3"),), [4])
-    found = sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}, orderly=["g"])
-    assert [(each.value, each.losses[0].name, each.command) for each in found.counterexamples] == [(4, "a", None)]
-    assert sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}).counterexamples == ()
-
-
-@every_case(
-    ("wrong", "message"),
-    [
-        ({"limits": {"lag": 1}}, "limits: there is no limit lag here"),
-        ({"limits": {"idle": -1}}, "limits['idle'] is -1, not a number from 0"),
-        ({"orderly": ["h"]}, "orderly: h is not among the groups"),
-        ({"zones": {"z": ["10.0.0.0/40"]}}, "zone z: 10.0.0.0/40 is not a network"),
-        ({"zones": {"z": []}}, "zone z: it has no pattern"),
-        ({"at_once": 3}, "at_once is 3: a number from 1 to 2 is needed"),
-    ],
-)
-def test_arguments_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        sweep_failures(GROUPS, [ROUTE], **wrong)
-    assert raised.value.message == message

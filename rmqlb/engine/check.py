@@ -1,0 +1,592 @@
+"""Judge a snapshot by a policy: measure every limit of every rule on each group or topic that the rule matches.
+
+A judgement uses what is certain. A limit that something unknown could still break or satisfy is incomplete.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.consumers import (
+    behind_proxy,
+    is_orderly,
+    other_subscriptions,
+    reported_strategies,
+    subscriptions,
+    unlocked_queues,
+    without_lock,
+)
+from rmqlb.engine.assignment.detect import fitting_strategies
+from rmqlb.engine.diagnose.diagnose import diagnose
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
+from rmqlb.engine.plan.changes import Changes, change_routes
+from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model.assignment import Basis
+from rmqlb.model.check_result import (
+    FAILED,
+    INCOMPLETE,
+    NOT_APPLICABLE,
+    PASSED,
+    CheckResult,
+    CheckSummary,
+    JudgedLimit,
+    JudgedPolicy,
+    LimitCounts,
+    RuleCounts,
+    Verdict,
+    WaivedLimit,
+    WaiverResult,
+    WaiverState,
+)
+from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.policy import FORBIDDEN, GROUP, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.model.words import counted, named
+
+_SLACK = 1e-9
+
+
+# -- a policy on a snapshot
+
+
+def check_policy(
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    today: date,
+    *,
+    settings: Settings | None = None,
+    fail_from: Severity = ERROR,
+    cluster: str | None = None,
+    progress: Progress = no_progress,
+) -> JudgedPolicy:
+    """Measure each limit of the policy.
+
+    Args:
+        snapshot: the cluster.
+        policy: the rules and waivers.
+        today: the day for waivers.
+        settings: those of the consumers' strategy objects; None is RocketMQ's defaults.
+        fail_from: the lowest severity that decides the outcome.
+        cluster: the cluster's name in a fleet, which chooses waivers; without it, waivers for clusters do not apply.
+        progress: receives each rule's progress.
+    """
+    missing = gaps(snapshot)
+    found: list[JudgedLimit] = []
+    for rule in policy.rules:
+        found += _judge(rule, snapshot, missing, settings or Settings(), progress)
+    chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
+    judged, waivers = waive(found, chosen, today)
+    result = _result(policy, judged, waivers, today, fail_from)
+    return JudgedPolicy(policy, judged, result, tuple(_waiver_findings(waivers)))
+
+
+def _result(
+    policy: Policy,
+    judged: Sequence[JudgedLimit],
+    waivers: tuple[WaiverResult, ...],
+    today: date,
+    fail_from: Severity,
+) -> CheckResult:
+    by_verdict: dict[Verdict, list[JudgedLimit]] = {}
+    by_rule: dict[str, list[JudgedLimit]] = {rule.name: [] for rule in policy.rules}
+    for one in sorted(judged, key=lambda one: SEVERITIES.index(one.severity)):
+        by_rule[one.rule].append(one)
+        if not isinstance(one, WaivedLimit):
+            by_verdict.setdefault(one.verdict, []).append(one)
+    outcome = PASSED
+    for verdict in (INCOMPLETE, FAILED):  # a failure is certain, and decides before what is incomplete
+        if any(one.decides(fail_from) for one in by_verdict.get(verdict, ())):
+            outcome = verdict
+    return CheckResult(
+        policy=policy.where,
+        today=today,
+        fail_from=fail_from,
+        outcome=outcome,
+        failed=tuple(by_verdict.get(FAILED, ())),
+        waived=tuple(one for one in judged if isinstance(one, WaivedLimit)),
+        incomplete=tuple(by_verdict.get(INCOMPLETE, ())),
+        not_applicable=tuple(by_verdict.get(NOT_APPLICABLE, ())),
+        rules=tuple(
+            RuleCounts(
+                rule=rule.name,
+                severity=rule.severity,
+                about=rule.about,
+                names=len({one.name for one in by_rule[rule.name]} - {None}),
+                **_counts(by_rule[rule.name]),
+            )
+            for rule in policy.rules
+        ),
+        waivers=waivers,
+        summary=CheckSummary(rules=len(policy.rules), **_counts(judged)),
+    )
+
+
+def _counts(judged: Iterable[JudgedLimit]) -> dict[str, int]:
+    """The fields of `LimitCounts`; a rule that found nothing to check counts as incomplete, not as a limit."""
+    found: Counter[str] = Counter()
+    for one in judged:
+        found["limits"] += one.limit is not None
+        found["waived" if isinstance(one, WaivedLimit) else one.verdict] += 1
+    keys = zip(LimitCounts.__struct_fields__, LimitCounts.__struct_encode_fields__, strict=True)
+    return {field: found[key] for field, key in keys}
+
+
+def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
+    """The names that the rule matches, sorted; RocketMQ's own topics and groups have no limits."""
+    if rule.about == GROUP:
+        skipped = _offline(snapshot, missing) if rule.skip_offline else ()
+        names = {*snapshot.groups, *missing.groups}.difference(skipped)
+        return sorted(name for name in names if not is_system_group(name) and rule.takes(name))
+    names = {*snapshot.routes, *missing.topics} - snapshot.own_topics
+    return sorted(name for name in names if not is_system_topic(name) and rule.takes(name))
+
+
+def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
+    """The groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
+    for name, group in snapshot.groups.items():
+        reported = name not in missing.members and missing.proxies is None
+        if group.client_ids == () and reported and behind_proxy(group) is None:
+            yield name
+
+
+def _judge(
+    rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Progress
+) -> Iterator[JudgedLimit]:
+    names = subjects(rule, snapshot, missing)
+    found = []
+    for done, name in enumerate(names):
+        progress(f"rule {rule.name}", done, len(names))
+        if rule.about == GROUP:
+            group = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
+            found += [_judged(rule, name, limit, _measure_group(limit, group)) for limit in rule.limits]
+        else:
+            measured = ((limit, _measure_topic(limit, name, snapshot, missing)) for limit in rule.limits)
+            found += [_judged(rule, name, *each) for each in measured]
+    yield from found
+    if rule.about == GROUP and missing.unlisted is not None:
+        yield judgement(rule, None, None, INCOMPLETE, why=missing.unlisted)
+    elif not names:
+        without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
+        text = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
+        yield judgement(rule, None, None, INCOMPLETE, why=text)
+    elif all(one.verdict == NOT_APPLICABLE for one in found):
+        yield judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that matches")
+
+
+def _judged(rule: Rule, name: str, limit: Limit, measured: Measured) -> JudgedLimit:
+    result = verdict(limit, measured)
+    why = measured.why if measured.apart is None else measured.apart
+    value: Bound | None = measured.value
+    if result == INCOMPLETE:
+        why, value = measured.missing or why, None
+    return judgement(rule, name, limit, result, value, why, measured.basis, measured.findings)
+
+
+def judgement(
+    rule: Rule,
+    name: str | None,
+    limit: Limit | None,
+    verdict: Verdict,
+    value: Bound | None = None,
+    why: str = "",
+    basis: Basis | None = None,
+    findings: tuple[GroupFinding, ...] = (),
+) -> JudgedLimit:
+    of_limit = (None, None, None) if limit is None else (limit.name, limit.bound, limit.kind.unit)
+    text, bound, unit = of_limit
+    return JudgedLimit(
+        rule.name, rule.severity, rule.about, name, text, verdict, value, bound, unit, basis, why or None, findings
+    )
+
+
+def _measure_group(limit: Limit, group: Group) -> Measured:
+    try:
+        return forbidden_findings(limit, group) if limit.name == FORBIDDEN else GROUP_MEASURES[limit.name](group)
+    except RmqlbError as error:  # a fact is missing, or RocketMQ's clients would throw
+        return Measured(missing=error.message)
+
+
+def _measure_topic(limit: Limit, name: str, snapshot: ClusterSnapshot, missing: Gaps) -> Measured:
+    if name not in snapshot.routes:
+        return Measured(missing=f"its route could not be read: {missing.topics[name]}")
+    try:
+        return measure_topic(limit.name, snapshot.routes[name])
+    except DataError as error:  # a malformed order configuration
+        return Measured(missing=error.message)
+
+
+def waive(
+    judged: Sequence[JudgedLimit], waivers: Sequence[Waiver], today: date
+) -> tuple[tuple[JudgedLimit, ...], tuple[WaiverResult, ...]]:
+    """The limits, waived ones as `WaivedLimit`, and each waiver with its state.
+
+    A waiver accepts a known failure. A limit that could not be judged stays incomplete: its value is unknown, so no
+    waiver can accept it.
+    """
+    uses: Counter[int] = Counter()
+    undecided: set[int] = set()
+    found: list[JudgedLimit] = []
+    for one in judged:
+        at = _first_waiver(one, waivers, today) if one.verdict in (FAILED, INCOMPLETE) else None
+        if at is None or one.verdict == INCOMPLETE:
+            found.append(one)
+            undecided |= set() if at is None else {at}
+        else:
+            uses[at] += 1
+            waiver = waivers[at]
+            found.append(WaivedLimit(**asdict(one), until=waiver.until, reason=waiver.reason, owner=waiver.owner))
+
+    def state(at: int) -> WaiverState:
+        if waivers[at].until < today:
+            return "expired"
+        return "used" if uses[at] else "undecided" if at in undecided else "unused"
+
+    return tuple(found), tuple(
+        WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
+        for at, w in enumerate(waivers)
+    )
+
+
+def _first_waiver(one: JudgedLimit, waivers: Sequence[Waiver], today: date) -> int | None:
+    for at, waiver in enumerate(waivers):
+        if waiver.until >= today and waiver.fits(one.rule, one.about, one.name, one.limit):
+            return at
+    return None
+
+
+def _waiver_findings(waivers: Sequence[WaiverResult]) -> Iterator[Finding]:
+    for waiver in waivers:
+        parts = (("rule", waiver.rule), ("limit", waiver.limit), ("group", waiver.group), ("topic", waiver.topic))
+        target = ", ".join(f"{what} {name}" for what, name in parts if name is not None)
+        if waiver.state == "expired":
+            yield Finding("expired-waiver", f"the waiver for {target} expired after {waiver.until}")
+        elif waiver.state == "unused":
+            yield Finding("unused-waiver", f"the waiver for {target} lets nothing pass: it can go")
+
+
+# -- what a limit measures
+
+
+class Measured(Struct, frozen=True):
+    value: Bound | None = None  # next to `missing` the certain part, and the truth may be more
+    missing: str | None = None  # why the value is not wholly known
+    apart: str | None = None  # why the limit does not apply
+    why: str = ""  # where to look
+    basis: Basis | None = None  # how owners are known, where the value follows from owners
+    one_of: bool = False  # only one of the names in `value` is true
+    most: float | None = None  # next to `missing`: the truth is at most this; None is no bound
+    findings: tuple[GroupFinding, ...] = ()  # which break the limit
+
+
+def verdict(limit: Limit, measured: Measured) -> Verdict:
+    """Whether the limit passed: what is certain decides, and only then what is missing."""
+    if measured.apart is not None:
+        return NOT_APPLICABLE
+    if measured.value is None:
+        return INCOMPLETE
+    broken = _is_broken(limit, measured, measured.value)
+    if limit.kind.unit == "least" and measured.missing is not None:
+        return INCOMPLETE if broken else PASSED  # there may be more, which only helps
+    if broken is None:
+        return INCOMPLETE
+    if broken:
+        return FAILED
+    is_within = measured.most is not None and not _is_broken(limit, measured, measured.most)
+    return PASSED if measured.missing is None or is_within else INCOMPLETE
+
+
+def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
+    """Whether the value breaks the limit; None when that depends on which of several names is true."""
+    bound = limit.bound
+    if limit.kind.unit == "noneOf":
+        return bool(value)
+    if isinstance(value, tuple) and isinstance(bound, tuple):
+        others = [name for name in value if name not in bound]
+        return None if measured.one_of and 0 < len(others) < len(value) else bool(others)
+    if isinstance(value, int | float) and isinstance(bound, int | float):
+        return value < bound if limit.kind.unit == "least" else value > bound + _SLACK
+    return None
+
+
+# -- limits of groups; each raises RmqlbError where what it measures is unknown
+
+
+Measure = Callable[[Group], Measured]
+
+
+def _moved_on_consumer_loss(group: Group) -> Measured:
+    """The largest share of the queues that moves when one process ends."""
+    members = _members(group)
+    ids = sort_client_ids(members.client_ids)
+    places = ((i, ids.index(i)) for i in dict.fromkeys(ids))
+    left = ((f"consumer {i}", (*ids[:at], *ids[at + 1 :])) for i, at in places)
+    return _worst_loss(group, ((lost, replace(members, client_ids=rest), group.routes) for lost, rest in left))
+
+
+def _moved_on_broker_loss(group: Group) -> Measured:
+    """The largest share of the remaining queues that moves when one broker is lost."""
+    members, routes = _members(group), group.routes
+    names = sorted({data.broker_name for route in routes for data in route.queue_datas})
+    losses = ((f"broker {name}", change_routes(routes, Changes(remove_brokers=(name,)))) for name in names)
+    return _worst_loss(group, ((lost, members, rest) for lost, rest in losses))
+
+
+def moved(before: Owners, after: Owners) -> int:
+    """How many queues go from one owner to another."""
+    return sum(1 for queue, owners in before.items() if owners and after.get(queue) and after[queue] != owners)
+
+
+def _worst_loss(group: Group, losses: Iterable[tuple[str, Members, Sequence[TopicRouteData]]]) -> Measured:
+    before = owners_at_rest(group.routes, _members(group))
+    worst, why = 0.0, ""
+    for lost, members, routes in losses:
+        after = owners_at_rest(routes, members)
+        number, left = moved(before, after), sum(queue in after for queue in before)
+        if number > worst * left:
+            worst = number / left
+            why = f"{number} of {left} queues move when {lost} is lost"
+    return Measured(worst, why=why, basis=group.basis)
+
+
+def _members(group: Group) -> Members:
+    _ = group.all_client_ids
+    return group.members
+
+
+def _queues_per_consumer(group: Group) -> tuple[dict[str, int], Ownership]:
+    found = group.ownership
+    if found.unknown:
+        raise DataError(f"the owners of {counted(found.unknown, 'queue')} are unknown")
+    return counts(found.owners, dict.fromkeys(group.all_client_ids)), found
+
+
+def _imbalance(group: Group) -> Measured:
+    numbers, found = _queues_per_consumer(group)
+    if found.spread.imbalance is None:
+        return Measured(missing="no queue has an owner", basis=found.basis)
+    fullest = max(numbers, key=lambda client_id: numbers[client_id])
+    why = f"{fullest} has {numbers[fullest]} of {len(found.owners)} queues"
+    return Measured(found.spread.imbalance, why=why, basis=found.basis)
+
+
+def _idle(group: Group) -> Measured:
+    numbers, found = _queues_per_consumer(group)
+    idle = [client_id for client_id, number in numbers.items() if not number]
+    return Measured(len(idle), why=named(idle), basis=found.basis)
+
+
+def _faulty(which: Literal["unassigned", "duplicate_owners"], group: Group) -> Measured:
+    """How many queues have such owners; where not all owners are known, the observed ones are certain."""
+    faults = group.faults
+    queues: tuple[MessageQueue, ...] = getattr(faults, which)
+    most = None if faults.unknown is None else len(queues) + faults.unknown
+    return Measured(len(queues), missing=faults.missing, why=queue_ranges(queues), basis=faults.basis, most=most)
+
+
+def _duplicate_client_ids(group: Group) -> Measured:
+    shared = [client_id for client_id, number in Counter(group.visible_ids).items() if number > 1]
+    return Measured(len(shared), missing=group.untold, why=named(shared))
+
+
+def _mixed_strategies(group: Group) -> Measured:
+    """Consumers that report another strategy than most; a silent one counts as usual where that fits all owners."""
+    reported, silent = _reported(group)
+    usual = [name for name, _ in Counter(reported.values()).most_common(1)]
+    others = [i for i, name in reported.items() if name not in usual]
+    missing = f"{named(silent)} did not report a strategy" if silent and len(reported) + len(silent) > 1 else None
+    fits = _fitting(group)[0] if missing else ()
+    if fits and set(usual) <= set(fits):
+        missing = None
+    return Measured(len(others), missing=missing, why=named(others), basis="observed")
+
+
+def _mixed_subscriptions(group: Group) -> Measured:
+    """Consumers that subscribe to other topics than most: nobody reads their shares of the other topics."""
+    others = other_subscriptions(group.group)
+    silent = sorted(set(group.visible_ids) - subscriptions(group.group).keys(), key=sort_key)
+    missing = group.untold
+    if silent and len(set(group.visible_ids)) > 1:
+        missing = f"{named(silent)} did not report what they subscribe to"
+    return Measured(len(others), missing=missing, why=named(others))
+
+
+def _split_views(group: Group) -> Measured:
+    _ = group.visible_ids
+    lists = {view.broker_addr or view.seen.where: group.group.sharing_in(view) for view in group.group.views or ()}
+    usual = Counter(lists.values()).most_common(1)
+    others = [broker for broker, listed in lists.items() if listed != usual[0][0]]
+    return Measured(len(others), missing=group.untold, why=named(others))
+
+
+def _lag(group: Group) -> Measured:
+    if group.group.message_model == BROADCASTING:
+        return Measured(apart=f"group {group.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
+    known = {
+        queue: state.lag
+        for queue, state in group.group.queues.items()
+        if state.lag is not None and not queue.topic.startswith(RETRY_PREFIX)
+    }
+    fullest = sorted((queue for queue in known if known[queue]), key=lambda queue: -known[queue])
+    try:
+        unknown = [queue for route in group.routes for queue in route.subscribe_queues() if queue not in known]
+        missing = f"the offsets of {len(unknown)} queues are not known ({queue_ranges(unknown)})" if unknown else None
+    except DataError as error:
+        missing = error.message
+    where = named(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in fullest)
+    return Measured(sum(known.values()), missing=missing, why=where)
+
+
+def _without_lock(group: Group) -> Measured:
+    if group.group.message_model == BROADCASTING:
+        return Measured(apart=f"group {group.group.group} is BROADCASTING: its consumers need no locks")
+    value = without_lock(group.routes, orderly=is_orderly(group.group))
+    if value is None:
+        return Measured(missing="whether its consumers consume in order, or a slave acts as the master, is not known")
+    return Measured(value, why=queue_ranges(unlocked_queues(group.routes)) if value else "")
+
+
+def _strategies(group: Group) -> Measured:
+    """What the consumers run: as they report it, otherwise what gives the observed owners."""
+    reported, silent = _reported(group)
+    names = tuple(sorted(set(reported.values())))
+    if names and not silent:
+        return Measured(names, basis="observed")
+    fits, unfit = _fitting(group)
+    why = f"the observed owners match {' or '.join(fits)}"
+    if names:
+        missing = None if fits == names else f"{named(silent)} did not report a strategy"
+        return Measured(names, missing=missing, why=why if fits else "", basis="observed")
+    if not fits:
+        return Measured(missing=f"its consumers report no strategy, and {unfit}")
+    return Measured(fits, why=why, basis="observed", one_of=True)
+
+
+def _reported(group: Group) -> tuple[dict[str, str], list[str]]:
+    """Client ID → the strategy that it reports, and the consumers that report none."""
+    ids = dict.fromkeys(group.all_client_ids)
+    reported = {i: name for i, name in reported_strategies(group.group).items() if i in ids}
+    return reported, [i for i in ids if i not in reported]
+
+
+def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
+    """The strategies that give the observed owners, and why there is none."""
+    try:
+        members = replace(group.under("AVG"), subscribed={})
+        fits = fitting_strategies(group.routes, members, group.group.queues)
+    except DataError as error:  # its routes are not known
+        return (), error.message
+    none_fits = "none that needs no settings gives the observed owners"
+    return fits, none_fits if group.observed else "no queue's owner is known"
+
+
+def _where_clients_rebalance(measure: Measure) -> Measure:
+    """The measure, which does not apply where clients do not share queues among themselves."""
+
+    def measured(group: Group) -> Measured:
+        if group.apart is not None:
+            return Measured(apart=group.apart)
+        group.must_be_assigned()
+        return measure(group)
+
+    return measured
+
+
+GROUP_MEASURES: Mapping[str, Measure] = {
+    "minConsumers": lambda group: Measured(len(group.visible_ids), missing=group.untold),
+    "imbalance": _where_clients_rebalance(_imbalance),
+    "idle": _where_clients_rebalance(_idle),
+    "unassigned": _where_clients_rebalance(partial(_faulty, "unassigned")),
+    "duplicateOwners": _where_clients_rebalance(partial(_faulty, "duplicate_owners")),
+    "duplicateClientIds": _duplicate_client_ids,
+    "movedOnConsumerLoss": _where_clients_rebalance(_moved_on_consumer_loss),
+    "movedOnBrokerLoss": _where_clients_rebalance(_moved_on_broker_loss),
+    "mixedStrategies": _where_clients_rebalance(_mixed_strategies),
+    "mixedSubscriptions": _mixed_subscriptions,
+    "splitViews": _split_views,
+    "withoutLock": _where_clients_rebalance(_without_lock),
+    "lag": _lag,
+    "strategies": _where_clients_rebalance(_strategies),
+}
+
+
+def forbidden_findings(limit: Limit, group: Group) -> Measured:
+    """Which of the codes hold, consequences of a cause included; unknown while a rule could not decide."""
+    codes = limit.bound if isinstance(limit.bound, tuple) else ()
+    _ = group.group
+    found = diagnose(GroupEvidence(group))
+    causes = {each.code: each.causes for each in found.consequences}
+    there = {each.code for each in found.findings} | causes.keys()
+    value = tuple(code for code in codes if code in there)
+    breaking = {*value}.union(*(causes.get(code, ()) for code in value))
+    findings = tuple(each for each in found.findings if each.code in breaking)
+    missing = [f"{each.code}: {each.reason}" for each in found.unknown if each.code in codes]
+    apart = {each.code: each.reason for each in found.not_applicable}
+    return Measured(
+        value,
+        missing="; ".join(missing) or None,
+        apart=apart[codes[0]] if all(code in apart for code in codes) else None,
+        why="; ".join(each.message for each in findings),
+        findings=findings,
+    )
+
+
+# -- limits of topics
+
+
+def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
+    """The measure of a topic, unknown where NameServers disagree about it (raises DataError)."""
+    names = TOPIC_MEASURES[limit](sighting.route)
+    if any(len(TOPIC_MEASURES[limit](other.route)) != len(names) for other in sighting.others):
+        return Measured(missing="NameServers give different routes of it")
+    return Measured(len(names), why=named(sorted(names)))
+
+
+def writable_brokers(route: TopicRouteData) -> set[str]:
+    """The brokers with a master and a queue in the producers' list (raises DataError)."""
+    brokers = route.brokers_by_name()
+    queues = {queue.broker_name for queue in route.publish_queues()}
+    if route.is_static:
+        queues = set(route.serving_brokers().values())
+    return {name for name in queues if name in brokers and brokers[name].has_master}
+
+
+def _brokers(route: TopicRouteData) -> set[str]:
+    return {
+        data.broker_name
+        for data in route.queue_datas
+        if (data.readable and data.read_queue_nums > 0) or (data.writable and data.write_queue_nums > 0)
+    }
+
+
+def _without_master(route: TopicRouteData) -> set[str]:
+    """Brokers with queues and no master, or no address at all: producers skip them."""
+    brokers = route.brokers_by_name()
+    names = {data.broker_name for data in route.queue_datas}
+    return {name for name in names if name not in brokers or not brokers[name].has_master}
+
+
+TOPIC_MEASURES: Mapping[str, Callable[[TopicRouteData], set[str]]] = {
+    "minBrokers": _brokers,
+    "writableBrokers": writable_brokers,
+    "missingMasters": _without_master,
+}
+"""Limit → the brokers that it counts."""
