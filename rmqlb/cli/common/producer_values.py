@@ -30,7 +30,7 @@ from rmqlb.model.send_scenario import (
 )
 from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import close_names, suggestion
-from rmqlb.remoting.codes import ResponseCode
+from rmqlb.sources.response_codes import FAILURES, response_code
 from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import lines_of, must_differ
@@ -136,26 +136,9 @@ def _reaction(kind: str | None, option: str) -> Reaction:
     if code is None:
         kinds = ["refused", "timeout", "slow=TIME", "read-only", *STATUSES]
         others = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
-        codes = [code.name for code in ResponseCode if code is not ResponseCode.SUCCESS]
-        hint = close_names(name, [*kinds, *codes]) or others
+        hint = close_names(name, [*kinds, *FAILURES]) or others
         raise UsageError(f"{option}: there is no failure {name}", hint=hint)
     return Reaction("status" if code[0] in STATUSES else "code", *code)
-
-
-def response_code(text: str, option: str) -> tuple[str, int] | None:
-    """The name and number of a broker's response code, given by either; None if there is none (raises UsageError)."""
-    name = text.upper()
-    if text.isdecimal() and len(text) < 9:
-        known = {code.value: code.name for code in ResponseCode}
-        name = known.get(int(text), text)
-        number = int(text)
-    elif name in ResponseCode.__members__:
-        number = ResponseCode[name].value
-    else:
-        return None
-    if number == ResponseCode.SUCCESS:
-        raise UsageError(f"{option}: SUCCESS is no failure")
-    return name, number
 
 
 def _notices(text: str | None, reaction: Reaction) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.route_findings import sighting_findings
@@ -36,9 +37,6 @@ from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
 from rmqlb.views.report import duration
 from rmqlb.views.simulate_send import send_report
-
-if TYPE_CHECKING:
-    from rmqlb.cli.simulate_send import SendOptions
 
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
