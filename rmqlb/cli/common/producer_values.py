@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from rmqlb.engine.send import scenarios as latencies
-from rmqlb.engine.send.selectors import hash_code, hash_position, long_hash_code
+from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
 from rmqlb.engine.user_functions import SELECTOR, quietly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue

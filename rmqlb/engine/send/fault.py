@@ -17,8 +17,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rmqlb.engine.arguments import items, require
+from rmqlb.engine.send.java import map_order
 from rmqlb.engine.send.profile import ClientProfile, profile_of
-from rmqlb.engine.send.selectors import map_order
 from rmqlb.errors import JavaArithmeticError
 from rmqlb.model.limits import MOST_QUEUES, JavaInt
 from rmqlb.model.message_queue import MessageQueue

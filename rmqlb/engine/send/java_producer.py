@@ -16,7 +16,7 @@ from rmqlb.engine.send.attempt import (
     Thread,
     broken,
 )
-from rmqlb.engine.send.selectors import JavaRandom, hash_position
+from rmqlb.engine.send.java import JavaRandom, hash_position
 from rmqlb.engine.send.simulation import Producer
 from rmqlb.engine.user_functions import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.errors import DataError

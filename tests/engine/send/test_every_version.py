@@ -7,8 +7,8 @@ from typing import Any
 
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.fault import MASK, FaultStrategy, TopicPublishInfo
+from rmqlb.engine.send.java import JavaRandom
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.selectors import JavaRandom
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.send_scenario import SendScenario

@@ -20,7 +20,7 @@ from rmqlb import (
     select_by_random,
     simulate_send,
 )
-from rmqlb.engine.send.selectors import hash_code, long_hash_code, map_order
+from rmqlb.engine.send.java import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
 from tests.engine.send.scenarios import REFUSED, TWO
 from tests.support.builders import queues, route
