@@ -31,7 +31,6 @@ class _Shown(Struct, frozen=True):
 
 
 def key_queues_report(found: KeyQueues) -> Report:
-    """Which queue each key goes to, for people and machines."""
     shown = _shown(found)
     known = [each for each in shown if each.sdk.unknown is None]
     facts = (*_change_facts(found, known), *_sdk_facts(found, known))
@@ -95,8 +94,6 @@ def _closing(found: KeyQueues) -> Iterator[str]:
 
 
 def _keys_screen(found: KeyQueues, shown: Sequence[_Shown]) -> Section:
-    """A column per SDK; where something changes an arrow leads to the new queue."""
-
     def row(of: KeyQueue) -> tuple[Cell, ...]:
         return (of.key, *(_cell(of, each.sdk) for each in shown))
 
@@ -127,7 +124,6 @@ def _place(queue: QueueName | None) -> str:
 
 
 def _keys_lines(found: KeyQueues) -> Section:
-    """A line per key and SDK."""
     columns = (
         Column("key", "key"),
         Column("SDK", "sdk"),
@@ -152,7 +148,6 @@ def _parts(queues: Mapping[str, QueueName | None], sdk: KeyedSdk) -> tuple[Cell,
 
 
 def _moved_screen(known: Sequence[_Shown]) -> Section:
-    """What the change does to the keys of each SDK."""
     columns = (
         Column("SDK", "sdk"),
         Column("keys moved", "moved", "number"),
@@ -185,7 +180,6 @@ def _pairs(found: KeyQueues) -> Section:
 
 
 def _sdks(found: KeyQueues) -> Section:
-    """What is known of each SDK, and how."""
     columns = (
         Column("SDK", "sdk"),
         Column("mirrors", "mirrors"),

@@ -122,7 +122,6 @@ def send_report(
 
 
 def send_facts(report: SendReport) -> tuple[str, ...]:
-    """Lost messages, retries and the longest send; then how the producer reacted to each failure."""
     totals, more = report.totals, len(report.failures) - MOST_FAILURES
     longest = () if totals.longest_send_ms is None else (f"longest send {about(totals.longest_send_ms)}",)
     return (
@@ -141,12 +140,10 @@ def send_gravity(totals: SendTotals) -> str:
 
 
 def some_messages(number: int, of: int, what: str) -> str:
-    """A number of messages of all messages, as a share too."""
     return f"{number:,} of {messages(of)} {what} ({percent(number / of)})"
 
 
 def last_failed_ms(report: SendResult | OtherProducer) -> float | None:
-    """When the last attempt began that failed because of a failing broker; None when none did."""
     return max((each.last_failed_ms for each in report.failures if each.last_failed_ms is not None), default=None)
 
 
@@ -205,7 +202,6 @@ def _retries(report: SendReport) -> Iterator[str]:
 
 
 def _taken(taken: FailureTaken, sdk: str) -> str:
-    """How the producer reacted to a failure."""
     text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
     if taken.began_ms is None:
         return f"{taken.broker_name}: the simulation ends before it fails"
@@ -234,7 +230,6 @@ def _over_trials(trials: SendTrials) -> str:
 
 
 def send_settings(report: SendReport) -> tuple[str, ...]:
-    """The producer's configuration, and when brokers fail."""
     return (_producer(report), _client(report), *map(_failure, report.scenario.failures[:MOST_FAILURES]))
 
 
@@ -423,7 +418,6 @@ def _drawn(report: SendReport, length: int) -> Section:
 
 
 def _character(slices: Sequence[Slice], place: int) -> str:
-    """The character of a broker for some slices together."""
     brokers = [each.brokers[place] for each in slices]
     attempts, failed = sum(broker.attempts for broker in brokers), sum(broker.failed for broker in brokers)
     if failed:

@@ -219,7 +219,6 @@ def stream(question: Question, terminal: Terminal, asked: Sequence[Condition]) -
 
 
 def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, trace: bool) -> None:
-    """Simulate, and show the result."""
     scenario, options, route = question.scenario, question.options, question.route
     if (options.compare or options.compare_clients) and scenario.sdk != JAVA:
         option = "--compare" if options.compare else "--compare-clients"
@@ -293,7 +292,6 @@ def _require_known(asked: Sequence[Condition], tried: Sequence[TriedCondition]) 
 
 
 def _expected(scenario: SendScenario) -> int:
-    """About how many messages there will be; 0 when that is unknown."""
     ends = [] if scenario.messages is None else [scenario.messages]
     if scenario.rate is not None and scenario.duration_us is not None:
         ends.append(int(scenario.rate * scenario.duration_us / 1_000_000))

@@ -23,7 +23,6 @@ from rmqlb.model.words import counted, times
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
-    """Findings, the worst first."""
     totals, scenario = report.totals, report.scenario
     if totals.lost == totals.messages and totals.messages:
         yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")
@@ -184,7 +183,6 @@ def try_on(condition: Condition, report: SendReport, trials: TrialsReport | None
 
 
 def _mean_totals(totals: SendTotals, trials: TrialsReport) -> SendTotals:
-    """The totals with the means of trials; of the longest send, the longest of any trial."""
     longest, messages, lost = trials.longest_send_ms, trials.messages.mean, trials.lost_messages.mean
     return replace(
         totals,

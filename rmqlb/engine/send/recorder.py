@@ -166,7 +166,6 @@ class Recorder:
         self._exceptions[kind] = replace(known, messages=known.messages + 1)
 
     def isolate(self, broker_name: str, now: int, until: int) -> None:
-        """An attempt isolates its broker."""
         self.isolations[broker_name] += 1
         self.isolated_until(broker_name, now, until)
         for course in self._cluster.courses:
@@ -199,7 +198,6 @@ class Recorder:
     # -- the report --------------------------------------------------------------------------------------------------
 
     def by_broker(self, field: str) -> Counter[str]:
-        """Broker name → sum of a field of its queues' counts."""
         found: Counter[str] = Counter()
         for queue, counts in self.queues.items():
             found[queue.broker_name] += getattr(counts, field)

@@ -76,7 +76,6 @@ def producer_of(
     sink: Sink | None = None,
     lost_sink: LostSink | None = None,
 ) -> Producer:
-    """The producer that a scenario describes, before its first message; raises DataError, UsageError."""
     return _kind_of(scenario)(route, scenario, rules(scenario), trial, sink, lost_sink)
 
 
@@ -141,7 +140,6 @@ def _settings(producer: Producer) -> SimulatedProducer:
 
 
 def profile_name(scenario: SendScenario, profile: ClientProfile) -> str:
-    """The client versions, or the SDK and its version, whose rules a scenario follows."""
     if scenario.sdk == JAVA:
         return profile.name
     from rmqlb.engine.send.sdks.profile import sdk
@@ -151,7 +149,6 @@ def profile_name(scenario: SendScenario, profile: ClientProfile) -> str:
 
 
 def rules(scenario: SendScenario) -> ClientProfile:
-    """The client version's rules with the scenario's own thresholds; raises UsageError."""
     profile = profile_of(scenario.client_version)
     latency_max = scenario.latency_max or profile.latency_max
     durations = scenario.not_available_duration or profile.not_available_duration
@@ -169,7 +166,6 @@ def rules(scenario: SendScenario) -> ClientProfile:
 
 
 def check(scenario: SendScenario) -> None:
-    """Reject a scenario that cannot be simulated for any topic; raises UsageError."""
     require(scenario, SendScenario, "SendScenario")
     if scenario.messages is None and scenario.duration_us is None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")

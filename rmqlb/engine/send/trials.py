@@ -74,7 +74,6 @@ def simulate_trials(
 
 
 def blocks(trials: int) -> Iterator[range]:
-    """Numbers of trials in growing blocks."""
     start, size = 0, FIRST_BLOCK
     while start < trials:
         stop = min(start + size, trials)
@@ -137,7 +136,6 @@ class _Summary:
                 self._until_isolated[place][course.isolated_at - course.began] += 1
 
     def half_width(self) -> float:
-        """Half of the widest interval that a wanted precision is about."""
         shares = _estimates(self._shares).values()
         estimates = (*shares, self._attempts.estimate(), self._lost_share())
         return max((each.high - each.low) / 2 for each in estimates)
@@ -270,7 +268,6 @@ def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
 
 
 def quantile(counts: Counter[int], share: float) -> int:
-    """The least value that at least this share of all values does not exceed."""
     wanted, seen = share * counts.total(), 0
     for value in sorted(counts):
         seen += counts[value]
