@@ -74,10 +74,14 @@ ELSEWHERE = {
 }
 """Options, metavars of arguments, or options of one command, whose value is looked at only by what is not started here
 → why, and where it is."""
-LINES = BASIC | SMALL | {
-    "fetch-routes": "fetch-routes -s examples/cluster.json",
-    "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
-}
+LINES = (
+    BASIC
+    | SMALL
+    | {
+        "fetch-routes": "fetch-routes -s examples/cluster.json",
+        "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
+    }
+)
 """Command → a line of it that is right."""
 FREE_NAMES = {
     "--cluster": "whatever the cluster is to be called",

@@ -103,17 +103,6 @@ def test_the_first_line_says_what_is_lost_and_retried_and_how_long_it_takes(
     assert send_gravity(report.totals) == grave
 
 
-def test_two_failures_are_named_and_others_counted() -> None:
-    three = [fails(REFUSED, at, at + 1) for at in (1, 2, 3)]
-    assert first(*three[:2]).startswith("T, b refused from 1s to 2s, b refused from 2s to 3s: ")
-    assert first(*three).startswith("T, b refused from 1s to 2s, b refused from 2s to 3s, and 1 more: ")
-
-
-def test_moments_may_be_messages() -> None:
-    by_number = Failure("b", REFUSED, Moment(message=2), Moment(message=4))
-    assert first(by_number).startswith("T, b refused from message 2 to message 4: ")
-
-
 @every_case(
     ("line", "failure", "changes"),
     [
@@ -131,14 +120,6 @@ def test_each_failure_has_a_line_on_how_it_was_taken(
 ) -> None:
     report = sent(fails(*failure), **{"messages": 40, **changes})
     assert send_facts(report)[1:] == (f"  {line}",)
-
-
-def test_many_failures_are_counted() -> None:
-    report = sent(*(fails(REFUSED, at, at + 1) for at in range(1, 15)))
-    lines = send_facts(report)
-    assert len(lines) == 1 + 12 + 1
-    assert lines[-1] == "  and 2 failures more"
-    assert len(send_facts(sent(*(fails(REFUSED, at, at + 1) for at in range(1, 13))))) == 1 + 12
 
 
 def test_trials_have_a_line_of_their_own() -> None:
@@ -179,17 +160,3 @@ def test_how_the_producer_is_configured_stands_last() -> None:
     assert "; selector hash, 1 thread, " in by_hand[0]
     assert "; one attempt within " in by_hand[0]
     assert by_hand[1].endswith("; selectors know no latency fault")
-
-
-@every_case(
-    ("failure", "line"),
-    [
-        (fails(REFUSED, 0, 5, 0), "b: refused from 0s to 5s; the NameServer drops it at once"),
-        (fails(TIMEOUT, 1, None, 120), "b: timeout from 1s on; the NameServer drops it after 2m"),
-        (fails(REFUSED), "b: refused from 0s on; the NameServer never drops it"),
-        (fails(READ_ONLY), "b: read-only from 0s on; the NameServer says so at once"),
-        (fails(BUSY), "b: SYSTEM_BUSY from 0s on"),
-    ],
-)
-def test_when_the_name_server_drops_a_broker_is_told(failure: Failure, line: str) -> None:
-    assert settings(failure)[2:] == (line,)

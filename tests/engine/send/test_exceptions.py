@@ -45,18 +45,6 @@ def test_after_the_last_attempt_the_exception_names_the_brokers_tried(version: s
     assert exception.cause == "RemotingConnectException"
 
 
-def test_a_code_that_is_retried_is_the_code_of_the_exception_even_without_retries() -> None:
-    exception = told(Reaction("code", "SYSTEM_ERROR", 1), retries=0)
-    assert (exception.exception_class, exception.response_code) == ("MQClientException", 1)
-    assert exception.cause == "MQBrokerException"
-    assert (exception.text or "").startswith("Send [1] times, still failed, cost [1]ms")
-
-
-def test_a_code_that_is_not_retried_comes_as_it_is_and_its_remark_is_unknown() -> None:
-    exception = told(Reaction("code", "MESSAGE_ILLEGAL", 13))
-    assert exception == MessageException("MQBrokerException", None, 13)
-
-
 def test_a_selector_that_finds_nothing_and_one_whose_broker_is_gone() -> None:
     nothing = told(None, selector=Selector("machine-room"))
     text = f"select message queue return null.\nFor more information, please visit the url, {NEW}"
@@ -100,13 +88,6 @@ def test_an_async_timeout_tells_its_budget_and_since_5_2_its_cost(version: str, 
     assert exception.exception_class == "MQClientException"
     assert (exception.text or "").partition("\n")[0].replace("wait response timeout, ", "…, ").startswith(text)
     assert exception.cause == ("RemotingTimeoutException" if version == "5.2.0" else None)
-
-
-def test_what_is_lost_unnoticed_is_no_exception() -> None:
-    scenario = SendScenario(mode="oneway", messages=3, rate=Fraction(1), failures=(Failure("a", REFUSED),))
-    report = simulate_send(ONE, scenario)
-    assert report.exceptions == ()
-    assert [(lost.reason, lost.exception) for lost in report.lost_messages or ()] == [("lost unnoticed", None)] * 3
 
 
 def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> None:

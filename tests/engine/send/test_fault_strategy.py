@@ -8,7 +8,6 @@ from fractions import Fraction
 import pytest
 
 from rmqlb import Failure, Moment, MQFaultStrategy, UsageError, simulate_send
-from rmqlb.engine.send.fault import _wall_clock
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import SendScenario
 from tests.engine.send.scenarios import ERROR, REFUSED, TWO, played
@@ -35,7 +34,7 @@ def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> No
 
 
 def test_the_default_clock_counts_milliseconds_since_1970() -> None:
-    assert abs(_wall_clock() / 1000 - time.time()) < 600
+    assert abs(MQFaultStrategy()._clock() / 1000 - time.time()) < 600
 
 
 def test_a_broker_is_available_until_it_is_isolated_and_again_after() -> None:

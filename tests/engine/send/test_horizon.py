@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.send.simulate import long_enough, simulate_send
+from rmqlb.engine.send.scenarios import long_enough
+from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from tests.support.builders import route
 from tests.support.mismatches import every_case

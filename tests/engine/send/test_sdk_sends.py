@@ -115,19 +115,6 @@ def test_rust_never_asks_for_the_route_again() -> None:
 # -- a Proxy by itself --------------------------------------------------------------------------------------------------
 
 
-@every_case("name", [name for name in GRPC if name not in ("rust-grpc", "cpp-grpc")])
-def test_in_cluster_mode_the_proxy_goes_round_whatever_the_sdk_picks(name: str) -> None:
-    report = sent(name, failing(), messages=40, proxy_mode="cluster")
-    attempts = report.attempts or ()
-    queues = [(attempt.broker_name, attempt.queue_id) for attempt in attempts]
-    turn = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
-    first = turn.index(queues[0])
-    assert queues == [turn[(first + number) % 4] for number in range(len(queues))]
-    # Two refusals at the most stand before a queue of b.
-    assert report.totals.lost == 0
-    assert {attempt.outcome for attempt in attempts} == {"SEND_OK", "INTERNAL_SERVER_ERROR"}
-
-
 # -- ASYNC --------------------------------------------------------------------------------------------------------------
 
 

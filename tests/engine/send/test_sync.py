@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import (
-    DataError,
     Failure,
     Moment,
     Reaction,
@@ -21,7 +20,7 @@ from rmqlb import (
 )
 from rmqlb.engine.send.scenarios import constant
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import QueueData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.send_scenario import Latency, Selector
 from tests.engine.send.scenarios import ERROR, REFUSED, TIMEOUT, TWO
 from tests.support.builders import route
@@ -46,14 +45,6 @@ def picks(report: SendReport) -> list[str]:
     return [
         f"{a.attempt}:{a.broker_name}{a.queue_id}{'' if a.outcome == 'SEND_OK' else '!'}" for a in report.attempts or ()
     ]
-
-
-def test_round_robin_follows_the_publish_list() -> None:
-    assert picks(sent()) == ["1:a0", "1:a1", "1:b0", "1:b1", "1:c0", "1:c1"]
-
-
-def test_a_retry_goes_to_the_next_queue_of_another_broker() -> None:
-    assert picks(sent(Failure("a", REFUSED), messages=3)) == ["1:a0!", "2:b0", "1:b1", "1:c0"]
 
 
 @every_case(
@@ -90,40 +81,6 @@ def test_a_timeout_uses_up_the_deadline_and_is_not_retried() -> None:
         0,
     ]  # the second pick comes before the deadline's check
     assert "timeouts-not-retried" in [finding.code for finding in report.findings]
-
-
-def test_at_the_very_deadline_there_are_attempts_without_any_time() -> None:
-    """Each isolates a healthy broker: seen with real clients of 5.5.0 in about half of all time-outs."""
-    report = sent(Failure("a", TIMEOUT), messages=1, overshoot_us=0, latency_fault=True, seed=3, client_version="5.1.4")
-    assert picks(report)[0] == "1:a0!"
-    assert {attempt.outcome for attempt in report.attempts or ()} == {"RemotingTimeoutException"}
-    assert len(report.attempts or ()) == 3
-    assert [broker.isolations for broker in report.brokers] == [1, 1, 1]
-
-
-def test_a_cap_on_each_request_leaves_time_for_a_retry() -> None:
-    report = sent(Failure("a", TIMEOUT), messages=1, timeout_per_request_ms=800)
-    assert picks(report) == ["1:a0!", "2:b0"]
-    assert report.totals.longest_send_ms == 800.5 + 1
-    assert sent(Failure("a", TIMEOUT), messages=1, timeout_per_request_ms=800, client_version="5.3.2").totals.lost == 1
-
-
-def test_thresholds_can_be_given() -> None:
-    slow = Failure("a", Reaction("slow", "slow", 0, 100_000))
-    given: dict[str, Any] = {"latency_max": (50, 100), "not_available_duration": (0, 7000)}
-    report = sent(slow, latency_fault=True, rate=Fraction(10), messages=100, **given)
-    assert report.brokers[0].isolations == 2
-    with pytest.raises(UsageError, match="2 thresholds of latency and 1 isolations"):
-        sent(latency_max=(1, 2), not_available_duration=(3,))
-
-
-def test_the_round_robin_starts_anew_after_a_retry_with_latency_fault() -> None:
-    """5.1.4 and newer reset the index at random; 5.1.3 goes on."""
-    failed = Failure("a", REFUSED, end=Moment(us=1000))
-    old = sent(failed, latency_fault=True, client_version="5.1.3", messages=4)
-    assert picks(old)[1:] == ["2:b0", "1:b0", "1:b1", "1:c0"]
-    starts = {picks(sent(failed, latency_fault=True, messages=2, seed=seed))[1] for seed in range(40)}
-    assert starts == {"2:b0", "2:b1", "2:c0", "2:c1"}
 
 
 def test_the_name_server_drops_a_broker_and_the_next_poll_tells() -> None:
@@ -198,23 +155,6 @@ def test_an_order_topic_keeps_the_queues_of_a_dead_broker() -> None:
     assert longer.totals.lost_by == {"RemotingConnectException": 1, "MQClientException": 1}
 
 
-def test_a_topic_without_a_queue_to_write_to_is_an_error() -> None:
-    silent = TopicRouteData("T", (QueueData("a", 4, 4, 4),), ())
-    with pytest.raises(DataError, match="no queue that a producer could write to"):
-        sent(topic=silent)
-
-
-def test_each_thread_has_its_own_round_robin() -> None:
-    report = sent(threads=3, messages=60, rate=Fraction(1000), start_at=None)
-    by_thread: dict[int, list[int]] = {1: [], 2: [], 3: []}
-    order = [(queue.broker_name, queue.queue_id) for queue in report.publish_queues]
-    for attempt in report.attempts or ():
-        by_thread[attempt.thread].append(order.index((attempt.broker_name, attempt.queue_id)))
-    for places in by_thread.values():
-        assert [(place - places[0]) % 6 for place in places] == [i % 6 for i in range(20)]
-    assert [a.thread for a in report.attempts or ()][:6] == [1, 2, 3, 1, 2, 3]
-
-
 def test_equal_seeds_give_equal_reports_and_others_do_not() -> None:
     scenario = SendScenario(messages=50, threads=2, failures=(Failure("b", TIMEOUT),), rate=Fraction(5))
     assert simulate_send(THREE, scenario) == simulate_send(THREE, scenario)
@@ -270,17 +210,6 @@ def test_what_befalls_a_static_topics_brokers_is_not_simulated() -> None:
         simulate_trials(static, SendScenario(messages=6, failures=(refused,)), 2)
     ordinary = replace(static, order_topic_conf="")  # then a producer looks at the brokers' own queues
     assert sent(refused, topic=ordinary).totals.failed_attempts > 0
-
-
-def test_what_cannot_be_simulated_is_refused() -> None:
-    with pytest.raises(UsageError, match="how many messages"):
-        sent(messages=None)
-    with pytest.raises(UsageError, match="mode oneway needs a rate"):
-        sent(mode="oneway")
-    with pytest.raises(UsageError, match=r"older than 4\.0\.0"):
-        sent(client_version="3.5.8")
-    with pytest.raises(UsageError, match="not a client version"):
-        sent(client_version="latest")
 
 
 @every_case(

@@ -11,15 +11,13 @@ from msgspec.structs import replace
 
 from rmqlb import Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.kernel import draw, stream_key
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.engine.send.recorder import Recorder
-from rmqlb.engine.send.scenarios import constant, from_samples, lognormal, new_topic_route
+from rmqlb.engine.send.scenarios import from_samples, lognormal, new_topic_route
 from rmqlb.engine.send.simulation import _silent, pick
 from rmqlb.model.client_versions import parse_version
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.simulate_send import BrokerTally, SendTotals
 from tests.support.builders import route
 from tests.support.mismatches import every_case
@@ -52,41 +50,6 @@ def test_stretches_are_told_apart_and_in_order() -> None:
     for profile in PROFILES[:-1]:
         assert ".".join(map(str, profile.since)) == profile.name.split()[0]
     assert parse_version("5.1.4_SNAPSHOT") == (5, 1, 4)
-
-
-@every_case(
-    ("latency", "new", "old"),
-    [
-        *((549, 0, 0), (550, 2000, 30000), (1000, 2000, 60000), (1800, 5000, 60000), (2000, 5000, 120000)),
-        *((3000, 6000, 180000), (5000, 10000, 180000), (15000, 30000, 600000)),
-    ],
-)
-def test_both_tables_of_isolation(latency: int, new: int, old: int) -> None:
-    assert profile_of("5.5.0").duration(latency, isolation=False) == new
-    assert profile_of("5.1.3").duration(latency, isolation=False) == old
-    assert (profile_of("5.5.0").duration(0, isolation=True), profile_of("4.9.7").duration(0, isolation=True)) == (
-        10000,
-        600000,
-    )
-
-
-def test_a_lognormal_latency_has_its_median_and_quantiles() -> None:
-    latency = lognormal(5000, 0.5, "x")
-    assert latency.table[len(latency.table) // 2] == pytest.approx(5000, abs=1)
-    assert latency.table[int(0.99 * len(latency.table))] == pytest.approx(5000 * 3.2, rel=0.01)
-    assert list(latency.table) == sorted(latency.table)
-    assert latency.tail[0] <= latency.table[-1] <= latency.tail[-1]
-    assert pick(latency, 2**64 - 1) == latency.tail[-1]
-    assert lognormal(5000, 0, "x") == constant(5000, "x")
-    with pytest.raises(UsageError, match="sigma"):
-        lognormal(5000, 11, "x")
-
-
-def test_samples_are_equally_likely() -> None:
-    latency = from_samples([10, 20, 40], "x")
-    key = stream_key(1, 2, 3)
-    seen = [pick(latency, draw(key, i)) for i in range(3000)]
-    assert {value: 900 < seen.count(value) < 1100 for value in (10, 20, 40)} == dict.fromkeys((10, 20, 40), True)
 
 
 def test_a_new_topic_takes_at_most_four_queues_of_the_template() -> None:
@@ -154,26 +117,11 @@ def test_of_no_message_stored_no_broker_has_a_share() -> None:
         assert (tried.value, tried.met) == (None, None)
 
 
-def test_a_misspelt_broker_is_suggested() -> None:
-    report = simulate_send(route(**{"broker-a": 2, "other": 2}), SendScenario(messages=1))  # type: ignore[arg-type]
-    with pytest.raises(UsageError) as raised:
-        try_on(parse_condition("share[broker-b]>1%", SEND_FIGURES), report)
-    assert raised.value.hint == "did you mean broker-a?"
-
-
 @every_case("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
 def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
     report = simulate_send(route(a=2), SendScenario(messages=1))
     with pytest.raises(UsageError):
         try_on(parse_condition(text, SEND_FIGURES), report)
-
-
-@every_case(("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})])
-def test_only_4_9_8_counts_the_queues_of_writable_brokers_alone(version: str, known: dict[str, int]) -> None:
-    datas = (QueueData("a", 4, 4, 6), QueueData("b", 3, 3, 4), QueueData("a", 9, 9, 6))
-    topic = TopicRouteData("T", datas, tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in "ab"))
-    cluster = Cluster(topic, SendScenario(version), profile_of(version), 1, 0)
-    assert cluster.write_queue_nums == known
 
 
 def recorder(**scenario: Any) -> Recorder:
