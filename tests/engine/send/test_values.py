@@ -1,7 +1,8 @@
-"""The small parts: versions, latencies, random numbers, new topics, figures."""
+"""The small parts, the conditions of `--fail-on`, and what a simulation of sends finds odd."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import exp
 from statistics import NormalDist
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import Reaction, SendScenario, UsageError, simulate_send
+from rmqlb import Failure, Moment, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
@@ -18,7 +19,9 @@ from rmqlb.engine.send.recorder import Recorder
 from rmqlb.engine.send.scenarios import from_samples, lognormal, new_topic_route
 from rmqlb.engine.send.simulation import _silent, pick
 from rmqlb.model.client_versions import parse_version
-from rmqlb.model.simulate_send import BrokerTally, SendTotals
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.simulate_send import BrokerTally
+from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -60,23 +63,6 @@ def test_a_new_topic_takes_at_most_four_queues_of_the_template() -> None:
     ]
 
 
-TOTALS = SendTotals(
-    messages=200,
-    stored=180,
-    not_store_ok=10,
-    duplicated=6,
-    lost=20,
-    lost_by={},
-    retried=14,
-    attempts=250,
-    failed_attempts=30,
-    retries=50,
-    failing_ms=7.5,
-    longest_send_ms=8.5,
-    lasted_ms=9.5,
-    until_isolated_ms=10.5,
-    until_used_again_ms=11.5,
-)
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
 
 
@@ -84,14 +70,7 @@ TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1
     ("name", "value", "share"),
     [
         ("lost", 20, 10),  # of 200 messages
-        ("stored", 180, 90),
-        ("not-store-ok", 10, 5),
-        ("duplicated", 6, 3),
-        ("retried", 14, 7),
-        ("attempts", 250, None),
         ("failed-attempts", 30, 12),  # of 250 attempts
-        ("retries", 50, 20),
-        ("failing-ms", 7.5, None),
         ("longest-send-ms", 8.5, None),
         ("share[a]", 25, 25),
         ("picks[a]", 60, 20),  # of 300 picks
@@ -101,8 +80,9 @@ TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1
     ],
 )
 def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
-    """No two of the figures are alike; no producer sent so."""
-    report = replace(simulate_send(route(a=1, b=1), SendScenario(messages=1)), totals=TOTALS, brokers=TALLIES)
+    report = simulate_send(route(a=1, b=1), SendScenario(messages=1))
+    totals = replace(report.totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5)
+    report = replace(report, totals=totals, brokers=TALLIES)
     assert try_on(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
     if share is not None:
         assert try_on(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
@@ -176,3 +156,50 @@ def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
         lognormal(5000, -0.1, "x")
     with pytest.raises(UsageError, match="latency x: no sample"):
         from_samples([], "x")
+
+
+@every_case(("reaction", "drops"), [(READ_ONLY, True), (ERROR, False), (REFUSED, True), (UNSAFE, False)])
+def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, drops: bool) -> None:
+    """Without `notices_us` the NameServer notices nothing, but of the write permission, which it knows."""
+    noticed = 1_000_000 if reaction is REFUSED else None
+    scenario = SendScenario(
+        messages=5, failures=(Failure("a", reaction, notices_us=noticed),), first_poll_us=30_000_000
+    )
+    codes = [finding.code for finding in simulate_send(TWO, scenario).findings]
+    assert ("before-route-poll" in codes) is drops
+
+
+@every_case(("retries", "blamed"), [(0, False), (2, True)])
+@every_case(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
+def test_time_outs_that_isolate_healthy_brokers_are_a_finding(
+    reaction: Reaction, late: bool, retries: int, blamed: bool
+) -> None:
+    scenario = SendScenario(messages=60, rate=Fraction(1, 60), retries=retries, latency_fault=True)
+    report = simulate_send(TWO, replace(scenario, failures=(Failure("a", reaction),)))
+    assert (report.brokers[1].isolations > 0) is (late and blamed)
+    assert any(finding.code == "healthy-isolated" for finding in report.findings) is (late and blamed)
+
+
+def said(code: str, topic: TopicRouteData = TWO, **settings: Any) -> list[str]:
+    """The texts of one kind of finding."""
+    given: dict[str, Any] = {"messages": 40, "rate": Fraction(1), "start_at": 0}
+    return [
+        each.message for each in simulate_send(topic, SendScenario(**given | settings)).findings if each.code == code
+    ]
+
+
+@every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
+def test_the_poll_that_lets_a_broker_drop_is_the_next_after_it_is_known(
+    noticed_s: float, began_s: int, poll_s: int
+) -> None:
+    """Polls at 30, 60, 90 s; one at the very moment comes too early."""
+    failing = Failure("a", REFUSED, Moment(us=began_s * 1_000_000), notices_us=round(noticed_s * 1_000_000))
+    (text,) = said("before-route-poll", failures=(failing,))
+    assert f"is done after 39.001 s, before the route poll at {poll_s} s " in text
+
+
+def test_a_failure_that_never_begins_is_told_with_the_time_of_the_end() -> None:
+    later = Failure("a", REFUSED, Moment(us=40_000_000))
+    assert said("failure-not-reached", failures=(later,)) == [
+        "the failure of a never begins: the last message is done after 39.001 s"
+    ]
