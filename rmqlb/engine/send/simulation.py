@@ -18,7 +18,7 @@ from rmqlb.engine.send.attempt import Exceptions, Outcome, Outcomes, Thread
 from rmqlb.engine.send.cluster import NEVER, Cluster
 from rmqlb.engine.send.fault import MASK, FaultStrategy, TopicPublishInfo, int32, java_abs
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.recorder import LostSink, Recorder, Sink
+from rmqlb.engine.send.recorder import Recorder
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -39,15 +39,7 @@ class Producer(ABC):
         DataError: the producer's queue list is empty, or the route's order config is malformed.
     """
 
-    def __init__(
-        self,
-        route: TopicRouteData,
-        scenario: SendScenario,
-        profile: ClientProfile,
-        trial: int = 0,
-        sink: Sink | None = None,
-        lost_sink: LostSink | None = None,
-    ) -> None:
+    def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, trial: int = 0) -> None:
         self.route, self.scenario, self.profile, self.trial = route, scenario, profile, trial
         self.per_us, self._interval = time_base(scenario.rate)
         self.per_ms = 1000 * self.per_us
@@ -59,7 +51,7 @@ class Producer(ABC):
         self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
         self.outcomes = Outcomes(profile, scenario)
         self.exceptions = Exceptions(route, scenario, profile, self.per_ms)
-        self.recorder = Recorder(route, scenario, self.cluster, self.per_us, sink, lost_sink)
+        self.recorder = Recorder(route, scenario, self.cluster, self.per_us)
         # ticks that a timed-out SYNC attempt takes beyond its budget
         self.overshoot = (
             profile.overshoot_us if scenario.overshoot_us is None else scenario.overshoot_us

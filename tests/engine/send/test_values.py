@@ -108,7 +108,7 @@ def recorder(**scenario: Any) -> Recorder:
     """Of topic T with a queue on each of a and b; a slice takes 10 ms, a tick is a microsecond."""
     given = SendScenario(**{"messages": 600} | scenario)
     topic, profile = route(a=1, b=1), profile_of(given.client_version)
-    return Recorder(topic, given, Cluster(topic, given, profile, 1, 0), 1, None, None)
+    return Recorder(topic, given, Cluster(topic, given, profile, 1, 0), 1)
 
 
 def test_a_time_line_has_at_most_120_slices() -> None:
