@@ -6,13 +6,11 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from msgspec.structs import replace
-
-from rmqlb import Failure, Moment, Reaction, SendScenario, simulate_send
+from rmqlb import Failure, Reaction, SendScenario, simulate_send
 from rmqlb.engine.send.recorder import MOST_KINDS
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
-from rmqlb.model.simulate_send import LostMessage, MessageException
+from rmqlb.model.simulate_send import MessageException
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -104,16 +102,3 @@ def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> No
     assert len(others) == 1
     assert sum(tally.messages for tally in report.exceptions) == report.totals.lost
     assert all(kinds[tally.brokers_sent] == tally.messages for tally in report.exceptions if tally.brokers_sent)
-
-
-def test_lost_messages_are_handed_on_as_they_are_kept() -> None:
-    topic, lasting = route(a=2, b=2), Failure("a", REFUSED, Moment(message=2))
-    scenario = SendScenario(messages=3000, retries=0, start_at=0, failures=(lasting,))
-    handed: list[LostMessage] = []
-    streamed = simulate_send(topic, scenario, lost_sink=handed.append)
-    assert (streamed.attempts, streamed.lost_messages) == (None, None)
-    assert len(handed) == streamed.totals.lost == 1499
-    both: list[LostMessage] = []
-    kept = simulate_send(topic, scenario, trace=True, lost_sink=both.append)
-    assert list(kept.lost_messages or ()) == both == handed
-    assert simulate_send(topic, replace(scenario, messages=3), lost_sink=both.append).lost_messages is None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import pytest
@@ -31,22 +30,6 @@ def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> No
     )
     assert [course.failed for course in run.cluster.courses] == [2]
     assert run.strategy.items["a"].reachable is found
-
-
-def test_the_default_clock_counts_milliseconds_since_1970() -> None:
-    assert abs(MQFaultStrategy()._clock() / 1000 - time.time()) < 600
-
-
-def test_a_broker_is_available_until_it_is_isolated_and_again_after() -> None:
-    now = [0]
-    strategy = MQFaultStrategy(True, clock=lambda: now[0])
-    assert strategy.is_available("a")
-    strategy.update_fault_item("a", 20, isolation=True)
-    assert (strategy.is_available("a"), strategy.is_available("b")) == (False, True)
-    now[0] = 9_999
-    assert not strategy.is_available("a")
-    now[0] = 10_000
-    assert strategy.is_available("a")
 
 
 def test_a_measured_latency_is_a_java_long() -> None:

@@ -95,29 +95,6 @@ def test_the_name_server_drops_a_broker_and_the_next_poll_tells() -> None:
     assert sooner.failures[0].isolated_ms == 32_000
 
 
-def test_a_simulation_that_ends_before_the_route_poll_says_so() -> None:
-    def codes(*failures: Failure, **settings: Any) -> list[str]:
-        return [finding.code for finding in sent(*failures, **settings).findings]
-
-    dead = Failure("a", REFUSED, notices_us=0)
-    assert "before-route-poll" in codes(dead)
-    assert "before-route-poll" not in codes(dead, rate=Fraction(1), messages=40)
-    assert "before-route-poll" not in codes(Failure("a", REFUSED, end=Moment(us=2000), notices_us=0))
-    assert "before-route-poll" not in codes(Failure("a", REFUSED))
-    assert "before-route-poll" in codes(Failure("a", TIMEOUT, notices_us=120_000_000), rate=Fraction(1), messages=40)
-
-
-def test_a_poll_at_a_random_time_is_anywhere_in_the_interval() -> None:
-    polls = [
-        simulate_send(THREE, SendScenario(messages=1, first_poll_us=None), trial=trial).producer.first_poll_ms
-        for trial in range(300)
-    ]
-    assert len(set(polls)) == 300
-    assert all(0 <= poll < 30_000 for poll in polls)
-    quarters = [sum(int(poll // 7_500) == quarter for poll in polls) for quarter in range(4)]
-    assert min(quarters) > 50  # 75 are expected
-
-
 def test_when_every_broker_is_gone_the_client_keeps_its_list() -> None:
     everyone = [Failure(name, REFUSED, Moment(us=5_000_000), notices_us=0) for name in "abc"]
     report = sent(*everyone, rate=Fraction(1), messages=90)
@@ -148,14 +125,6 @@ def test_an_order_topic_keeps_the_queues_of_a_dead_broker() -> None:
     longer = sent(failed, latency_fault=True, retries=0, client_version="5.1.3", **settings | {"messages": 700})
     assert longer.brokers[0].isolations == 2
     assert longer.totals.lost_by == {"RemotingConnectException": 1, "MQClientException": 1}
-
-
-def test_equal_seeds_give_equal_reports_and_others_do_not() -> None:
-    scenario = SendScenario(messages=50, threads=2, failures=(Failure("b", TIMEOUT),), rate=Fraction(5))
-    assert simulate_send(THREE, scenario) == simulate_send(THREE, scenario)
-    other = simulate_send(THREE, replace(scenario, seed=2))
-    assert other.attempts != simulate_send(THREE, scenario).attempts
-    assert simulate_send(THREE, scenario, trial=1).attempts != simulate_send(THREE, scenario).attempts
 
 
 def test_tallies_add_up() -> None:

@@ -13,8 +13,8 @@ import pytest
 from rmqlb import UsageError, simulate_send, simulate_trials
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
-from rmqlb.engine.send.scenarios import from_samples, lognormal
-from rmqlb.engine.send.trials import Mean, blocks, quantile, student, wilson
+from rmqlb.engine.send.scenarios import from_samples
+from rmqlb.engine.send.trials import Mean, quantile, student, wilson
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
@@ -108,17 +108,6 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
     assert tried.met
 
 
-def test_equal_arguments_give_equal_bytes() -> None:
-    scenario = SendScenario(messages=30, latency=lognormal(3000, 1.0, "lognormal"), failures=(Failure("a", REFUSED),))
-
-    def encoded(seed: int) -> bytes:
-        report = simulate_trials(THREE, msgspec.structs.replace(scenario, seed=seed), 600, precision=0.1)
-        return msgspec.json.encode(msgspec.structs.replace(report, scenario=SendScenario()))
-
-    assert encoded(3) == encoded(3)
-    assert encoded(3) != encoded(4)
-
-
 def test_enough_trials_are_enough() -> None:
     scenario = SCENARIOS["lost"]
     coarse, fine = (simulate_trials(THREE, scenario, 1000, precision=precision) for precision in (0.05, 0.00001))
@@ -126,12 +115,6 @@ def test_enough_trials_are_enough() -> None:
     assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=1000, stopped_early=True)
     assert (fine.trials, fine.stopped_early) == (1000, False)
     assert fine == simulate_trials(THREE, scenario, 1000)
-
-
-def test_blocks_grow_up_to_a_limit() -> None:
-    sizes = [len(block) for block in blocks(20_000)]
-    assert sizes == [256, 512, 1024, 2048, 4096, 4096, 4096, 3872]
-    assert [list(block) for block in blocks(3)] == [[0, 1, 2]]
 
 
 def test_without_a_lost_message_the_rule_of_three_says_how_few_there_can_be() -> None:
@@ -215,17 +198,6 @@ def test_wilsons_interval_to_the_digit() -> None:
     assert (wilson(0, 7).low, wilson(7, 7).high) == (0.0, 1.0)
     other = wilson(5, 10, confidence=0.99)  # z = 2.575829: z² / n is 0.663490
     assert (other.low, other.high) == pytest.approx((0.184234, 0.815766), abs=1e-5)
-
-
-def test_a_mean_with_students_interval() -> None:
-    mean = Mean()
-    add(mean, [1, 2])
-    add(mean, [])
-    add(mean, [3, 4, 5])
-    # The variance is 2.5; 2.776 × √(2.5 / 5) = 1.963.
-    assert mean.count == 5
-    estimate = mean.estimate()
-    assert (estimate.mean, estimate.low, estimate.high) == pytest.approx((3, 1.037, 4.963), abs=0.001)
 
 
 def test_equal_values_have_no_spread() -> None:

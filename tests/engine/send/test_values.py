@@ -16,7 +16,7 @@ from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.engine.send.recorder import Recorder
-from rmqlb.engine.send.scenarios import from_samples, lognormal, new_topic_route
+from rmqlb.engine.send.scenarios import from_samples, lognormal
 from rmqlb.engine.send.simulation import _silent, pick
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.route import TopicRouteData
@@ -53,14 +53,6 @@ def test_stretches_are_told_apart_and_in_order() -> None:
     for profile in PROFILES[:-1]:
         assert ".".join(map(str, profile.since)) == profile.name.split()[0]
     assert parse_version("5.1.4_SNAPSHOT") == (5, 1, 4)
-
-
-def test_a_new_topic_takes_at_most_four_queues_of_the_template() -> None:
-    made = new_topic_route(route("TBW102", perm=7, a=8, b=2), "New")
-    assert [str(q.topic) + q.broker_name + str(q.queue_id) for q in made.publish_queues()] == [
-        *(f"Newa{i}" for i in range(4)),
-        *(f"Newb{i}" for i in range(2)),
-    ]
 
 
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
