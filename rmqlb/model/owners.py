@@ -120,7 +120,6 @@ class OwnersReport(Result, frozen=True):
 
     @property
     def observed_queues(self) -> list[QueueOwners]:
-        """The queues whose owners were observed."""
         return [queue for queue in self.queues if queue.owners_observed is not None]
 
     @property
@@ -132,7 +131,6 @@ class OwnersReport(Result, frozen=True):
 
     @property
     def by_proxy(self) -> bool:
-        """Its consumers are behind a Proxy."""
         return any(topic.by_proxy for topic in self.pop_topics)
 
     @property

@@ -55,7 +55,6 @@ class BrokerData(Struct, frozen=True, rename="camel"):
 
     @property
     def has_master(self) -> bool:
-        """A broker with id 0 is registered."""
         return MASTER_ID in self.broker_addrs
 
     @property
