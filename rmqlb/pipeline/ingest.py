@@ -229,7 +229,7 @@ def _write(
     broken: set[date],
     given: int,
 ) -> Ingested:
-    spark, paths = warehouse.spark, {file.path for file in chosen}
+    paths = {file.path for file in chosen}
     found = staged.selectExpr("snapshots", "quarantine").where("snapshots is not null or quarantine is not null")
     wanted = ", ".join(f"'{column}', snapshots.{column}" for column in _HEAD)
     rows = found.selectExpr(f"if(snapshots is null, null, named_struct({wanted})) as head", "quarantine").collect()
@@ -239,7 +239,8 @@ def _write(
     written = set(warehouse.dates(Snapshots))
     earlier_days = sorted(touched & written)
     before = [day for day in written if touched and day < min(touched)][-1:]
-    old = [_head(row) for row in warehouse.read(Snapshots, [*before, *earlier_days]).select(*_HEAD).collect()]
+    there = [*before, *earlier_days]
+    old = [_head(row) for row in warehouse.read(Snapshots, there).select(*_HEAD).collect()] if there else []
     kept = [head for head in old if head.date in touched and not head.paths & paths]
     night_before = [head for head in old if head.date not in touched and head.counts]
     new = list({head.key: head for head in new}.values())
@@ -251,13 +252,14 @@ def _write(
     days = sorted(touched)
     for day in days:
         warehouse.unmark(day, ingested=True)
-    choice = spark.createDataFrame(
+    choice = warehouse.spark.createDataFrame(
         [(*head.key, head.key in counting, head in kept) for head in [*kept, *new]],
         "date date, cluster string, snapshot string, counts boolean, isOld boolean",
     )
     for table in (Snapshots, Groups, Queues):
         warehouse.replace(table, _chosen(warehouse, staged, table, choice, earlier_days), days)
-    warehouse.replace(Quarantine, _quarantine(warehouse, rejected, earlier_days, paths), days)
+    if rejected or set(earlier_days).intersection(warehouse.dates(Quarantine)):
+        warehouse.replace(Quarantine, _quarantine(warehouse, rejected, earlier_days, paths), days)
     for day in days:
         token = short(__version__, sorted(key for key in counting if key[0] == day))
         warehouse.mark(day, INGESTED_MARK, f"{token}.{digests.get(day, '')}")
@@ -337,10 +339,10 @@ def _chosen(
         fresh = fresh.drop("counts")
     else:
         choice = choice.where("counts")
-    rows = fresh.join(fn.broadcast(choice.where("not isOld")), keys).select(*own)
+    rows = fresh.join(choice.where("not isOld"), keys).select(*own)
     if days:
         there = warehouse.read(table, days).drop("counts")
-        rows = rows.unionByName(there.join(fn.broadcast(choice.where("isOld")), keys).select(*own))
+        rows = rows.unionByName(there.join(choice.where("isOld"), keys).select(*own))
     return rows
 
 
@@ -356,7 +358,7 @@ def _quarantine(
         return rows
     there = warehouse.read(Quarantine, days)
     read_again = warehouse.spark.createDataFrame([(path,) for path in paths], "path string")
-    there = there.join(fn.broadcast(read_again), fn.col("file.path") == fn.col("path"), "left_anti")
+    there = there.join(read_again, fn.col("file.path") == fn.col("path"), "left_anti")
     return rows.unionByName(there.select(*rows.columns))
 
 

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.allocate.rules import NAMES
@@ -195,29 +195,6 @@ VALUES = st.recursive(
 )
 
 
-def read_or_refused(text: str) -> Policy | None:
-    """The policy, which has a rule; None after one line that names the file."""
-    try:
-        policy = parse_policy(text, "p", NAMES)
-    except UsageError as error:
-        assert error.message.startswith("p")
-        assert "\n" not in error.message
-        return None
-    assert policy.where == "p"
-    assert policy.rules
-    return policy
-
-
-@given(VALUES)
-@example({"\n": None})
-def test_whatever_stands_in_a_policy_it_is_read_or_refused(value: object) -> None:
-    policy = read_or_refused(json.dumps(value))
-    if policy is not None:
-        assert isinstance(value, dict)
-        assert len(policy.rules) == len(value["rules"])
-        assert len(policy.waivers) == len(value.get("waivers") or ())
-
-
 @given(VALUES, st.sampled_from([("rules", 0, "limits"), ("rules", 0, "groups"), ("waivers", 0, "until"), ("rules", 0)]))
 def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
     value: object, path: tuple[str | int, ...]
@@ -231,17 +208,3 @@ def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
         assert len(parse_policy(json.dumps(policy), "p", NAMES).rules) == 2
     except UsageError as error:
         assert error.message.startswith("p, line 1")
-
-
-@given(st.text() | st.text(alphabet="rules: -{}[]*&!,\n'\"#%|>"))
-def test_whatever_text_a_policy_is_it_is_read_or_refused(text: str) -> None:
-    policy = read_or_refused(text)
-    assert policy is None or read_or_refused(text) == policy
-
-
-def test_a_forbidden_finding_that_is_none_is_refused() -> None:
-    text = "rules: [{name: r, groups: '*', limits: {forbiddenFindings: [%s]}}]"
-    assert parse_policy(text % "split-consumer-view", "p", NAMES).rules[0].limits[0].bound == ("split-consumer-view",)
-    with pytest.raises(UsageError, match="there is no finding blocked-consume") as raised:
-        parse_policy(text % "blocked-consume", "p", NAMES)
-    assert raised.value.hint == "did you mean blocked-consumer or slow-consumer or frozen-consumer?"
