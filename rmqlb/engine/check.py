@@ -351,7 +351,6 @@ def _moved_on_broker_loss(group: Group) -> Measured:
 
 
 def moved(before: Owners, after: Owners) -> int:
-    """How many queues go from one owner to another."""
     return sum(1 for queue, owners in before.items() if owners and after.get(queue) and after[queue] != owners)
 
 

@@ -170,7 +170,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def assumed(self) -> bool:
-        """The caller names its consumers."""
         return self.given.client_ids is not None
 
     @property
@@ -382,7 +381,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def unknown_routes(self) -> Mapping[str, Unknown]:
-        """Topic → why its route, as consumers see it, is unknown."""
         found = {}
         for topic in self.topics:
             sighting = self.snapshot.routes.get(topic)

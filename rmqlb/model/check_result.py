@@ -38,7 +38,6 @@ class JudgedLimit(Struct, frozen=True):
     findings: Annotated[tuple[GroupFinding, ...], "findings that break a forbiddenFindings limit"]
 
     def decides(self, fail_from: Severity) -> bool:
-        """The rule is at least so grave."""
         return SEVERITIES.index(self.severity) <= SEVERITIES.index(fail_from)
 
 

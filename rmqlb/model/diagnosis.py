@@ -150,7 +150,6 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     Attributes:
         unassigned: queues that are observed to have no owner; null where consumers do not share queues, or none is
             certain and some owners are unknown.
-        duplicate_owners: queues that are observed to have two or more client IDs as owners; null in the same cases.
         owners_unknown: queues whose owners were not observed: so many more queues may be unassigned or have duplicate
             owners; null where consumers do not share queues, or no owner was observed.
     """
@@ -159,7 +158,7 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     processes: Annotated[int | None, "running clients, of which several may share a client ID"] = None
     queues: Annotated[int | None, "readable queues of its topics"] = None
     unassigned: int | None = None
-    duplicate_owners: int | None = None
+    duplicate_owners: Annotated[int | None, "queues with two or more observed owners; null in the same cases"] = None
     owners_unknown: int | None = None
     lag: Annotated[int | None, "unread messages; null when they are not known of every queue"] = None
     lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
@@ -193,12 +192,11 @@ class Diagnosis(Result, frozen=True):
     Attributes:
         outcome: found (a finding is an error or a warning), unknown (none is, and some rule could not be decided) or
             inOrder (every rule has looked, or does not apply).
-        looks: when the group was read, the oldest first; the last one is diagnosed, the others show how it changes.
     """
 
     group: Annotated[str, "the consumer group"]
     outcome: Outcome
-    looks: tuple[Look, ...] = ()
+    looks: Annotated[tuple[Look, ...], "samples of the group, the oldest first; the last one is diagnosed"] = ()
     counts: Annotated[GroupCounts, "the group in numbers"] = GroupCounts()
     findings: Annotated[tuple[GroupFinding, ...], "the likeliest cause first"] = ()
     consequences: Annotated[tuple[Consequence, ...], "findings that others explain"] = ()

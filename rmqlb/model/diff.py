@@ -127,14 +127,9 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
     """A group in two snapshots.
 
     Attributes:
-        strategy_changed: its consumers run another strategy, or some of them do; false when one side is unknown.
-        strategy_assumed: neither snapshot shows what it runs: explanations are those of the client's default, AVG.
-        not_predicted: why owners could not be predicted; null when they were, or when nothing was to be explained.
-        lag_growth: by how much the lag grew, below 0 when it shrank, over the queues whose lag is known in both; null
-            when it is of none.
-        produced: messages that came into the queues whose ends are known in both; null when they are of none.
-        consumed: messages by which offsets went forward in the queues whose offsets are known in both; null when they
-            are of none.
+        not_predicted: why owners could not be predicted; null when they were, or need not be.
+        produced: messages that came into queues whose ends are known in both; null without any.
+        consumed: messages consumed in queues whose offsets are known in both; null without any.
     """
 
     group: Annotated[str, "its name"]
@@ -146,13 +141,13 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
     processes: Annotated[tuple[ProcessesDiff, ...], "client IDs in both that another number of processes has"] = ()
     topics_added: Annotated[tuple[str, ...], "topics that it subscribes to only in the second"] = ()
     topics_removed: Annotated[tuple[str, ...], "only in the first"] = ()
-    strategy_changed: bool = False
-    strategy_assumed: bool = False
+    strategy_changed: Annotated[bool, "some consumers run another strategy; false when one side is unknown"] = False
+    strategy_assumed: Annotated[bool, "neither snapshot shows the strategy: explanations assume AVG"] = False
     settings: Annotated[tuple[SettingDiff, ...], "other settings that differ"] = ()
     explanations: Annotated[tuple[Explained, ...], "the queues of `queues` counted by explanation, most first"] = ()
     queues: Annotated[tuple[QueueDiff, ...], "queues whose owners differ, in the clients' order"] = ()
     not_predicted: str | None = None
-    lag_growth: int | None = None
+    lag_growth: Annotated[int | None, "growth of the lag over the queues known in both; null without any"] = None
     produced: int | None = None
     consumed: int | None = None
     offsets_back: Annotated[int, "queues whose consumer offset is lower than before"] = 0

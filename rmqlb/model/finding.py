@@ -31,5 +31,4 @@ class Finding(Struct, frozen=True):
 
 
 def info(message: str) -> Finding:
-    """What is good to know."""
     return Finding("info", message, severity=INFO)

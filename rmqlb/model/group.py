@@ -89,7 +89,6 @@ class ProxyView(Struct, frozen=True, rename="camel"):
 
     @property
     def client_ids(self) -> tuple[str, ...]:
-        """The ids, sorted as clients sort them."""
         return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
 
@@ -253,5 +252,4 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     @property
     def has_split_view(self) -> bool:
-        """Brokers list different processes."""
         return len({self.sharing_in(view) for view in self.views or ()}) > 1

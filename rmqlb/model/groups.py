@@ -95,7 +95,6 @@ class GroupLine(GroupState, frozen=True):
     findings: Annotated[tuple[GroupFinding, ...], "the worst first"] = ()
 
     def reaches(self, severity: Severity) -> bool:
-        """It is at least so bad; a group of which nothing is known counts as info."""
         least: tuple[Status, ...] = {ERROR: STATUSES[:1], WARNING: STATUSES[:2]}.get(severity, STATUSES[:4])
         return self.status in least
 

@@ -68,8 +68,6 @@ class Limit(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """Limits for the groups or topics that match patterns."""
-
     name: str  # unique in the policy
     about: About
     patterns: tuple[str, ...]  # shell patterns of names, of which one must match
@@ -84,8 +82,6 @@ class Rule(Struct, frozen=True):
 
 
 class Waiver(Struct, frozen=True):
-    """What is let pass, and until when."""
-
     reason: str
     until: date  # the last day on which it counts
     rule: str | None = None  # the rule's name; None is any rule

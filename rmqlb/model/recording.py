@@ -149,17 +149,16 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
     """A queue as it was recorded and as it was predicted.
 
     Attributes:
-        outcome: as-predicted, earlier, later (it got its owners before or after the predicted time), other-owner,
-            not-yet (it still has the owners of before) or unknown.
-        owners_predicted: client IDs, sorted, as the prediction names them; placeholders with the IDs that came instead.
-        predicted_to_ms: the latest such time of several trials, or by an uncertain time of the event.
+        outcome: as-predicted, earlier, later (it got its owners before or after the predicted time), other-owner, not-
+            yet (it still has the owners of before) or unknown.
+        owners_predicted: predicted client IDs, sorted; placeholders replaced by those that came.
     """
 
     outcome: Outcome
     owners_predicted: tuple[str, ...]
     owners_after: Annotated[tuple[str, ...] | None, "the owners in the last look; null when they are unknown"]
     predicted_from_ms: Annotated[int | None, "when it gets them, in the recording's time; null without times"] = None
-    predicted_to_ms: int | None = None
+    predicted_to_ms: Annotated[int | None, "the latest such time of all trials and possible event times"] = None
     seen_from_ms: Annotated[int | None, "not before it got them; null when they did not change"] = None
     seen_to_ms: Annotated[int | None, "not after it got them"] = None
 
@@ -179,7 +178,6 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
     Attributes:
         aligned_by: what the simulation's times are counted from: event-at (--event-at is its first event), left (a
             consumer leaves the group), or first-change (of an owner, there and here); null for a plan.
-        placeholders: placeholder consumer of the prediction → the client ID that came instead.
     """
 
     file: Annotated[str, "the file with the prediction"]
@@ -188,7 +186,7 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
     aligned_from_ms: Annotated[int | None, "when that was in the recording, at the earliest; null for a plan"]
     aligned_to_ms: Annotated[int | None, "when that was at the latest"]
     tolerance_ms: Annotated[int, "so much earlier or later is as predicted"]
-    placeholders: Mapping[str, str]
+    placeholders: Annotated[Mapping[str, str], "placeholder of the prediction → the client ID that came instead"]
     differences: Annotated[
         int, Figure("queues whose outcome is a difference: earlier, later, other-owner or not-yet", of="compared")
     ]
@@ -260,10 +258,8 @@ class RecordLine(Struct, frozen=True, rename="camel"):
     Attributes:
         change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
             answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
-        not_before: the request of the last look that showed the former state; null where nothing changed.
         state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where a recording is shown
             again.
-        owners: owners of the queue from then on, sorted, as far as they are known; null in the same cases.
     """
 
     at: Annotated[str, "when the look had its last answer, ISO-8601 in UTC"]
@@ -273,8 +269,8 @@ class RecordLine(Struct, frozen=True, rename="camel"):
     broker_name: str | None = None
     queue_id: int | None = None
     client_id: str | None = None
-    not_before: str | None = None
+    not_before: Annotated[str | None, "request of the last look with the former state; null for no change"] = None
     not_after: Annotated[str | None, "the last answer of the look that shows it, or null"] = None
     state: KnownState | None = None
-    owners: tuple[str, ...] | None = None
+    owners: Annotated[tuple[str, ...] | None, "known owners from then on, sorted; null in the same cases"] = None
     reason: Annotated[str | None, "in a line: why there is no answer, why it ended; or null"] = None

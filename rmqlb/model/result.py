@@ -45,7 +45,6 @@ Kind = TypeVar("Kind", bound=Result)
 
 
 def with_meta(result: Kind, meta: Meta) -> Kind:
-    """The result with what belongs next to it."""
     found = replace(result)
     found.__dict__["meta"] = meta
     return found

@@ -21,7 +21,6 @@ class SdkUse(Struct, frozen=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """Its name and version, with its consumers."""
         guess = f", {self.assumed} assumed" if self.assumed else ""
         return f"{self.sdk} {self.mirrors} ({self.consumers}{guess})"
 

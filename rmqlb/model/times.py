@@ -25,7 +25,6 @@ def milliseconds(us: int) -> float:
 
 
 def milliseconds_if_known(us: int | None) -> float | None:
-    """The same; None stays unknown."""
     return None if us is None else milliseconds(us)
 
 

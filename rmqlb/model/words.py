@@ -26,12 +26,10 @@ def of_all(number: int, whole: int, noun: str = "queue") -> str:
 
 
 def are(number: int) -> str:
-    """The verb behind a count."""
     return "is" if number == 1 else "are"
 
 
 def have(number: int) -> str:
-    """The verb behind a count."""
     return "has" if number == 1 else "have"
 
 

@@ -42,7 +42,6 @@ def sentence(one: JudgedLimit) -> str:
 
 
 def amount_text(unit: Unit, value: Bound | None) -> str:
-    """What was measured, in its unit."""
     if value is None:
         return "?"
     if isinstance(value, tuple):
@@ -53,17 +52,14 @@ def amount_text(unit: Unit, value: Bound | None) -> str:
 
 
 def allowed_text(unit: Unit, bound: Bound) -> str:
-    """What a limit allows, in a sentence."""
     return f"{_WORDS.get(unit, ('at most', 'max'))[0]} {amount_text(unit, bound)}"
 
 
 def bound_text(unit: Unit, bound: Bound) -> str:
-    """What a limit allows, in a cell."""
     return f"{_WORDS.get(unit, ('at most', 'max'))[1]} {amount_text(unit, bound)}"
 
 
 def waiver_text(waived: WaivedLimit) -> str:
-    """Until when a waiver counts, and why it is there."""
     return f"waived until {waived.until}: {waived.reason}"
 
 

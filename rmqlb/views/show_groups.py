@@ -75,7 +75,6 @@ def _queues_of(code: str, state: GroupState) -> str:
 
 
 def consumers_text(state: GroupState) -> str:
-    """The number of consumers and, where it differs, of processes."""
     if state.consumers is None:
         return "consumers unknown"
     more = f" ({state.processes} processes)" if state.processes != state.consumers else ""

@@ -276,7 +276,6 @@ def subscriptions(group: ConsumerGroup) -> dict[str, frozenset[str]]:
 
 
 def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
-    """The consumers that subscribe to other topics than most of them."""
     sets = subscriptions(group)
     ids = sorted(sets, key=sort_key)
     usual = Counter(sets[client_id] for client_id in ids).most_common(1)
