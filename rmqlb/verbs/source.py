@@ -59,8 +59,6 @@ AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snaps
 
 
 class SnapshotReader(NothingToAsk):
-    """A snapshot that was read before."""
-
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
 
@@ -110,7 +108,6 @@ class TextReader:
         return self.open()
 
     def telling(self) -> AbstractContextManager[Progress]:
-        """Whom questions tell of their progress."""
         return nullcontext(no_progress)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
@@ -154,15 +151,10 @@ def reader(source: AnySource) -> Reader:
 
 
 class Earlier(Struct, frozen=True):
-    """An earlier snapshot of the same cluster.
-
-    Attributes:
-        source: the snapshot.
-        option: what errors about it begin with, as `--rates-since FILE`.
-    """
+    """An earlier snapshot of the same cluster."""
 
     source: Reader
-    option: str
+    option: str  # what errors about it begin with, as `--rates-since FILE`
 
 
 def earlier(source: AnySource | Earlier | None, option: str = "--rates-since") -> Earlier | None:

@@ -414,6 +414,6 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
 
 
 def test_a_pattern_of_zones_is_taken_without_pythons_doubts() -> None:
-    zone = zones({"broker-zone": ["([[a]+)-"]}, "broker-zone")
+    zone = zones(["([[a]+)-"], "broker-zone")
     assert isinstance(zone, re.Pattern)
     assert zone.groups == 1
