@@ -122,39 +122,39 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
     """`--restart`: the members that restart, sorted; None for all of them."""
     if not texts or (_ALL not in client_ids and _ALL in (text.lower() for text in texts)):
         return None
-    found: list[str] = []
+    found: set[str] = set()
     for text in texts:
-        fitting = [text] if text in client_ids else [each for each in client_ids if fnmatchcase(each, text)]
+        fitting = {text} if text in client_ids else {each for each in client_ids if fnmatchcase(each, text)}
         if not fitting:
             hint = suggestion("consumers", text, client_ids)
             raise UsageError(f"--restart {text}: it is not in the group", hint=hint, code="not-in-group")
-        found += fitting
-    return tuple(sort_client_ids(set(found)))
+        found |= fitting
+    return tuple(sort_client_ids(found))
 
 
 def order_of(ids: Sequence[str] | None) -> tuple[str, ...] | None:
-    if ids is not None and not all(ids):
+    if ids is None:
+        return None
+    if not all(ids):
         raise UsageError(f"--order {','.join(ids)}: a client id is empty", hint="write --order ID,ID,…")
-    return None if ids is None else tuple(ids)
+    return tuple(ids)
 
 
 def ids_afterwards(
     members: Sequence[str], client_ids: Sequence[str], ids: str | None
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
     """Client id → its id after the restart, of those that change; and the findings about that."""
-    if ids is not None and ids.lower() not in ("new", "same"):
+    which = None if ids is None else ids.lower()
+    if which not in (None, "new", "same"):
         raise UsageError(f"--ids {ids}: write new or same")
-    if ids is not None and ids.lower() == "same":
-        return {}, ()
-    changed = renamed_apart(members, client_ids)
-    if ids is not None and members and not changed:
+    changed = {} if which == "same" else renamed_apart(members, client_ids)
+    if which == "new" and members and not changed:
         raise UsageError(
             f"--ids {ids}: {members[0]} is an id that the application chose, and stays",
             hint="only host@pid#time changes by itself",
         )
-    if ids is not None or not changed:
-        return changed, ()
-    return changed, (new_ids_finding(changed, "--ids same keeps the IDs"),)
+    findings = (new_ids_finding(changed, "--ids same keeps the IDs"),) if which is None and changed else ()
+    return changed, findings
 
 
 def _parts(text: str, option: str, right: str) -> list[str]:

@@ -13,7 +13,7 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     GroupFigures,
@@ -25,6 +25,7 @@ from rmqlb.model.simulate_rebalance import (
     RebalanceResults,
     SimulatedEvent,
     SimulationsSummary,
+    Step,
     timers_in_ms,
 )
 from rmqlb.model.simulate_send import SendResult
@@ -156,9 +157,8 @@ def _converged(found: RebalanceResult) -> str:
 
 
 def _cannot_be_read(found: RebalanceResult) -> Iterator[str]:
-    f = found.figures
+    f, left = found.figures, found.figures.queues_with_outage_at_end
     if f.queues_with_outage:
-        left = f.queues_with_outage_at_end
         rest = f" and more: {'it' if f.queues_with_outage == 1 else left} still cannot at the end" if left else ""
         yield f"{_of(f.queues_with_outage, found)} cannot be read for up to {about(f.longest_outage_ms)}{rest}"
 
@@ -379,20 +379,20 @@ def _intervals(found: RebalanceResult) -> Section:
     return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), rows, heads=4, named_only=True)
 
 
+def _queue_names(step: Step) -> str:
+    return "; ".join(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in step.queues)
+
+
 def _steps(found: RebalanceResult) -> Section:
     columns = (
         Column("at", "atMs", "ms"),
         Column("who", "who", "clients"),
         Column("what", "what"),
         Column("", "text"),
-        Column("queues", "queues", shown=False, of=lambda step: "; ".join(map(_queue_text, step.queues))),
+        Column("queues", "queues", shown=False, of=_queue_names),
     )
     rows = rows_of(columns, found.steps or ())
     return Section("steps", "what happens and why", columns, rows, brief=first_places(len(rows), _MOST_STEPS))
-
-
-def _queue_text(queue: MessageQueue) -> str:
-    return f"{queue.topic} {queue.broker_name} {queue.queue_id}"
 
 
 def _events(found: RebalanceResult) -> Section:

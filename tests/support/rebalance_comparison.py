@@ -45,14 +45,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What became of one queue after one event.
+    """What became of one queue after one event: the changes of its owners, and the longest times without one and with two.
 
-    Attributes:
-        changes: of its owners, in the order of time.
-        none_us: the longest stretch without an owner.
-        several_us: the longest with several.
-        owners: all that it had at some time.
-        settled_us: from the event to the last change; 0 when nothing changed.
+    `owners` are all that it had at some time; `settled_us` is from the event to the last change, 0 when nothing changed.
     """
 
     changes: tuple[Change, ...]
@@ -66,7 +61,7 @@ class Window:
 
     def figure(self, name: str) -> int:
         """One of `FIGURES`."""
-        return {"none_us": self.none_us, "several_us": self.several_us, "settled_us": self.settled_us}[name]
+        return int(getattr(self, name))
 
     def contradicts(self, other: Window) -> bool:
         """Other changes, or two of them clearly the other way round."""
@@ -143,13 +138,7 @@ def _foretold(report: RebalanceResult, topic: str) -> list[Windows]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One event, measured and foretold.
-
-    Attributes:
-        event: which.
-        measured: of each queue.
-        foretold: of each trial and queue.
-    """
+    """One event, measured of each queue, and foretold of each trial and queue."""
 
     event: Event
     measured: Windows

@@ -74,9 +74,8 @@ def draw(
     from rmqlb.views.pictures import html_page, svg_picture
 
     for option, path in (("--svg", to.svg), ("--html", to.html)):
-        if path is None:
-            continue
-        with terminal.progress(verb="drawing") as progress:
-            progress("the picture", 0, 0)
-            picture = svg_picture(group, facts) if option == "--svg" else html_page(group, report, findings)
-        write_picture(picture, path, option, terminal)
+        if path is not None:
+            with terminal.progress(verb="drawing") as progress:
+                progress("the picture", 0, 0)
+                picture = svg_picture(group, facts) if option == "--svg" else html_page(group, report, findings)
+            write_picture(picture, path, option, terminal)

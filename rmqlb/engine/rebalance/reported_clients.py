@@ -67,28 +67,22 @@ def consumer_types(
 
 def _findings(
     group: ConsumerGroup, usual: ConsumerType, known: Mapping[str, ConsumerType], *, is_given: bool
-) -> list[Finding]:
-    found = []
+) -> Iterator[Finding]:
     ids = list(dict.fromkeys(group.client_ids or ()))
     silent = [client_id for client_id in ids if client_id not in known]
     if group.consume_type == CONSUME_ACTIVELY and silent and not is_given:
-        found.append(
-            Finding(
-                "consumer-type-unknown",
-                f"{silent[0]}{_more(silent)} pulls, and does not say whether as DefaultMQPullConsumer or "
-                "DefaultLitePullConsumer: simulated as the latter; --consumer-type ID=pull says otherwise",
-            )
+        yield Finding(
+            "consumer-type-unknown",
+            f"{silent[0]}{_more(silent)} pulls, and does not say whether as DefaultMQPullConsumer or "
+            "DefaultLitePullConsumer: simulated as the latter; --consumer-type ID=pull says otherwise",
         )
     assigned = [client_id for client_id in ids if known.get(client_id, usual) == "assign"]
     if assigned:
-        found.append(
-            Finding(
-                "assigns-itself",
-                f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance: "
-                "brokers list it all the same, so that the others leave it a share that stays unread",
-            )
+        yield Finding(
+            "assigns-itself",
+            f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance: "
+            "brokers list it all the same, so that the others leave it a share that stays unread",
         )
-    return found
 
 
 def _more(ids: list[str]) -> str:

@@ -146,7 +146,6 @@ class GroupSimulation:
         return self._events[0].at_us if self._events else 0
 
     def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
-        """One trial in full."""
         env, clients, end_us = self._simulated(trial, explain=explain)
         queues = self._timelines(env, end_us)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
@@ -313,7 +312,6 @@ def _with_names(group: str | None, members: Members, scenario: GroupScenario) ->
 
 
 def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
-    """The scenario as results have it."""
     same = ("client_version", "orderly", "broadcasting", "consumer_type", "consumer_types", "all_new", "seed")
     more: dict[str, Any] = {name: getattr(s, name) for name in same}
     return SimulatedGroup(
@@ -330,7 +328,6 @@ def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
 
 
 def event_echo(event: Event) -> SimulatedEvent:
-    """The event as results have it."""
     names = ("broker_name", "read_queues", "write_queues", "with_slaves", "text")
     more: dict[str, Any] = {name: getattr(event, name) for name in names}
     return SimulatedEvent(milliseconds(event.at_us), event.kind, event.subject, strategy=event.strategy_name, **more)

@@ -58,7 +58,6 @@ def timelines(
 def figures(
     queues: Sequence[QueueTimeline], log: EventLog, first_us: int, *, settled: bool, broadcasting: bool = False
 ) -> GroupFigures:
-    """A simulation in numbers, from the first event on."""
     at_end = Counter(line.intervals[-1].state for line in queues if line.intervals)
     kinds: dict[str, float] = {}
     for kind, state in zip(("gap", "overlap", "outage"), _COUNTED, strict=True):
@@ -98,8 +97,6 @@ class _Notes(Struct, frozen=True, eq=False):
 
 
 class _Starts:
-    """Where new owners start to pull."""
-
     def __init__(self, scenario: GroupScenario, states: States, routes: Sequence[TopicRouteData]) -> None:
         self._scenario, self._states, self._is_new = scenario, states, new_queues(routes)
 
