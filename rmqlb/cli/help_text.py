@@ -19,7 +19,7 @@ _FIGURES = {
     "simulate-rebalance": "engine.rebalance.figures.GROUP_FIGURES",
     "plan-rollout": "engine.rebalance.figures.ROLLOUT_FIGURES",
     "size-group": "engine.size_group.size_group.SIZE_FIGURES",
-    "record": "engine.fail_on_figures.of_recording.RECORDING_FIGURES",
+    "record": "engine.record.compare.FIGURES",
     "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",
     "simulate-send": "engine.fail_on_figures.of_sends.SEND_FIGURES",
     "simulate-receive": "engine.simulate_receive.simulate_receive.RECEIVE_FIGURES",
