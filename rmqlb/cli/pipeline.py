@@ -34,7 +34,7 @@ fleet_option = panel("Fleet")
 _LONGEST_KEEP = 36_500
 
 
-class WhereOptions(Struct, frozen=True):
+class WarehouseOptions(Struct, frozen=True):
     """Where the tables are, and on which Spark they are made."""
 
     warehouse: Annotated[
@@ -93,7 +93,7 @@ To = Annotated[str, Option("--to", metavar="DIR", help="The report's folder.")]
 
 @command
 def ingest(
-    *, paths: Paths, cluster: Cluster = None, keep: Keep = None, where: WhereOptions, output: OutputOptions
+    *, paths: Paths, cluster: Cluster = None, keep: Keep = None, where: WarehouseOptions, output: OutputOptions
 ) -> None:
     """Read snapshots into the tables snapshots, groups, queues and quarantine.
 
@@ -113,7 +113,7 @@ def ingest(
 
 @command
 def judge(
-    *, fleet: FleetOptions, strategy_options: StrategyOptions, where: WhereOptions, output: OutputOptions
+    *, fleet: FleetOptions, strategy_options: StrategyOptions, where: WarehouseOptions, output: OutputOptions
 ) -> None:
     """Compute assignments, figures, findings, losses and changes of the nights that have new snapshots.
 
@@ -132,7 +132,7 @@ def judge(
 
 
 @command
-def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WhereOptions, output: OutputOptions) -> None:
+def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Write a page for the fleet, and one for each cluster.
 
     Examples:
@@ -153,7 +153,7 @@ def run(
     to: To = "rmqlb-report",
     fleet: FleetOptions,
     strategy_options: StrategyOptions,
-    where: WhereOptions,
+    where: WarehouseOptions,
     output: OutputOptions,
 ) -> None:
     """Ingest, judge and report.
@@ -172,7 +172,7 @@ def run(
 
 def _run(
     verb: str,
-    where: WhereOptions,
+    where: WarehouseOptions,
     output: OutputOptions,
     *,
     paths: list[str] | None = None,

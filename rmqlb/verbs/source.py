@@ -18,9 +18,11 @@ from rmqlb.model.result import Snapshot
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted
-from rmqlb.sources.source import NothingToAsk, Source
+from rmqlb.sources.source import NothingToAsk
 
 if TYPE_CHECKING:
+    from rmqlb.sources.dump import DumpSource
+    from rmqlb.sources.live import LiveSource
     from rmqlb.sources.opening import Access
 
 MOST_ASKED = 256
@@ -91,12 +93,12 @@ class TextReader:
         self._text = text
         self.access = access
 
-    def open(self) -> Source:
+    def open(self) -> DumpSource | LiveSource:
         from rmqlb.sources.opening import open_source
 
         return open_source(self._text, self.access)
 
-    def open_for_another_reading(self) -> Source:
+    def open_for_another_reading(self) -> DumpSource | LiveSource:
         """The source, whose deadline begins now and in which every server may answer again (raises UsageError)."""
         if self.live:
             from rmqlb.sources.opening import for_another_reading

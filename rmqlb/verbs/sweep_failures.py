@@ -131,7 +131,7 @@ def _zones(lose: Sequence[str], texts: Sequence[str], path: str | None) -> list[
             raise UsageError(f"--zone {text}: expected GLOB=ZONE", hint="write '10.1.*=az1' or 10.1.0.0/16=az1")
         rules.append(ZoneRule(zone.strip(), pattern.strip()))
     if path is not None:
-        from rmqlb.sources.user_files.zones_file import read_zones
+        from rmqlb.sources.user_files.strict_yaml import read_zones
 
         rules += [ZoneRule(zone, pattern) for zone, pattern in read_zones(path)]
     return rules

@@ -66,7 +66,7 @@ class SettingEntry(Struct, frozen=True):
     origin: Annotated[str | None, "the option, the variable or the place in the file, in words; null for a default"]
 
 
-class Settings(Struct, frozen=True, rename="camel"):
+class ConfiguredSettings(Struct, frozen=True, rename="camel"):
     """All settings."""
 
     user_file: Annotated[str | None, "the user's file; null when there is none"]
@@ -120,7 +120,7 @@ def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
     entries = tuple(SettingEntry(each.key, each.value, each.layer, each.origin or None) for each in settings)
     return Report(
         "rmqlb/config",
-        Settings(config.path, entries),
+        ConfiguredSettings(config.path, entries),
         (_source_fact(settings), f"  user file: {config.path or 'none'}"),
         (Section("settings", "settings", columns, rows_of(columns, settings)),),
     )

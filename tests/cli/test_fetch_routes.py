@@ -14,7 +14,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
 from rmqlb.sources.dump import read_document, split_documents
 from tests.support.mismatches import every_case
@@ -59,11 +58,6 @@ def test_what_could_not_be_read_is_listed_and_the_rest_is_written(live: list[str
     assert ("member", "order-svc", "192.0.2.2@inst1") in unread
     assert result.stderr.splitlines()[-1] == f"incomplete: {len(value['data']['unread'])} parts could not be read"
     assert any(line.startswith("warning: not read: ") for line in result.stderr.splitlines())
-
-
-def test_stages_are_told_off_a_terminal_unless_quiet(live: list[str]) -> None:
-    assert "reading groups: 1" in run("fetch-routes", *live, "--group", "order-svc").stderr.splitlines()
-    assert "reading" not in run("fetch-routes", *live, "--group", "order-svc", "-q").stderr
 
 
 def test_a_dump_can_be_cut_down_and_piped_on() -> None:
@@ -113,20 +107,6 @@ def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_w
     assert fetched("-t", "TB*", "--system") == (["TBW102"], [])
 
 
-def test_an_old_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "cluster.json"
-    path.write_text("old")
-    assert run("fetch-routes", "-s", EXAMPLE, "--to", str(path)).exit_code == 0
-    assert json.loads(path.read_text())["schema"] == "rmqlb/snapshot"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_unreachable_cluster_is_one_line() -> None:
-    result = run("fetch-routes", "-s", "rocketmq://127.0.0.1:1", "--source-retries", "0")
-    assert (result.exit_code, result.stdout) == (5, "")
-    assert len([line for line in result.stderr.splitlines() if line.startswith("error: ")]) == 1
-
-
 def test_a_cluster_that_never_answers_ends_by_the_deadline() -> None:
     with cluster(Replay(faults={"*": silent})) as (mute,):
         result = run("show-route", "-s", f"rocketmq://{mute.address}", "--topic", "T", "--source-timeout", "200ms")
@@ -171,16 +151,6 @@ def test_snapshots_at_an_interval_are_read_by_commands_and_the_pipeline(tmp_path
     document = read_document(body, str(first))
     assert document.taken_at is not None
     assert (document.kind, f"date={document.taken_at.date()}") == ("snapshot", first.parent.name)
-
-
-def test_the_first_fetch_of_an_interval_and_a_folder_that_cannot_be_written_end_it(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with refusing_address() as address:
-        every = ("fetch-routes", "-s", f"rocketmq://{address}", "--every", "1s", "--source-retries", "0")
-        assert run(*every, "--to", str(tmp_path / "new")).exit_code == ExitCode.ENDPOINT
-    with moving(SHARED) as group:
-        ran = run("fetch-routes", *group.source, "-g", GROUP, "--every", "1s", "--to", str(tmp_path / "file"), "-q")
-    assert (ran.exit_code, ran.stderr) == (2, f"error: --to {tmp_path}/file: Not a directory [cannot-write]\n")
 
 
 def test_all_contexts_are_fetched_though_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,6 @@ def file(tmp_path: Path, text: str | bytes, mode: int = 0o600) -> str:
 
 
 def plain(config: ConfigFile) -> dict[str, object]:
-    """What the file says, without places."""
     values = {key: written.value for key, written in config.values.items()}
     contexts = {
         name: {key: written.value for key, written in context.values.items()}

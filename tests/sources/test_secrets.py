@@ -85,25 +85,12 @@ def test_a_file_without_a_secret_in_its_first_line_is_told_and_an_editors_mark_i
     assert read_secret(secret_place(f"file:{path}", WHERE), WHERE, {}) == CANARY
 
 
-def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "secret").write_text(CANARY)
-    (tmp_path / "secret").chmod(0o600)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert read_secret(SecretPlace("file", "~/secret"), WHERE, {}) == CANARY
-
-
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert problem(f"file:{tmp_path}/none") == (f"file:{tmp_path}/none: No such file or directory", None)
     assert problem(f"file:{tmp_path}") == (f"file:{tmp_path}: Is a directory", None)
     (tmp_path / "binary").write_bytes(b"\xff")
     os.chmod(tmp_path / "binary", 0o600)
     assert problem(f"file:{tmp_path}/binary") == (f"file:{tmp_path}/binary: it is not UTF-8 text", None)
-
-
-def test_the_environment() -> None:
-    assert read_secret(SecretPlace("env", "MQ"), WHERE, {"MQ": CANARY}) == CANARY
-    assert problem("env:MQ") == ("env:MQ: there is no such variable", "set MQ")
-    assert problem("env:MQ", {"MQ": ""}) == ("env:MQ: there is no such variable", "set MQ")
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.envelope import Envelope, Source
+from rmqlb.views.envelope import Envelope, ResultSource
 from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
 from rmqlb.views.report import Cell, Report, Section, utc_text
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
     """What every command's JSON and YAML have in common around their data."""
-    source = Source(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
+    source = ResultSource(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
     return Envelope(report.schema, FORMAT_VERSION, command, source, report.data, tuple(findings))
 
 
