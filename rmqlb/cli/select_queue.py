@@ -5,9 +5,8 @@ from typing import Annotated, get_args
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.keys import file_of_keys
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command, panel
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.reading import fetch, file_of_keys
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
@@ -94,7 +93,6 @@ def select_queue(
 
 
 def _keys(source: SourceOptions, keys: KeyOptions) -> list[str]:
-    """The keys, each once (raises UsageError, DataError)."""
     found = list(keys.key or ())
     if any(not key.strip() for key in found):
         raise UsageError("--key: a blank key is none", hint="messages without a key go round all queues")

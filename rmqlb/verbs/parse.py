@@ -20,16 +20,26 @@ _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
 
 
-def texts_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """One text or several: a plain text is one value, not its characters."""
-    return (given,) if isinstance(given, str) else tuple(given)
+def texts_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One text or several: a plain text is one value, not its characters; None is none.
+
+    >>> texts_of("ab"), texts_of(["a", "b"]), texts_of(None)
+    (('ab',), ('a', 'b'), ())
+    """
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
-def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
+def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One name or several, each once.
+
+    >>> names_of("a"), names_of(["b", "a", "b"])
+    (('a',), ('b', 'a'))
+    """
     return tuple(dict.fromkeys(texts_of(given)))
 
 
-def conditions(given: str | Sequence[str], figures: Figures) -> list[Condition]:
+def conditions(given: str | Sequence[str] | None, figures: Figures) -> list[Condition]:
+    """The conditions of `--fail-on` (raises UsageError)."""
     from rmqlb.engine.conditions import parse_condition
 
     return [parse_condition(text, figures) for text in texts_of(given)]

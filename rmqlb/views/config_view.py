@@ -74,7 +74,6 @@ class ConfiguredSettings(Struct, frozen=True, rename="camel"):
 
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
-    """All contexts."""
     entries = tuple(_entry(context, active) for context in config.contexts.values())
     section = Section("contexts", "contexts", _LIST, rows_of(_LIST, entries), heads=2)
     facts = (*(() if done is None else (done,)), _which(len(entries), active))
@@ -89,28 +88,26 @@ def _which(contexts: int, active: str | None) -> str:
 
 
 def context_report(context: Context, active: str | None) -> Report:
-    """One context, key by key."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (key.name, _cell(context.values[key.name].value), context.values[key.name].place.line)
+        (key.name, _cell(context.values[key.name].value), context.values[key.name].line)
         for key in ENDPOINT
         if key.name in context.values
     )
     is_active = ", active here" if context.name == active else ""
     source = context.values["source"].value if "source" in context.values else None
-    data = OneContext(context.place.path, _entry(context, active))
+    data = OneContext(context.path, _entry(context, active))
     return Report(
         schema="rmqlb/context",
         data=data,
         facts=(
             f"context {context.name}{is_active}: {source or 'no source'}",
-            f"  {context.place.path}, line {context.place.line}",
+            f"  {context.path}, line {context.line}",
         ),
         sections=(Section("context", "context", _ONE, rows),),
     )
 
 
 def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
-    """Every setting, and what set it."""
     columns = (
         Column("setting", "key"),
         Column("value", "value", of=lambda setting: _cell(setting.value)),
@@ -139,7 +136,7 @@ def _entry(context: Context, active: str | None) -> ContextEntry:
         if key.name in context.values:
             value = context.values[key.name].value
             fields[key.name.replace("-", "_")] = str(value) if key.kind == "amount" else value
-    return ContextEntry(name=context.name, active=context.name == active, line=context.place.line, **fields)
+    return ContextEntry(name=context.name, active=context.name == active, line=context.line, **fields)
 
 
 def _origin(setting: Setting) -> str | None:

@@ -66,15 +66,6 @@ def test_a_files_first_line_is_the_secret(tmp_path: Path) -> None:
     assert problem(f"file:{path}") == (f"file:{path}: other users can open it", f"chmod 600 {path}")
 
 
-def test_a_line_that_is_longer_than_any_secret_is_not_cut(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.touch(0o600)
-    path.write_text("x" * 10_000 + "\n")
-    assert len(read_secret(secret_place(f"file:{path}", WHERE), WHERE, {})) == 10_000
-    path.write_text("x" * 10_001)
-    assert problem(f"file:{path}") == (f"file:{path}: its first line is longer than 10000 characters", None)
-
-
 def test_a_file_without_a_secret_in_its_first_line_is_told_and_an_editors_mark_is_no_part_of_it(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.touch(0o600)
@@ -112,10 +103,3 @@ def test_a_keyring() -> None:
     assert message == "keyring:locked/me: the keyring does not give it (Locked)"
     assert hint == "is the keyring unlocked? keyring diagnose tells which one is used"
     del sys.modules["keyring"]
-
-
-def test_without_the_package_a_keyring_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    message, hint = problem("keyring:rmqlb/prod")
-    assert message == "keyring:rmqlb/prod: the package keyring is not installed"
-    assert hint == "pip install 'rmqlb[keyring]'"

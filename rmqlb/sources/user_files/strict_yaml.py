@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
-from rmqlb.sources.user_files.send_inputs import read_text
+from rmqlb.sources.user_files.text_file import read_text
 
 _LONGEST_NAME = 1000
 _ZONES = "write az1: [10.1.0.0/16, 'broker-a*']"
@@ -30,6 +30,10 @@ class StrictReader:
         self._fault = fault
         self._example = example
 
+    def shown(self, value: object) -> str:
+        """A value in an error."""
+        return shown(value)
+
     def document(self) -> object:
         try:
             return read_yaml(self._text, self.where)
@@ -45,14 +49,14 @@ class StrictReader:
 
     def name(self, value: object, path: Path) -> str:
         if not isinstance(value, str):
-            self.refuse(path, f"{shown(value)} is not a text", "put it in quotes")
+            self.refuse(path, f"{self.shown(value)} is not a text", "put it in quotes")
         if not value.strip() or len(value) > _LONGEST_NAME:
             self.refuse(path, "it is empty" if not value.strip() else f"longer than {_LONGEST_NAME} characters")
         return value
 
     def items(self, value: object, path: Path, least: int = 1) -> list[Any]:
         if not isinstance(value, list):
-            self.refuse(path, f"{shown(value)} is not a list")
+            self.refuse(path, f"{self.shown(value)} is not a list")
         if len(value) < least:
             self.refuse(path, "the list is empty", self._example if len(path) == 1 else None)
         return value
@@ -62,7 +66,7 @@ class StrictReader:
     ) -> dict[str, Any]:
         """A mapping of known keys, with those that are needed."""
         if not isinstance(value, dict):
-            self.refuse(path, f"{shown(value)} is not a mapping", None if path else self._example)
+            self.refuse(path, f"{self.shown(value)} is not a mapping", None if path else self._example)
         for key in value:
             if key not in known:
                 hint = suggestion("keys", str(key), known)

@@ -26,7 +26,6 @@ Value = Struct | Mapping[str, Any]
 
 
 def as_json(value: Value) -> str:
-    """Indented JSON, ending in a line end."""
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
@@ -37,8 +36,6 @@ def as_json(value: Value) -> str:
 
 
 class JsonLines:
-    """JSON lines as they come, handed on in large pieces."""
-
     LARGEST = 1 << 16
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -65,7 +62,6 @@ class JsonLines:
 
 
 def as_json_lines(values: Iterable[Value]) -> str:
-    """A line of JSON for each."""
     parts: list[str] = []
     lines = JsonLines(parts.append)
     for value in values:
