@@ -94,7 +94,6 @@ class TextReader:
         self.access = access
 
     def open(self) -> DumpSource | LiveSource:
-        """The source (raises UsageError)."""
         from rmqlb.sources.opening import open_source
 
         return open_source(self._text, self.access)

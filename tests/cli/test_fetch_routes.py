@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from rmqlb.cli.main import app
 from rmqlb.sources.dump import read_document, split_documents
+from tests.support.mismatches import every_case
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
 from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
 
@@ -66,6 +67,26 @@ def test_a_dump_can_be_cut_down_and_piped_on() -> None:
     piped = run("plan-rebalance", "-s", "-", "-o", "json", stdin=cut.stdout)
     whole = run("plan-rebalance", "-s", EXAMPLE, "--group", "bill-svc", "-o", "json")
     assert json.loads(piped.stdout)["data"] == json.loads(whole.stdout)["data"]
+
+
+NO_MATCH = "warning: none of the topics matches {} [matches-nothing]"
+
+
+@every_case(
+    ("words", "code", "told"),
+    [
+        ("-o csv", 2, ["error: a snapshot cannot be written as csv [usage]", "hint: -o json, yaml or jsonl"]),
+        ("-t Skeww* -t TBW* -g *-svc", 0, [NO_MATCH.format("Skeww*"), NO_MATCH.format("TBW*")]),
+        ("--to no/where.json", 2, ["error: --to no/where.json: No such file or directory [cannot-write]"]),
+    ],
+)
+def test_what_is_wrong_is_a_line(
+    words: str, code: int, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("fetch-routes", "-s", EXAMPLE, *words.split())
+    assert (result.exit_code, result.stderr.splitlines()) == (code, told)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_why_not(tmp_path: Path) -> None:
