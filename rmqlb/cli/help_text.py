@@ -21,7 +21,7 @@ _FIGURES = {
     "size-group": "engine.size_group.size_group.SIZE_FIGURES",
     "record": "engine.record.compare.FIGURES",
     "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",
-    "simulate-send": "engine.fail_on_figures.of_sends.SEND_FIGURES",
+    "simulate-send": "engine.send.findings.SEND_FIGURES",
     "simulate-receive": "engine.simulate_receive.simulate_receive.RECEIVE_FIGURES",
 }
 """Command → where the figures of its `--fail-on` are, below `rmqlb`."""

@@ -93,7 +93,6 @@ def select_queue(
 
 
 def _keys(source: SourceOptions, keys: KeyOptions) -> list[str]:
-    """The keys, each once (raises UsageError, DataError)."""
     found = list(keys.key or ())
     if any(not key.strip() for key in found):
         raise UsageError("--key: a blank key is none", hint="messages without a key go round all queues")

@@ -1,14 +1,11 @@
-"""`rmqlb simulate-send`.
-
-Typer reads the annotations when the program starts, so they are values here, not text.
-"""
+"""`rmqlb simulate-send`."""
 
 from typing import Annotated
 
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
-from rmqlb.cli.common.send_options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
+from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
@@ -16,11 +13,8 @@ from rmqlb.errors import UsageError
 @command(without=("proxy",))
 def simulate_send(
     source: SourceOptions,
-    failing: FailureOptions,
-    load: LoadOptions,
-    producer: ProducerOptions,
+    options: SendOptions,
     output: OutputOptions,
-    what: WhatOptions,
     topic: Annotated[str | None, Option("-t", "--topic", metavar="TOPIC", help="The topic that is sent to.")] = None,
 ) -> None:
     """Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
@@ -42,15 +36,15 @@ def simulate_send(
     5 endpoint unreachable.
     """
     from rmqlb.cli.common.send_question import read_question, show, stream
-    from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
+    from rmqlb.engine.send.findings import SEND_FIGURES
     from rmqlb.verbs.parse import conditions
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
-    asked = conditions(what.fail_on or (), SEND_FIGURES)
+    asked = conditions(options.fail_on or (), SEND_FIGURES)
     if topic is None:
         raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
-    question = read_question(source, topic, failing, load, producer, what, terminal)
+    question = read_question(source, topic, options, terminal)
     if terminal.format == "jsonl":
         stream(question, terminal, asked)
     else:
-        show(question, terminal, asked, trace=what.trace or "attempts" in (output.section or ()))
+        show(question, terminal, asked, trace=options.trace or "attempts" in (output.section or ()))

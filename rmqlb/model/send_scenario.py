@@ -37,6 +37,7 @@ NEWEST = "5.5.0"
 STATUSES = ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
 """Stored, but not as safely as wanted (`SendStatus`)."""
 MessageNumber = Annotated[int, Meta(ge=1, le=MOST_MESSAGES)]
+Position = Annotated[int, Meta(ge=0)]
 Thresholds = Annotated[tuple[Threshold, ...], Meta(min_length=1, max_length=1000)]
 ROUTE_POLL_US = 30_000_000
 SEND_TIMEOUT_MS = 3000
@@ -47,15 +48,10 @@ HOST_LOSS_US = 120_000_000
 
 
 class Moment(Struct, frozen=True):
-    """A time, or the start of a message; one of the two.
+    """A time, or the start of a message; one of the two."""
 
-    Attributes:
-        us: microseconds from the start.
-        message: number of a message; the moment is when its first attempt begins.
-    """
-
-    us: Time | None = None
-    message: MessageNumber | None = None
+    us: Annotated[Time | None, "microseconds from the start"] = None
+    message: Annotated[MessageNumber | None, "number of the message whose first attempt begins then"] = None
 
 
 START = Moment(us=0)
@@ -67,47 +63,30 @@ class Reaction(Struct, frozen=True):
     Attributes:
         kind: refused (no process listens), timeout (silence), slow (a late success), status (stored, but not as
             safely as wanted), code (an error response), read-only (it still stores, and leaves the producers' route).
-        name: the status or code by RocketMQ's name, otherwise the kind.
-        code: the response code of a status or code.
-        cost_us: how long a refusal takes, or the slow answer.
     """
 
     kind: ReactionKind
-    name: str
-    code: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
-    cost_us: Time = 0
+    name: Annotated[str, "the status or code by RocketMQ's name, otherwise the kind"]
+    code: Annotated[int, Meta(ge=0, le=2**31 - 1), "the response code of a status or code"] = 0
+    cost_us: Annotated[Time, "how long a refusal takes, or the slow answer"] = 0
 
 
 class Failure(Struct, frozen=True):
-    """One broker's failure.
-
-    Attributes:
-        broker_name: whose.
-        reaction: what it does meanwhile.
-        start: from when on.
-        end: until when, that moment not included; None is never.
-        notices_us: how long after the start the NameServer drops the broker; None is never.
-    """
+    """One broker's failure."""
 
     broker_name: str
     reaction: Reaction
     start: Moment = START
-    end: Moment | None = None
-    notices_us: Time | None = None
+    end: Annotated[Moment | None, "that moment not included; None is never"] = None
+    notices_us: Annotated[Time | None, "time from the start until the NameServer drops it; None is never"] = None
 
 
 class Latency(Struct, frozen=True):
-    """How long a healthy broker takes to answer.
+    """How long a healthy broker takes to answer."""
 
-    Attributes:
-        text: as given, for the report.
-        table: equally likely values in microseconds; a single one is a constant.
-        tail: a finer table that stands for the last entry of `table`; empty when that entry is exact.
-    """
-
-    text: str
-    table: Annotated[tuple[Time, ...], Meta(min_length=1)]
-    tail: tuple[Time, ...] = ()
+    text: Annotated[str, "as given, for the report"]
+    table: Annotated[tuple[Time, ...], Meta(min_length=1), "equally likely microseconds; a single one is a constant"]
+    tail: Annotated[tuple[Time, ...], "a finer table that stands for the last entry of `table`, unless empty"] = ()
 
 
 ASSUMED_LATENCY = Latency("1ms", (1000,))
@@ -144,78 +123,57 @@ class Selector(Struct, frozen=True):
 
 
 class ProducerSettings(Struct, frozen=True, rename="camel"):
-    """Settings of a producer that its result repeats.
+    """Settings of a producer that its result repeats; the options of `simulate-send` have these descriptions too.
 
     Attributes:
-        client_version: version of the Java client whose rules the producer follows.
-        mode: sync, async or oneway.
-        latency_fault: sendLatencyFaultEnable.
-        detector: startDetectorEnable (5.1.4 and newer).
-        threads: sending threads; each has its own round robin.
-        messages: number of messages; null for as many as the duration has room for.
-        retries: retryTimesWhenSendFailed (SYNC) or retryTimesWhenSendAsyncFailed.
-        timeout_ms: sendMsgTimeout, for all attempts of a message together.
-        timeout_per_request_ms: sendMsgMaxTimeoutPerRequest (5.3.3 and newer), or null.
-        retry_not_store_ok: retryAnotherBrokerWhenNotStoreOK.
-        seed: random seed.
         sdk: whose producer, such as java, go or go-grpc@5.1.4. For other SDKs than java the timeout is that of one
             attempt, and ONEWAY sends are not simulated.
-        proxy_mode: how the Proxy of gRPC producers runs: local, in each broker; cluster, separately.
     """
 
-    client_version: str = NEWEST
-    mode: Mode = "sync"
-    latency_fault: bool = False
-    detector: bool = False
-    threads: int = 1
-    messages: int | None = 1000
-    retries: int = 2
-    timeout_ms: int = SEND_TIMEOUT_MS
-    timeout_per_request_ms: int | None = None
-    retry_not_store_ok: bool = False
-    seed: int = 1
+    client_version: Annotated[str, "version of the Java client whose rules the producer follows"] = NEWEST
+    mode: Annotated[Mode, "how it sends: sync, async or oneway"] = "sync"
+    latency_fault: Annotated[bool, "sendLatencyFaultEnable"] = False
+    detector: Annotated[bool, "startDetectorEnable (5.1.4 and newer)"] = False
+    threads: Annotated[int, Meta(ge=1, le=MOST_THREADS), "sending threads, each with a round robin of its own"] = 1
+    messages: Annotated[MessageNumber | None, "number of messages; null for as many as fit the duration"] = 1000
+    retries: Annotated[
+        int, Meta(ge=0, le=MOST_RETRIES), "retryTimesWhenSendFailed (SYNC) or retryTimesWhenSendAsyncFailed"
+    ] = 2
+    timeout_ms: Annotated[Milliseconds, "sendMsgTimeout, for all attempts of a message together"] = SEND_TIMEOUT_MS
+    timeout_per_request_ms: Annotated[Milliseconds | None, "sendMsgMaxTimeoutPerRequest (5.3.3 and newer)"] = None
+    retry_not_store_ok: Annotated[bool, "retryAnotherBrokerWhenNotStoreOK"] = False
+    seed: Annotated[int, "random seed"] = 1
     sdk: str = JAVA
-    proxy_mode: ProxyMode = "local"
+    proxy_mode: Annotated[ProxyMode, "how gRPC producers' Proxy runs: local, in each broker; cluster, separately"] = (
+        "local"
+    )
 
 
 class SendScenario(ProducerSettings, frozen=True):
     """A producer, its load, and the failures of brokers.
 
     Attributes:
-        rate: messages per second over all threads, in turn; None: each thread sends back to back.
-        duration_us: no message starts at or after this time; None without limit.
-        failures: failures of brokers; where two overlap the later in the list counts.
-        latencies: broker name → its latency; other brokers have `latency`.
-        latency: latency of brokers without one of their own.
-        exclude: brokers whose queues the producer leaves out.
-        start_at: position in the queue list of the first thread's first pick; None for a random one.
-        first_poll_us: when the client first requests the route again; None for a random time in the first interval.
-        poll_us: how often it does so from then on.
-        latency_max: thresholds in ms instead of the version's, or None.
-        not_available_duration: isolations in ms instead of the version's, or None.
-        overshoot_us: how much longer than its budget a timed-out SYNC attempt takes; None for what was measured.
         selector: the application's queue selector, or None. A function (queues, key) → queue gets the message's number
             as its key.
     """
 
-    threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] = 1
-    messages: MessageNumber | None = 1000
-    retries: Annotated[int, Meta(ge=0, le=MOST_RETRIES)] = 2
-    timeout_ms: Milliseconds = SEND_TIMEOUT_MS
-    timeout_per_request_ms: Milliseconds | None = None
-    seed: Seed = 1
-    rate: Fraction | None = None
-    duration_us: PositiveTime | None = None
-    failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES)] = ()
-    latencies: Mapping[str, Latency] = field(default_factory=dict)
-    latency: Latency = ASSUMED_LATENCY
-    exclude: frozenset[str] = frozenset()
-    start_at: Annotated[int, Meta(ge=0)] | None = None
-    first_poll_us: Time | None = ROUTE_POLL_US
-    poll_us: PositiveTime = ROUTE_POLL_US
-    latency_max: Thresholds | None = None
-    not_available_duration: Thresholds | None = None
-    overshoot_us: Time | None = None
+    seed: Seed = 1  # JSON Schema cannot have these bounds
+    rate: Annotated[Fraction | None, "messages per second over all threads; default: each sends back to back"] = None
+    duration_us: Annotated[PositiveTime | None, "no message starts at or after this time; None without limit"] = None
+    failures: Annotated[
+        tuple[Failure, ...], Meta(max_length=MOST_FAILURES), "of two that overlap the later counts"
+    ] = ()
+    latencies: Annotated[Mapping[str, Latency], "broker name → its latency"] = field(default_factory=dict)
+    latency: Annotated[Latency, "of brokers without one of their own"] = ASSUMED_LATENCY
+    exclude: Annotated[frozenset[str], "brokers whose queues the producer leaves out"] = frozenset()
+    start_at: Annotated[Position | None, "queue of the first thread's first pick; default: random"] = None
+    first_poll_us: Annotated[Time | None, "when the client first polls the route; None: at random before poll_us"] = (
+        ROUTE_POLL_US
+    )
+    poll_us: Annotated[PositiveTime, "how often the client polls the route"] = ROUTE_POLL_US
+    latency_max: Annotated[Thresholds | None, "thresholds of latency fault in ms, instead of the version's"] = None
+    not_available_duration: Annotated[Thresholds | None, "isolation in ms from each threshold on, likewise"] = None
+    overshoot_us: Annotated[Time | None, "time of a timed-out SYNC attempt beyond its budget; None: as measured"] = None
     selector: Selector | SelectorFunction | None = None
 
     def __post_init__(self) -> None:

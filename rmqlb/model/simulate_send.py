@@ -11,6 +11,7 @@ from typing import Annotated, TypeVar
 from msgspec import Struct, field
 
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import Figure
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import ProducerSettings, ReactionKind, SendScenario
@@ -94,13 +95,13 @@ class BrokerTally(Struct, frozen=True, rename="camel"):
 
     broker_name: Annotated[str, "its name"]
     queues: Annotated[int, "number of its queues in the producer's list at the start"]
-    picks: Annotated[int, "how often the producer chose it"]
+    picks: Annotated[int, Figure("how often the producer chose it")]
     attempts: Annotated[int, "picks that led to a request; a pick after the deadline does not"]
-    failed: Annotated[int, "attempts that failed"]
+    failed: Annotated[int, Figure("attempts that failed")]
     stored: Annotated[int, "messages stored, with whatever status; one that a retry stored again counts twice"]
-    share: Annotated[float | None, "share of all stored messages (0..1); null when none was stored"]
-    isolations: Annotated[int, "how often a slow or failed attempt isolated it"]
-    isolated_ms: Annotated[float, "how long it was isolated or absent from the producer's list"]
+    share: Annotated[float | None, Figure("share of all stored messages (0..1)", unknown="when none was stored")]
+    isolations: Annotated[int, Figure("how often a slow or failed attempt isolated it")]
+    isolated_ms: Annotated[float, Figure("how long it was isolated or absent from the producer's list")]
 
 
 class FailureTaken(Struct, frozen=True, rename="camel"):
@@ -146,30 +147,27 @@ class Slice(Struct, frozen=True, rename="camel"):
 
 
 class SendTotals(Struct, frozen=True, rename="camel"):
-    """The simulation in numbers.
-
-    Attributes:
-        longest_send_ms: the longest that one message with an attempt took; null when there was no attempt.
-        until_isolated_ms: the longest time until a failed broker was isolated or gone from the producer's list; null
-            when none was.
-        until_used_again_ms: the longest time until a recovered broker was used again; null when none was.
-    """
+    """The simulation in numbers."""
 
     messages: Annotated[int, "messages sent"]
-    stored: Annotated[int, "messages stored, with whatever status"]
-    not_store_ok: Annotated[int, "of these, stored with another status than SEND_OK"]
-    duplicated: Annotated[int, "of these, stored more than once by retries, as far as the producer knows"]
-    lost: Annotated[int, "messages not stored after all attempts, as far as the producer knows"]
+    stored: Annotated[int, Figure("messages stored, with whatever status", of="messages")]
+    not_store_ok: Annotated[int, Figure("of these, stored with another status than SEND_OK", of="messages")]
+    duplicated: Annotated[
+        int, Figure("of these, stored more than once by retries, as far as the producer knows", of="messages")
+    ]
+    lost: Annotated[int, Figure("messages not stored after all attempts, as far as the producer knows", of="messages")]
     lost_by: Annotated[Mapping[str, int], "reason → messages lost by it"]
-    retried: Annotated[int, "messages that needed more than one attempt"]
-    attempts: Annotated[int, "requests"]
-    failed_attempts: Annotated[int, "of these, failed"]
-    retries: Annotated[int, "attempts beyond each message's first"]
-    failing_ms: Annotated[float, "time in failed attempts, over all threads"]
-    longest_send_ms: float | None
+    retried: Annotated[int, Figure("messages that needed more than one attempt", of="messages")]
+    attempts: Annotated[int, Figure("requests")]
+    failed_attempts: Annotated[int, Figure("of these, failed", of="attempts")]
+    retries: Annotated[int, Figure("attempts beyond each message's first", of="attempts")]
+    failing_ms: Annotated[float, Figure("time in failed attempts, over all threads")]
+    longest_send_ms: Annotated[
+        float | None, Figure("the longest that one message took", unknown="when there was no attempt")
+    ]
     lasted_ms: Annotated[float, "when the last message was done"]
-    until_isolated_ms: float | None
-    until_used_again_ms: float | None
+    until_isolated_ms: Annotated[float | None, "the longest time until a failed broker left the producer's list"]
+    until_used_again_ms: Annotated[float | None, "the longest time until a recovered broker was used again"]
 
 
 class HotKey(Struct, frozen=True, rename="camel"):

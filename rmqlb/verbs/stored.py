@@ -20,7 +20,7 @@ from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import Recording
 from rmqlb.model.simulate_rebalance import QueueTimeline
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.sources.user_files.send_inputs import read_text
+from rmqlb.sources.user_files.text_file import read_text
 
 MOST_BYTES = 256 << 20
 _SCHEMA = re.compile(r'"schema"\s*:\s*"rmqlb/(plan|simulate-rebalance)(-of-groups)?"')

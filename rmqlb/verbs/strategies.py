@@ -143,7 +143,7 @@ def is_file(text: str) -> bool:
 def from_file(text: str, option: str, kind: Kind) -> FromFile:
     """FILE.py:NAME: the function of the file, whose code is run."""
     from rmqlb.engine.user_functions import FromFile
-    from rmqlb.sources.user_files.send_inputs import read_text
+    from rmqlb.sources.user_files.text_file import read_text
 
     match = re.fullmatch(_FILE, text)
     if match is None or not match["name"]:

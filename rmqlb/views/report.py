@@ -7,9 +7,9 @@ result, and `views/json_schema.py` makes its schema.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -70,6 +70,26 @@ def numbers(keys: str) -> tuple[Column, ...]:
     ['queues', 'duplicate owners']
     """
     return tuple(Column(attribute_of(key).replace("_", " "), key, "number") for key in keys.split())
+
+
+def columns_of(shape: type[Struct], keys: str, *, path: str = "", hidden: Collection[str] = ()) -> tuple[Column, ...]:
+    """Columns of a Struct's fields, whose types decide how they are shown: `KEY`, or `KEY=TITLE` with `_` for spaces.
+
+    Args:
+        shape: what the rows are made of.
+        keys: as in JSON, in the order of the columns.
+        path: the attribute of a row's item that is the Struct, if it is not the item itself.
+        hidden: keys that people do not see.
+    """
+    types, columns = get_type_hints(shape), []
+    for key, _, title in (each.partition("=") for each in keys.split()):
+        name = attribute_of(key)
+        of_text = types[name] in (str, str | None)
+        kind: Kind = "text" if of_text else "ms" if key.endswith("Ms") else "share" if key == "share" else "number"
+        of = attrgetter(f"{path}.{name}") if path else None
+        shown = key not in hidden
+        columns.append(Column((title or name).replace("_", " "), key, kind, shown=shown, of=of))
+    return tuple(columns)
 
 
 def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
-from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues
+from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.words import counted
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, first_places, percent, rows_of
+from rmqlb.views.report import Cell, Column, Report, Rows, Section, columns_of, first_places, percent, rows_of
 
 _MOST_KEYS = 20
 _MOST_COLUMNS = 6
 _MOST_PAIRS = 5
 _GRPC = "gRPC"
-_PAIR = (
-    Column("SDK", "sdk"),
-    Column("other SDK", "otherSdk"),
-    Column("differ", "differ", "number"),
-    Column("share", "differShare", "share"),
-)
+_PAIR = (*columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ"), Column("share", "differShare", "share"))
 
 
 class _Shown(Struct, frozen=True):
@@ -31,11 +27,11 @@ class _Shown(Struct, frozen=True):
 
 
 def key_queues_report(found: KeyQueues) -> Report:
-    """Which queue each key goes to, for people and machines."""
     shown = _shown(found)
     known = [each for each in shown if each.sdk.unknown is None]
     facts = (*_change_facts(found, known), *_sdk_facts(found, known))
-    pairs = (*_pairs_screen(found, known), _pairs(found)) if found.pairs else ()
+    scripts = Section("pairs", "SDKs compared", _PAIR, rows_of(_PAIR, found.pairs), audience="scripts")
+    pairs = (_pairs_screen(found, known), scripts) if found.pairs else ()
     moved = (_moved_screen(known),) if found.changes else ()
     sections = (*moved, _keys_screen(found, shown), _keys_lines(found), *pairs, _sdks(found))
     closing = tuple(_closing(found))
@@ -95,8 +91,6 @@ def _closing(found: KeyQueues) -> Iterator[str]:
 
 
 def _keys_screen(found: KeyQueues, shown: Sequence[_Shown]) -> Section:
-    """A column per SDK; where something changes an arrow leads to the new queue."""
-
     def row(of: KeyQueue) -> tuple[Cell, ...]:
         return (of.key, *(_cell(of, each.sdk) for each in shown))
 
@@ -127,7 +121,6 @@ def _place(queue: QueueName | None) -> str:
 
 
 def _keys_lines(found: KeyQueues) -> Section:
-    """A line per key and SDK."""
     columns = (
         Column("key", "key"),
         Column("SDK", "sdk"),
@@ -152,7 +145,6 @@ def _parts(queues: Mapping[str, QueueName | None], sdk: KeyedSdk) -> tuple[Cell,
 
 
 def _moved_screen(known: Sequence[_Shown]) -> Section:
-    """What the change does to the keys of each SDK."""
     columns = (
         Column("SDK", "sdk"),
         Column("keys moved", "moved", "number"),
@@ -163,37 +155,27 @@ def _moved_screen(known: Sequence[_Shown]) -> Section:
     return Section("moved", "keys that go to another queue", columns, rows, audience="screen")
 
 
-def _pairs_screen(found: KeyQueues, known: Sequence[_Shown]) -> Iterator[Section]:
+def _pairs_screen(found: KeyQueues, known: Sequence[_Shown]) -> Section:
     """Each SDK against each other one, where that fits; of many the pairs that differ the most."""
     title = f"keys that go to different queues, of {len(found.keys)}"
-    differ = {frozenset((pair.sdk, pair.other_sdk)): pair.differ for pair in found.pairs}
     if len(known) > _MOST_COLUMNS:
-        worst = sorted(found.pairs, key=lambda pair: -pair.differ)
-        brief = first_places(len(worst), _MOST_PAIRS)
-        rows = rows_of(_PAIR, worst)
-        yield Section("pairs", title, _PAIR, rows, audience="screen", brief=brief, chosen=f"the {_MOST_PAIRS} largest")
-        return
+        rows = rows_of(_PAIR, sorted(found.pairs, key=attrgetter("differ"), reverse=True))
+        brief = first_places(len(rows), _MOST_PAIRS)
+        return Section("pairs", title, _PAIR, rows, audience="screen", brief=brief, chosen=f"the {_MOST_PAIRS} largest")
+    differ: dict[frozenset[str], Cell] = {frozenset((pair.sdk, pair.other_sdk)): pair.differ for pair in found.pairs}
     columns = (Column("SDK", "sdk"), *(Column(each.title, each.sdk.sdk, "number") for each in known))
     rows = tuple(
         (one.title, *(differ.get(frozenset((one.sdk.sdk, other.sdk.sdk)), "-") for other in known)) for one in known
     )
-    yield Section("pairs", title, columns, rows, audience="screen")
-
-
-def _pairs(found: KeyQueues) -> Section:
-    return Section("pairs", "SDKs compared", _PAIR, rows_of(_PAIR, found.pairs), audience="scripts")
+    return Section("pairs", title, columns, rows, audience="screen")
 
 
 def _sdks(found: KeyQueues) -> Section:
-    """What is known of each SDK, and how."""
+    hidden = () if found.changes else ("moved",)
     columns = (
-        Column("SDK", "sdk"),
-        Column("mirrors", "mirrors"),
-        Column("vectors", "vectors", "number"),
+        *columns_of(KeyedSdk, "sdk=SDK mirrors vectors"),
         Column("live", "live", of=lambda sdk: "yes" if sdk.live else "no"),
-        Column("queues used", "queuesUsed", "number"),
-        Column("most keys", "mostKeys", "number"),
-        Column("moved", "moved", "number", shown=bool(found.changes)),
+        *columns_of(KeyedSdk, "queuesUsed mostKeys moved", hidden=hidden),
         Column("moved share", "movedShare", "share", shown=bool(found.changes)),
         Column("unknown", "unknown", "prose", shown=any(each.unknown is not None for each in found.sdks)),
         Column("note", "note", "prose"),

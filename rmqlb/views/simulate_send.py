@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
@@ -12,10 +13,13 @@ from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.model.simulate_send import (
+    Attempt,
+    BrokerSlice,
     BrokerTally,
     Estimate,
     ExceptionKind,
     FailureTaken,
+    HotKey,
     KeySpread,
     LongestSend,
     LostMessage,
@@ -32,28 +36,40 @@ from rmqlb.model.simulate_send import (
 )
 from rmqlb.model.words import counted, messages
 from rmqlb.views.formats.palette import BAD
-from rmqlb.views.report import Audience, Cell, Column, Report, Section, about, duration, percent, rows_of
+from rmqlb.views.report import (
+    Audience,
+    Cell,
+    Column,
+    Report,
+    Section,
+    about,
+    columns_of,
+    duration,
+    numbers,
+    percent,
+    rows_of,
+)
 
 MOST_FAILURES = 12
 _MOST_NAMED = 2
 _UNEVEN = 1.2
 """A queue that stores so many times as much as another of its broker is worth a look; turns alone differ by two."""
-_TOTALS: tuple[tuple[str, str], ...] = (
-    ("messages", "messages"),
-    ("stored", "stored"),
-    ("stored, not SEND_OK", "not_store_ok"),
-    ("stored more than once", "duplicated"),
-    ("lost", "lost"),
-    ("messages with a retry", "retried"),
-    ("attempts", "attempts"),
-    ("failed attempts", "failed_attempts"),
-    ("retries", "retries"),
-)
-_TIMES = (
-    ("time in failed attempts", "failing_ms"),
-    ("longest send", "longest_send_ms"),
-    ("last message done after", "lasted_ms"),
-)
+_TOTALS = {
+    "messages": "messages",
+    "stored": "stored",
+    "not_store_ok": "stored, not SEND_OK",
+    "duplicated": "stored more than once",
+    "lost": "lost",
+    "retried": "messages with a retry",
+    "attempts": "attempts",
+    "failed_attempts": "failed attempts",
+    "retries": "retries",
+}
+_TIMES = {
+    "failing_ms": "time in failed attempts",
+    "longest_send_ms": "longest send",
+    "lasted_ms": "last message done after",
+}
 _STRIP = 60
 _MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
 _STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
@@ -106,7 +122,6 @@ def send_report(
 
 
 def send_facts(report: SendReport) -> tuple[str, ...]:
-    """Lost messages, retries and the longest send; then how the producer reacted to each failure."""
     totals, more = report.totals, len(report.failures) - MOST_FAILURES
     longest = () if totals.longest_send_ms is None else (f"longest send {about(totals.longest_send_ms)}",)
     return (
@@ -125,12 +140,10 @@ def send_gravity(totals: SendTotals) -> str:
 
 
 def some_messages(number: int, of: int, what: str) -> str:
-    """A number of messages of all messages, as a share too."""
     return f"{number:,} of {messages(of)} {what} ({percent(number / of)})"
 
 
 def last_failed_ms(report: SendResult | OtherProducer) -> float | None:
-    """When the last attempt began that failed because of a failing broker; None when none did."""
     return max((each.last_failed_ms for each in report.failures if each.last_failed_ms is not None), default=None)
 
 
@@ -189,7 +202,6 @@ def _retries(report: SendReport) -> Iterator[str]:
 
 
 def _taken(taken: FailureTaken, sdk: str) -> str:
-    """How the producer reacted to a failure."""
     text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
     if taken.began_ms is None:
         return f"{taken.broker_name}: the simulation ends before it fails"
@@ -218,7 +230,6 @@ def _over_trials(trials: SendTrials) -> str:
 
 
 def send_settings(report: SendReport) -> tuple[str, ...]:
-    """The producer's configuration, and when brokers fail."""
     return (_producer(report), _client(report), *map(_failure, report.scenario.failures[:MOST_FAILURES]))
 
 
@@ -276,29 +287,17 @@ def _failure(failure: Failure) -> str:
 
 
 def _attempts(report: SendReport, *, named_only: bool) -> Section:
-    columns = (
-        Column("message", "message", "number"),
-        Column("attempt", "attempt", "number"),
-        Column("thread", "thread", "number", shown=report.producer.threads > 1),
-        Column("at", "atMs", "ms"),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
-        Column("outcome", "outcome"),
-        Column("took", "tookMs", "ms"),
-    )
+    keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
+    columns = columns_of(Attempt, keys, hidden=("thread",) * (report.producer.threads == 1))
     rows = rows_of(columns, report.attempts or ())
     return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
 
 
 def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
+    hidden = ("thread",) * (report.producer.threads == 1)
     columns = (
-        Column("message", "message", "number"),
-        Column("thread", "thread", "number", shown=report.producer.threads > 1),
-        Column("at", "atMs", "ms"),
-        Column("lost by", "reason"),
-        Column(
-            "exception", "exceptionClass", of=lambda lost: lost.exception.exception_class if lost.exception else "none"
-        ),
+        *columns_of(LostMessage, "message thread atMs=at reason=lost_by", hidden=hidden),
+        Column("exception", "exceptionClass", of=lambda lost: getattr(lost.exception, "exception_class", "none")),
         Column("code", "responseCode", of=lambda lost: lost.exception and _code(lost.exception)),
         Column("brokers sent", "brokersSent", of=_brokers_sent),
         Column("text", "text", of=lambda lost: lost.exception and _first_line(lost.exception)),
@@ -309,8 +308,7 @@ def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
 
 def _exceptions(report: SendReport) -> Section:
     columns = (
-        Column("messages", "messages", "number"),
-        Column("exception", "exceptionClass"),
+        *columns_of(ExceptionKind, "messages exceptionClass=exception"),
         Column("code", "responseCode", of=_code),
         Column("cause", "cause", fold=1),
         Column("brokers sent", "brokersSent", fold=3, of=_brokers_sent),
@@ -324,7 +322,7 @@ def _code(exception: MessageException | ExceptionKind) -> str:
 
 
 def _first_line(exception: MessageException | ExceptionKind) -> str | None:
-    return None if exception.text is None else exception.text.partition("\n")[0]
+    return exception.text and exception.text.partition("\n")[0]
 
 
 def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
@@ -332,7 +330,7 @@ def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
 
 
 def _queues(report: SendReport) -> Section:
-    columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_counts(report.queues))
+    columns = (*columns_of(QueueTally, "brokerName=broker queueId=queue"), *_counts(QueueTally, report.queues))
     by_broker = groupby(sorted(report.queues, key=attrgetter("broker_name")), attrgetter("broker_name"))
     stored = [[queue.stored for queue in own] for _, own in by_broker]
     uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored)
@@ -340,22 +338,18 @@ def _queues(report: SendReport) -> Section:
     return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2, audience=audience)
 
 
-def _counts(parts: Sequence[QueueTally] | Sequence[BrokerTally]) -> tuple[Column, ...]:
-    return (
-        Column("picks", "picks", "number", shown=any(part.picks != part.attempts for part in parts)),
-        Column("attempts", "attempts", "number"),
-        Column("failed", "failed", "number"),
-        Column("stored", "stored", "number"),
-        Column("share", "share", "share"),
-        Column("", "bar", "bar", of=attrgetter("share")),
-    )
+def _counts(
+    shape: type[QueueTally | BrokerTally], parts: Sequence[QueueTally] | Sequence[BrokerTally]
+) -> tuple[Column, ...]:
+    hidden = () if any(part.picks != part.attempts for part in parts) else ("picks",)
+    counts = columns_of(shape, "picks attempts failed stored share", hidden=hidden)
+    return (*counts, Column("", "bar", "bar", of=attrgetter("share")))
 
 
 def _brokers(report: SendReport) -> Section:
     columns = (
-        Column("broker", "brokerName"),
-        Column("queues", "queues", "number"),
-        *_counts(report.brokers),
+        *columns_of(BrokerTally, "brokerName=broker queues"),
+        *_counts(BrokerTally, report.brokers),
         Column("isolations", "isolations", "number", shown=report.producer.latency_fault),
         Column("left out for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
     )
@@ -364,33 +358,26 @@ def _brokers(report: SendReport) -> Section:
 
 def _keys(keys: KeySpread) -> Section:
     columns = (
-        Column("key", "key"),
-        Column("messages", "messages", "number"),
+        *columns_of(HotKey, "key messages"),
         Column("share", "share", "share", of=lambda hot: hot.messages / keys.messages),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
+        *columns_of(HotKey, "brokerName=broker queueId=queue"),
     )
     return Section("keys", f"hottest of {keys.distinct} keys", columns, rows_of(columns, keys.hottest), heads=1)
 
 
 def _failures(report: SendReport) -> Section:
+    kinds = dict(zip(map(id, report.failures), map(_kind, report.scenario.failures), strict=True))
     columns = (
         Column("broker", "brokerName"),
-        Column("failure", "failure"),
-        Column("from", "beganMs", "ms"),
-        Column("to", "endedMs", "ms"),
-        Column("failed", "failed", "number"),
+        Column("failure", "failure", of=lambda taken: kinds[id(taken)]),
+        *columns_of(FailureTaken, "beganMs=from endedMs=to failed"),
         Column("first after", "firstFailedAfterMs", "ms", of=_first_failed_after),
-        Column("last at", "lastFailedMs", "ms"),
-        Column("isolated after", "isolatedAfterMs", "ms"),
+        *columns_of(FailureTaken, "lastFailedMs=last_at isolatedAfterMs=isolated_after"),
         Column("by", "isolatedBy", of=lambda taken: taken.isolated_by or (None if taken.began_ms is None else "never")),
-        Column("used again after", "usedAgainAfterMs", "ms"),
+        *columns_of(FailureTaken, "usedAgainAfterMs=used_again_after"),
     )
-    others = rows_of((columns[0], *columns[2:]), report.failures)
-    kinds = map(_kind, report.scenario.failures)
-    rows = tuple((name, kind, *rest) for (name, *rest), kind in zip(others, kinds, strict=True))
     audience: Audience = "all" if len(report.failures) > 1 else "scripts"
-    return Section("failures", "failures", columns, rows, heads=2, audience=audience)
+    return Section("failures", "failures", columns, rows_of(columns, report.failures), heads=2, audience=audience)
 
 
 def _first_failed_after(taken: FailureTaken) -> float | None:
@@ -412,16 +399,17 @@ def _drawn(report: SendReport, length: int) -> Section:
     step = -(-len(report.timeline) // max(length, 1)) or 1
     slices = [report.timeline[place : place + step] for place in range(0, len(report.timeline), step)]
     columns = (Column("broker", "brokerName"), Column(_MEANING, "strip", "strip", styles=_STYLES))
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         (broker.broker_name, "".join(_character(each, place) for each in slices))
         for place, broker in enumerate(report.brokers)
     ]
     failed = [sum(broker.failed for one in each for broker in one.brokers) for each in slices]
-    if any(failed):
-        rows.append((f"failed, 9 = {max(failed)}", _digits(failed)))
     lost = [sum(one.lost for one in each) for each in slices]
-    if any(lost):
-        rows.append((f"lost, 9 = {max(lost)}", _digits(lost)))
+    for what, counts in (("failed", failed), ("lost", lost)):
+        most = max(counts, default=0)
+        if most:
+            digits = (str(-(-9 * count // most)) if count else _NOTHING for count in counts)
+            rows.append((f"{what}, 9 = {most}", "".join(digits)))
     title = "timeline"
     if slices:
         begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
@@ -430,7 +418,6 @@ def _drawn(report: SendReport, length: int) -> Section:
 
 
 def _character(slices: Sequence[Slice], place: int) -> str:
-    """The character of a broker for some slices together."""
     brokers = [each.brokers[place] for each in slices]
     attempts, failed = sum(broker.attempts for broker in brokers), sum(broker.failed for broker in brokers)
     if failed:
@@ -441,19 +428,10 @@ def _character(slices: Sequence[Slice], place: int) -> str:
     return "-" if isolated * 2 > slices[-1].to_ms - slices[0].from_ms else _NOTHING
 
 
-def _digits(counts: Sequence[int]) -> str:
-    """9 is the largest."""
-    return "".join(str(-(-9 * count // max(counts))) if count else _NOTHING for count in counts)
-
-
 def _slices(report: SendReport) -> Section:
     columns = (
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms"),
-        Column("broker", "brokerName"),
-        Column("attempts", "attempts", "number"),
-        Column("failed", "failed", "number"),
-        Column("isolated for", "isolatedMs", "ms"),
+        *columns_of(Slice, "fromMs=from toMs=to"),
+        *columns_of(BrokerSlice, "brokerName=broker attempts failed isolatedMs=isolated_for"),
         Column("lost in all", "lost", "number"),
     )
     rows = tuple(
@@ -473,37 +451,39 @@ def _totals(compared: Sequence[OtherProducer], *, screen: bool = False) -> Secti
     if len(compared) > 1:
         states = ["on" if each.latency_fault else "off" for each in compared]
         columns[1:] = [Column(f"latency fault {s}", f"latencyFault{s.title()}", "number") for s in states]
+    rows: list[tuple[Cell, ...]] = []
 
-    rows: list[tuple[Cell, ...]] = [
-        (title, *(getattr(each.totals, field) for each in compared)) for title, field in _TOTALS
-    ]
-    reasons = dict.fromkeys(reason for each in compared for reason in each.totals.lost_by)
-    rows += [(f"lost: {reason}", *(each.totals.lost_by.get(reason, 0) for each in compared)) for reason in reasons]
-    if len(compared) > 1:
-        names = dict.fromkeys(broker.broker_name for each in compared for broker in each.brokers)
-        rows += [(f"stored at {name}", *(_stored_at(each, name) for each in compared)) for name in names]
-    for i, failure in enumerate(compared[0].failures[:MOST_FAILURES]):
-        name = failure.broker_name
-        rows.append((f"{name} isolated after", *(_isolated(each.failures[i]) for each in compared)))
-        if any(each.failures[i].ended_ms is not None for each in compared):
-            rows.append((f"{name} used again after", *(_used_again(each.failures[i]) for each in compared)))
-    rows += [(title, *(_time(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
-    if screen:
-        rows = [each for each in rows if any(each[1:])]
+    def add(title: str, cell: Callable[[OtherProducer], Cell]) -> None:
+        cells = tuple(map(cell, compared))
+        if not screen or any(cells):
+            rows.append((title, *cells))
+
+    for field, title in _TOTALS.items():
+        add(title, attrgetter(f"totals.{field}"))
+    for reason in dict.fromkeys(reason for each in compared for reason in each.totals.lost_by):
+        add(f"lost: {reason}", lambda each, reason=reason: each.totals.lost_by.get(reason, 0))  # type: ignore[misc]
+    names = dict.fromkeys(broker.broker_name for each in compared for broker in each.brokers)
+    for name in names if len(compared) > 1 else ():
+        add(f"stored at {name}", partial(_at_broker, name, "stored"))
+    for place, failure in enumerate(compared[0].failures[:MOST_FAILURES]):
+        taken = [each.failures[place] for each in compared]
+        rows.append((f"{failure.broker_name} isolated after", *map(_isolated, taken)))
+        if any(each.ended_ms is not None for each in taken):
+            waited = (each.used_again_after_ms for each in taken)
+            cells = ("never" if ms is None else duration(ms) for ms in waited)
+            rows.append((f"{failure.broker_name} used again after", *cells))
+    for field, title in _TIMES.items():
+        add(title, partial(_time, field))
     return Section("totals", "totals", tuple(columns), tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 
-def _time(ms: float | None) -> str | None:
+def _time(field: str, producer: OtherProducer) -> str | None:
+    ms = getattr(producer.totals, field)
     return None if ms is None else duration(ms)
 
 
-def _stored_at(producer: OtherProducer, broker_name: str) -> int:
-    return sum(broker.stored for broker in producer.brokers if broker.broker_name == broker_name)
-
-
-def _used_again(failure: FailureTaken) -> str:
-    waited = failure.used_again_after_ms
-    return "never" if waited is None else duration(waited)
+def _at_broker(name: str, field: str, producer: OtherProducer) -> Cell:
+    return next((getattr(each, field) for each in producer.brokers if each.broker_name == name), None)
 
 
 def _isolated(failure: FailureTaken) -> str:
@@ -515,13 +495,12 @@ def _clients(clients: Sequence[tuple[ClientVersions, int]], report: SendReport) 
     names = [broker.broker_name for broker in report.brokers]
     failing = bool(report.failures)
     columns = (
-        Column("stored", "stored", "number", of=attrgetter("totals.stored")),
-        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
-        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
-        Column("retries", "retries", "number", of=attrgetter("totals.retries")),
-        Column("longest send", "longestSendMs", "ms", of=attrgetter("totals.longest_send_ms")),
+        *columns_of(SendTotals, "stored lost failedAttempts=failed retries longestSendMs=longest_send", path="totals"),
         Column("isolated after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
-        *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=_share_at(name)) for name in names),
+        *(
+            Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=partial(_at_broker, name, "share"))
+            for name in names
+        ),
     )
     lines = zip(clients, report.clients, rows_of(columns, report.clients), strict=True)
     rows: list[tuple[Cell, ...]] = []
@@ -544,17 +523,12 @@ def _of_first(name: str) -> Callable[[OtherProducer], Cell]:
     return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
 
-def _share_at(broker_name: str) -> Callable[[OtherProducer], float | None]:
-    return lambda producer: next((each.share for each in producer.brokers if each.broker_name == broker_name), None)
-
-
 def _sdks(report: SendReport) -> Section:
     failing = bool(report.failures)
     columns = (
         Column("SDK", "sdk"),
         Column("rules of", "profile", fold=3),
-        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
-        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
+        *columns_of(SendTotals, "lost failedAttempts=failed", path="totals"),
         Column("retries", "retries", "number", fold=4, of=attrgetter("totals.retries")),
         Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
         Column("last failed at", "lastFailedMs", "ms", shown=failing, of=last_failed_ms),
@@ -604,12 +578,7 @@ def _with_loss(producer: OtherProducer) -> str:
 
 
 def _trials(trials: SendTrials) -> Section:
-    columns = (
-        Column("", "figure"),
-        Column("mean", "mean", "number"),
-        Column("low", "low", "number"),
-        Column("high", "high", "number"),
-    )
+    columns = (Column("", "figure"), *numbers("mean low high"))
     figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
         *((f"share of {name}", share, _percent) for name, share in trials.shares.items()),
         ("attempts per message", trials.attempts, _number),
@@ -624,35 +593,27 @@ def _trials(trials: SendTrials) -> Section:
         ("longest send", trials.longest_send_ms, duration),
         *((f"isolations of {name}", times, _number) for name, times in trials.isolations.items() if times.high),
     ]
-    rows = tuple((figure, *_interval(estimate, text)) for figure, estimate, text in figures)
+    rows = tuple(
+        (figure, *((None,) * 3 if each is None else (text(each.mean), text(each.low), text(each.high))))
+        for figure, each, text in figures
+    )
     ended = ", stopped early" if trials.stopped_early else ""
     title = f"{trials.trials} trials of {trials.messages.mean:g} messages{ended}, 95 % intervals"
     return Section("trials", title, columns, rows, heads=1)
 
 
 def _spreads(trials: SendTrials) -> Section:
-    columns = (
-        Column("", "figure"),
-        Column("trials", "trials", "number"),
-        Column("mean", "meanMs", "ms"),
-        Column("p50", "p50Ms", "ms"),
-        Column("p95", "p95Ms", "ms"),
-        Column("max", "maxMs", "ms"),
-    )
-    rows: list[tuple[Cell, ...]] = [("longest send", trials.trials, *_spread(trials.longest_send_ms))]
-    rows += [
-        (f"{failure.broker_name} isolated after", failure.isolated, *_spread(failure.until_isolated))
-        for failure in trials.failures
+    keys = "meanMs=mean p50Ms=p50 p95Ms=p95 maxMs=max"
+    columns = (Column("", "figure"), Column("trials", "trials", "number"), *columns_of(TimeSpread, keys))
+    spreads: list[tuple[str, int, TimeSpread | LongestSend | None]] = [
+        ("longest send", trials.trials, trials.longest_send_ms),
+        *((f"{each.broker_name} isolated after", each.isolated, each.until_isolated) for each in trials.failures),
     ]
-    return Section("spreads", "spread over trials", columns, tuple(rows), heads=1)
-
-
-def _spread(spread: TimeSpread | LongestSend | None) -> tuple[float | None, ...]:
-    return (None,) * 4 if spread is None else (spread.mean_ms, spread.p50_ms, spread.p95_ms, spread.max_ms)
-
-
-def _interval(estimate: Estimate | None, text: Callable[[float], str]) -> tuple[Cell, ...]:
-    return (None,) * 3 if estimate is None else (text(estimate.mean), text(estimate.low), text(estimate.high))
+    rows = tuple(
+        (figure, number, *((None,) * 4 if each is None else (each.mean_ms, each.p50_ms, each.p95_ms, each.max_ms)))
+        for figure, number, each in spreads
+    )
+    return Section("spreads", "spread over trials", columns, rows, heads=1)
 
 
 def _percent(share: float) -> str:

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from rmqlb import UsageError
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, over_places, plan_rebalance, try_on_plan
+from rmqlb.engine.send.findings import SEND_FIGURES
 from rmqlb.model.evenness import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ObservedOwners, Summary
 from tests.support.builders import route, side

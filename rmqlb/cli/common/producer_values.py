@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +12,7 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from rmqlb.engine.send import scenarios as latencies
-from rmqlb.engine.send.selectors import hash_code, hash_position, long_hash_code
+from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
 from rmqlb.engine.user_functions import SELECTOR, quietly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
@@ -27,64 +29,56 @@ from rmqlb.model.send_scenario import (
     SelectorFunction,
 )
 from rmqlb.model.simulate_send import HotKey, KeySpread
-from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.user_files.send_inputs import read_latencies, read_text, response_code, unknown_kind
+from rmqlb.model.snapshot import close_names, suggestion
+from rmqlb.sources.response_codes import FAILURES, response_code
+from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import lines_of, must_differ
 from rmqlb.verbs.strategies import from_file, is_file
 
 _HOT_KEYS = 10
+_BROKER_COLUMNS = ("brokername", "broker")
+_LATENCY_COLUMNS = ("latencyms", "latency", "ms", "tookms", "took")
+_LONGEST_MS = 24 * 3600 * 1000
+_SHOWN = 5
 _KEY_TYPES = ("string", "int", "long")
 _WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
 
 
 def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: str | None) -> tuple[Failure, ...]:
-    """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern fits."""
-    patterns = [failure(text, brokers, notices) for text in texts]
+    """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern matches."""
+    patterns = []
+    for text in texts:
+        name, window, kind = _split_failure(text, brokers)
+        start, end = _window(window, f"--fail {text}")
+        reaction = _reaction(kind, f"--fail {text}")
+        patterns.append(Failure(name, reaction, start, end, _notices(notices, reaction)))
     must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
     return tuple(
         replace(pattern, broker_name=broker)
         for text, pattern in zip(texts, patterns, strict=True)
-        for broker in _fitting(pattern.broker_name, brokers, topic, f"--fail {text}")
+        for broker in _matching(pattern.broker_name, brokers, topic, f"--fail {text}")
     )
 
 
-def _fitting(name: str, brokers: Sequence[str], topic: str, option: str) -> list[str]:
-    fitting = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
-    if not fitting:
+def _matching(name: str, brokers: Sequence[str], topic: str, option: str) -> list[str]:
+    matching = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
+    if not matching:
         hint = suggestion("brokers", name, brokers)
         raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
-    return fitting
-
-
-def failure(text: str, brokers: Sequence[str], notices: str | None) -> Failure:
-    """`--fail BROKER[@FROM-TO][:KIND]` with the broker's name or pattern as it stands."""
-    option = f"--fail {text}"
-    name, window, kind = _split_failure(text, brokers)
-    start, end = _window(window, option)
-    reaction = _reaction(kind, option)
-    return Failure(name, reaction, start, end, _notices(notices, reaction))
+    return matching
 
 
 def _split_failure(text: str, brokers: Sequence[str]) -> tuple[str, str | None, str | None]:
     """Name, window, kind; a broker's name may hold an @ or a colon itself."""
-    if text in brokers:
-        return text, None, None
-    known = [broker for broker in brokers if text.startswith((f"{broker}@", f"{broker}:"))]
+    known = [broker for broker in brokers if text == broker or text.startswith((f"{broker}@", f"{broker}:"))]
     if known:
         name = max(known, key=len)
-        rest = text[len(name) :]
-        if rest.startswith(":"):
-            return name, None, rest[1:]
-        window, colon, kind = rest[1:].partition(":")
-        return name, window, kind if colon else None
+        timed, colon, kind = text[len(name) :].partition(":")
+        return name, timed[1:] if timed else None, kind if colon else None
     rest, colon, kind = text.rpartition(":")
-    if not colon:
-        rest, kind = text, ""
-    name, at, window = rest.rpartition("@")
-    if not at:
-        return rest, None, kind if colon else None
-    return name, window, kind if colon else None
+    name, at, window = (rest if colon else text).rpartition("@")
+    return name if at else window, window if at else None, kind if colon else None
 
 
 def _window(text: str | None, option: str) -> tuple[Moment, Moment | None]:
@@ -127,7 +121,10 @@ def _reaction(kind: str | None, option: str) -> Reaction:
         return Reaction("read-only", "read-only")
     code = response_code(name, option)
     if code is None:
-        raise unknown_kind(name, option)
+        kinds = ["refused", "timeout", "slow=TIME", "read-only", *STATUSES]
+        others = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
+        hint = close_names(name, [*kinds, *FAILURES]) or others
+        raise UsageError(f"{option}: there is no failure {name}", hint=hint)
     return Reaction("status" if code[0] in STATUSES else "code", *code)
 
 
@@ -165,7 +162,7 @@ def latency_options(
                     hint = suggestion("brokers", name, brokers)
                     raise DataError(f"{option}: topic {topic} has no broker {name}", hint=hint)
             continue
-        for broker in _fitting(name, brokers, topic, option):
+        for broker in _matching(name, brokers, topic, option):
             latency = by_broker.get(broker, by_broker.get(None))
             if latency is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")
@@ -179,19 +176,72 @@ def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency
     if match:
         return {None: latencies.lognormal(duration_us(match[1], option), float(match[2]), spec)}
     if spec.startswith("@") or spec.lower().endswith(".csv"):
-        samples = read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
+        samples = _read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
         return {name: latencies.from_samples(values, spec) for name, values in samples.items()}
     if not re.match(r"\d", spec):
         raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
     return {None: latencies.constant(duration_us(spec, "--latency"), spec)}
 
 
+def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
+    """Broker name (None without such a column) → microseconds, from a CSV of milliseconds (raises DataError).
+
+    A first row without numbers names the columns (`brokerName`, `latencyMs`). Empty lines count for nothing.
+    """
+    where = f"{option} {path}"
+    samples: dict[str | None, list[int]] = {}
+    bad: list[str] = []
+    reader = csv.reader(io.StringIO(read_text(path, option, max_bytes), newline=""), strict=True)
+    try:
+        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise DataError(f"{where}: row {reader.line_num}: {error}") from None
+    broker, latency, has_heading = _columns(rows[0][1], where) if rows else (None, 0, False)
+    for number, row in rows[has_heading:]:
+        value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
+        if value is None or (broker is not None and not row[broker].strip()):
+            bad.append(f"{number} ({','.join(row)[:40]})")
+            continue
+        samples.setdefault(None if broker is None else row[broker].strip(), []).append(value)
+    if bad:
+        more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+        raise DataError(
+            f"{where}: no latency in row {', '.join(bad[:_SHOWN])}{more}",
+            hint="each row is a number of milliseconds above 0, or a broker's name and that number",
+        )
+    if not samples:
+        raise DataError(f"{where}: there is no latency in it")
+    return samples
+
+
+def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
+    """The columns of broker and latency, and whether the row is a heading."""
+    names = [cell.strip().lower() for cell in row]
+    if _latency_us(row[-1]) is not None:
+        return 0 if len(row) > 1 else None, len(row) - 1, False
+    latency = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
+    if latency is None and len(row) > 2:
+        raise DataError(f"{where}: no column is called latencyMs", hint="its columns are " + ", ".join(names[:8]))
+    broker = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None)
+    if latency is None:
+        return 0 if broker is None and len(row) == 2 else broker, len(row) - 1, False
+    return broker, latency, True
+
+
+def _latency_us(text: str) -> int | None:
+    try:
+        value = float(text.strip().lower().removesuffix("ms"))
+    except ValueError:
+        return None
+    return max(round(value * 1000), 1) if 0 < value <= _LONGEST_MS else None
+
+
 def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
     """`BROKER:QUEUE` as a position in the producer's list."""
+    names = [f"{queue.broker_name}:{queue.queue_id}" for queue in queues]
     broker, colon, number = text.rpartition(":")
     if not colon or not re.fullmatch(r"\d{1,9}", number):
-        raise UsageError(f"{option} {text}: expected BROKER:QUEUE, as in {_named(queues[0])}")
-    names = [_named(queue) for queue in queues]
+        raise UsageError(f"{option} {text}: expected BROKER:QUEUE, as in {names[0]}")
     wanted = f"{broker}:{int(number)}"
     if wanted not in names:
         raise UsageError(
@@ -199,10 +249,6 @@ def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
             hint=suggestion("queues", wanted, names),
         )
     return names.index(wanted)
-
-
-def _named(queue: MessageQueue) -> str:
-    return f"{queue.broker_name}:{queue.queue_id}"
 
 
 # -- selectors ---------------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Termina
 
 def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
     """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
-    from rmqlb.sources.user_files.send_inputs import read_text
+    from rmqlb.sources.user_files.text_file import read_text
     from rmqlb.verbs.amounts import byte_count
     from rmqlb.verbs.parse import lines_of
 

@@ -1,24 +1,32 @@
 """Options of `simulate-send`.
 
-Typer reads the annotations when the program starts, so they are values here, not text.
+Typer reads the annotations when the program starts, so they are values here, not text. `_field` declares an option that
+sets a field of the scenario, and takes its help from there.
 """
 
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 from msgspec import Struct
 
 from rmqlb.cli.common.options import panel, shown_option
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
-from rmqlb.model.send_scenario import NEWEST
+from rmqlb.model.send_scenario import NEWEST, SendScenario
 
 _failures = panel("Failures")
 _load = panel("Load")
 _producer = panel("Producer")
 _sdk = panel("Producer: SDK")
+_HINTS = get_type_hints(SendScenario, include_extras=True)
 
 
-class FailureOptions(Struct, frozen=True):
-    """What goes wrong, and when the NameServer notices."""
+def _field(name: str, declare: Any, *, more: str = "", **keywords: Any) -> Any:
+    text: str = next(each for each in _HINTS[name].__metadata__ if isinstance(each, str))
+    start = text[0] if text.partition(" ")[0] != text.partition(" ")[0].lower() else text[0].upper()
+    return declare(help=f"{start}{text[1:]}{more}.", **keywords)
+
+
+class SendOptions(Struct, frozen=True):
+    """What is sent, by which producer, what fails, and what is shown."""
 
     fail: Annotated[
         list[str] | None,
@@ -38,25 +46,17 @@ class FailureOptions(Struct, frozen=True):
             help="When the NameServer drops a failed broker; default: at once (refused), 120s (timeout).",
         ),
     ] = None
-    route_poll: Annotated[str, _failures(metavar="TIME", help="How often the producer asks for the route.")] = "30s"
+    route_poll: Annotated[str, _field("poll_us", _failures, metavar="TIME")] = "30s"
     first_poll: Annotated[
         str | None,
         _failures(
             metavar="TIME|random", help="When it first does so; default: as the SDK does, Java after one such time."
         ),
     ] = None
-
-
-class LoadOptions(Struct, frozen=True):
-    """What is sent."""
-
     messages: Annotated[
-        str | None, _load(metavar="N", help="How many messages; default: as many as fit --for, or 1000.")
+        str | None, _load(metavar="N", help="Number of messages; default: as many as fit --for, or 1000.")
     ] = None
-    rate: Annotated[
-        str | None,
-        _load(metavar="R", help="Messages per second in all; default: each thread sends back to back."),
-    ] = None
+    rate: Annotated[str | None, _field("rate", _load, metavar="R")] = None
     for_: Annotated[
         str | None,
         _load(
@@ -66,12 +66,8 @@ class LoadOptions(Struct, frozen=True):
             "have shown the producer each failure and its end, at 10 messages per second if there is no --rate.",
         ),
     ] = None
-    threads: Annotated[
-        int, _load(min=1, max=MOST_THREADS, help="Sending threads, each with a round robin of its own.")
-    ] = 1
-    start_at: Annotated[
-        str | None, _load(metavar="BROKER:QUEUE", help="The first pick of the first thread; default: random.")
-    ] = None
+    threads: Annotated[int, _field("threads", _load, min=1, max=MOST_THREADS)] = 1
+    start_at: Annotated[str | None, _field("start_at", _load, metavar="BROKER:QUEUE")] = None
     seed: Annotated[int, _load(help="Random seed.")] = 1
     keys: Annotated[
         str | None,
@@ -80,15 +76,10 @@ class LoadOptions(Struct, frozen=True):
     key_type: Annotated[str, _load(metavar="string|int|long", help="What the application passes to the selector.")] = (
         "string"
     )
-
-
-class ProducerOptions(Struct, frozen=True):
-    """How the producer is configured; the defaults are the client's own."""
-
-    client: Annotated[str, _producer(metavar="VERSION", help="Version of the RocketMQ client library.")] = NEWEST
-    mode: Annotated[str, _producer(metavar="sync|async|oneway", help="How it sends.")] = "sync"
-    latency_fault: Annotated[str, _producer(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
-    detector: Annotated[str, _producer(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).")] = "off"
+    client: Annotated[str, _field("client_version", _producer, metavar="VERSION")] = NEWEST
+    mode: Annotated[str, _field("mode", _producer, metavar="sync|async|oneway")] = "sync"
+    latency_fault: Annotated[str, _field("latency_fault", _producer, metavar="on|off")] = "off"
+    detector: Annotated[str, _field("detector", _producer, metavar="on|off")] = "off"
     sdk: Annotated[
         list[str] | None,
         _sdk(
@@ -96,22 +87,12 @@ class ProducerOptions(Struct, frozen=True):
             help="Whose producer, as go or go-grpc@5.1.4; several are compared. Default: java.",
         ),
     ] = None
-    proxy_mode: Annotated[
-        str,
-        _sdk(metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."),
-    ] = "local"
+    proxy_mode: Annotated[str, _field("proxy_mode", _sdk, metavar="local|cluster")] = "local"
     send_retries: Annotated[
-        int | None,
-        _producer(
-            min=0,
-            max=MOST_RETRIES,
-            help="retryTimesWhenSendFailed, or its twin for async. Default: as the SDK has it, 2; go 3.",
-        ),
+        int | None, _field("retries", _producer, min=0, max=MOST_RETRIES, more="; default: as the SDK has it, 2; go 3")
     ] = None
-    send_timeout: Annotated[str, _producer(metavar="TIME", help="sendMsgTimeout, for all attempts together.")] = "3s"
-    send_timeout_per_request: Annotated[
-        str | None, _producer(metavar="TIME", help="sendMsgMaxTimeoutPerRequest (5.3.3 and newer).")
-    ] = None
+    send_timeout: Annotated[str, _field("timeout_ms", _producer, metavar="TIME")] = "3s"
+    send_timeout_per_request: Annotated[str | None, _field("timeout_per_request_ms", _producer, metavar="TIME")] = None
     retry_not_store_ok: Annotated[bool, _producer("--retry-not-store-ok", help="retryAnotherBrokerWhenNotStoreOK.")] = (
         False
     )
@@ -123,20 +104,9 @@ class ProducerOptions(Struct, frozen=True):
             "one, where key is a line of --keys, otherwise the message's number.",
         ),
     ] = None
-    exclude: Annotated[
-        list[str] | None, _producer(metavar="BROKER", help="The producer leaves this broker out; repeatable.")
-    ] = None
-    latency_max: Annotated[
-        str | None, _producer(metavar="MS,MS,…", help="Thresholds of latency fault, not the version's.")
-    ] = None
-    not_available_duration: Annotated[
-        str | None, _producer(metavar="MS,MS,…", help="For how long each of them isolates.")
-    ] = None
-
-
-class WhatOptions(Struct, frozen=True):
-    """What is shown of the simulation."""
-
+    exclude: Annotated[list[str] | None, _field("exclude", _producer, metavar="BROKER", more="; repeatable")] = None
+    latency_max: Annotated[str | None, _field("latency_max", _producer, metavar="MS,MS,…")] = None
+    not_available_duration: Annotated[str | None, _field("not_available_duration", _producer, metavar="MS,MS,…")] = None
     trace: Annotated[bool, shown_option("--trace", help="List attempts and lost messages; -o jsonl streams them.")] = (
         False
     )

@@ -115,7 +115,6 @@ class Outcomes:
         self._known: dict[str, Outcome] = {}
 
     def answer(self, reaction: Reaction | None) -> Outcome:
-        """The outcome when the broker answers in time."""
         if reaction is None or reaction.kind == "slow":
             return SEND_OK
         known = self._known.get(reaction.name)
@@ -141,7 +140,6 @@ class Exceptions:
         self._scenario, self._profile, self._per_ms = scenario, profile, per_ms
 
     def lost(self, thread: Thread, now: int, reason: str) -> LostMessage:
-        """The thread's message is lost, by its last attempt or before any."""
         return LostMessage(
             message=thread.message,
             thread=thread.sender.number,
@@ -198,7 +196,6 @@ class Exceptions:
         return MessageException(name, self._own_text(name, thread.queue.broker_name))
 
     def _own_text(self, name: str, broker_name: str) -> str | None:
-        """The text of an exception that the transport throws."""
         address = self._addresses.get(broker_name)
         if name == TOO_MUCH and not self._profile.late_names_address:
             return "invokeAsync call timeout"

@@ -84,13 +84,11 @@ class Cluster:
         self.next_message = self._by_message[0][0] if self._by_message else NEVER
 
     def advance(self, now: int) -> None:
-        """Let everything happen up to that tick."""
         while self._events and self._events[0][0] <= now:
             self._happen(*heappop(self._events))
         self._set_next()
 
     def message_starts(self, number: int, now: int) -> None:
-        """Let everything happen that comes with that message or an earlier one."""
         while self._by_message and self._by_message[0][0] <= number:
             _, index, action = self._by_message.pop(0)
             self._happen(now, index, action)
@@ -140,7 +138,6 @@ class Cluster:
             heappush(self._events, (poll, _POLL, "poll"))
 
     def _left_out(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Brokers that the NameServer dropped, and brokers that lost write permission."""
         gone: set[str] = set()
         unwritable: set[str] = set()
         for course in self.courses:

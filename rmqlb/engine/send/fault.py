@@ -17,8 +17,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rmqlb.engine.arguments import items, require
+from rmqlb.engine.send.java import map_order
 from rmqlb.engine.send.profile import ClientProfile, profile_of
-from rmqlb.engine.send.selectors import map_order
 from rmqlb.errors import JavaArithmeticError
 from rmqlb.model.limits import MOST_QUEUES, JavaInt
 from rmqlb.model.message_queue import MessageQueue
@@ -28,7 +28,6 @@ MASK = 0x7FFFFFFF
 
 
 def int32(value: int) -> int:
-    """The number as Java's `int` holds it."""
     return (value + 0x80000000) % 0x100000000 - 0x80000000
 
 
@@ -47,7 +46,6 @@ def position(index: int, size: int) -> int:
 
 
 def _remainder(value: int, divisor: int) -> int:
-    """Java's `%`: the sign of the dividend."""
     return value % divisor if value >= 0 else -(-value % divisor)
 
 

@@ -1,22 +1,28 @@
-"""Findings about simulated sends, and about the SDKs that send."""
+"""Findings about simulated sends and about the SDKs that send, and the conditions of `--fail-on`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import fsum
 
+from msgspec.structs import replace
+
+from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.send.attempt import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.errors import UsageError
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.key_queues import KeyedSdk
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Failure
-from rmqlb.model.simulate_send import SendReport
+from rmqlb.model.simulate_send import BrokerTally, SendReport, SendTotals, TrialsReport
+from rmqlb.model.snapshot import suggestion
 from rmqlb.model.words import counted, times
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
-    """Findings, the worst first."""
     totals, scenario = report.totals, report.scenario
     if totals.lost == totals.messages and totals.messages:
         yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")
@@ -129,3 +135,62 @@ def keyed_findings(sdks: Sequence[KeyedSdk]) -> Iterator[Finding]:
 def _assumed(name: str, mirrors: str) -> Finding:
     text = f"{name} was not read: its rules are taken to be those of {mirrors}"
     return Finding("assumed-sdk", text, severity=INFO)
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+_TOTALS = declared(SendTotals)
+SEND_FIGURES = Figures(
+    names=_TOTALS.names,
+    of_subject=declared(BrokerTally).names,
+    shares=(*_TOTALS.shares, "share", "picks", "failed"),
+)
+"""`share[BROKER]` is a percentage of the messages that were stored, with or without the sign; that of `picks[BROKER]`
+is one of all picks, which are more than the requests where some come after a send's deadline."""
+
+_MEANS = ("not_store_ok", "duplicated", "retried", "retries", "failing_ms")
+
+
+def try_on(condition: Condition, report: SendReport, trials: TrialsReport | None = None) -> TriedCondition:
+    """Judge a condition on a simulation, or on the means of its trials (raises UsageError)."""
+    if condition.subject is None:
+        return condition.judge(report.totals if trials is None else _mean_totals(report.totals, trials))
+    names = [broker.broker_name for broker in report.brokers]
+    if condition.subject not in names:
+        raise UsageError(
+            f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
+            hint=suggestion("brokers", condition.subject, names),
+            code="unknown-broker",
+        )
+    broker, name = report.brokers[names.index(condition.subject)], condition.name
+    value: float | None = getattr(broker, name.replace("-", "_"))
+    picks: float = sum(each.picks for each in report.brokers)
+    attempts: float = report.totals.attempts
+    if trials is not None:
+        means = {
+            "share": trials.shares,
+            "picks": trials.picks,
+            "failed": trials.failed_at,
+            "isolations": trials.isolations,
+        }
+        estimate = means.get(name, {}).get(broker.broker_name)
+        value = None if estimate is None else estimate.mean
+        picks = fsum(each.mean for each in trials.picks.values())
+        attempts = fsum(each.mean for each in trials.attempts_at.values())
+    if name == "share":
+        return condition.try_on(value if condition.percent or value is None else 100 * value, 1)
+    return condition.try_on(value, picks if name == "picks" else attempts)
+
+
+def _mean_totals(totals: SendTotals, trials: TrialsReport) -> SendTotals:
+    longest, messages, lost = trials.longest_send_ms, trials.messages.mean, trials.lost_messages.mean
+    return replace(
+        totals,
+        **{name: getattr(trials, name).mean for name in _MEANS},
+        messages=messages,
+        lost=lost,
+        stored=messages - lost,
+        attempts=fsum(each.mean for each in trials.attempts_at.values()),
+        failed_attempts=fsum(each.mean for each in trials.failed_at.values()),
+        longest_send_ms=None if longest is None else longest.max_ms,
+    )

@@ -16,7 +16,7 @@ from rmqlb.engine.send.attempt import (
     Thread,
     broken,
 )
-from rmqlb.engine.send.selectors import JavaRandom, hash_position
+from rmqlb.engine.send.java import JavaRandom, hash_position
 from rmqlb.engine.send.simulation import Producer
 from rmqlb.engine.user_functions import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.errors import DataError
@@ -86,7 +86,6 @@ class SyncProducer(Producer):
         return outcomes.timeout, ticks + self.overshoot
 
     def _done(self, thread: Thread, now: int) -> None:
-        """An attempt ended: the fault strategy learns of it, and the loop goes on or ends."""
         outcome, name = thread.outcome, thread.queue.broker_name
         self.recorder.attempt_done(thread, now, outcome)
         self.learn(name, now - thread.started, now, isolation=outcome.isolation, reachable=outcome.reachable)
@@ -139,7 +138,6 @@ class AsyncProducer(Producer):
         self.next_message(thread, now)
 
     def _send(self, thread: Thread, now: int) -> None:
-        """The first attempt; the update that follows the hand-over reports success."""
         queue = self.strategy.select(thread.info, thread.worst, None, now)
         request = self.request_of(thread)
         request.first = queue.broker_name
@@ -246,7 +244,6 @@ class OnewayProducer(Producer):
             self.next_message(thread, now)
 
     def _send(self, thread: Thread, now: int) -> None:
-        """One attempt; clients before 5.3.0 wait for the connection."""
         queue = self.strategy.select(thread.info, thread.worst, None, now)
         self.recorder.pick(queue)
         reaction = self.start(thread, queue, now)
@@ -318,7 +315,6 @@ class SelectorError(Exception):
 
 
 def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]], MessageQueue | None]:
-    """From a message's number and the queue list to its queue."""
     match selector.kind:
         case "hash":
             hashes = selector.key_hashes or (0,)

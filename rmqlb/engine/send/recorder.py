@@ -29,8 +29,6 @@ from rmqlb.model.simulate_send import (
     Slice,
 )
 
-Sink = Callable[[Attempt], None]
-LostSink = Callable[[LostMessage], None]
 COUNTED = ("messages", "stored", "not_store_ok", "duplicated", "lost", "retried", "attempts", "retries")
 """The counts of `SendTotals` that are attributes of a recorder."""
 MOST_KINDS = 100
@@ -59,15 +57,9 @@ class _Mark(Struct):
 class Recorder:
     """Counts what the simulation does; the simulation never depends on it. Times are ticks."""
 
-    def __init__(
-        self,
-        route: TopicRouteData,
-        scenario: SendScenario,
-        cluster: Cluster,
-        per_us: int,
-        sink: Sink | None,
-        lost_sink: LostSink | None,
-    ) -> None:
+    def __init__(self, route: TopicRouteData, scenario: SendScenario, cluster: Cluster, per_us: int) -> None:
+        self.sinks = list[Callable[[Attempt], None]]()  # get each attempt as it ends
+        self.lost_sinks = list[Callable[[LostMessage], None]]()
         names = [data.broker_name for data in route.queue_datas] + [queue.broker_name for queue in cluster.queues]
         # A queue that is not in the first list gets its counts when it is picked.
         self.queues = defaultdict(QueueCounts, {queue: QueueCounts() for queue in cluster.queues})
@@ -84,7 +76,6 @@ class Recorder:
         self.selector_threw = ""  # the first exception of the user's selector
         self._cluster, self._changes = cluster, -1
         self._unused: dict[str, list[FailureCourse]] = {}  # broker → its failures that ended, until it is used again
-        self._sink, self._lost_sink = sink, lost_sink
         self._per_ms = 1000 * per_us
         self._width = max(_slice_width_us(scenario) * per_us, 1)
         self._marks = [self._mark(0)]
@@ -136,11 +127,13 @@ class Recorder:
                 course.last_failed = max(course.last_failed or 0, thread.started)
         else:
             counts.stored += 1
-        if self._sink is not None:
+        if self.sinks:
             place, at = thread.queue, thread.started / self._per_ms
-            number, attempt, took_ms = thread.message, thread.attempt, took / self._per_ms
-            sender = thread.sender.number
-            self._sink(Attempt(number, attempt, sender, at, place.broker_name, place.queue_id, outcome.name, took_ms))
+            number, number_of_attempt, took_ms = thread.message, thread.attempt, took / self._per_ms
+            sender, name = thread.sender.number, outcome.name
+            row = Attempt(number, number_of_attempt, sender, at, place.broker_name, place.queue_id, name, took_ms)
+            for sink in self.sinks:
+                sink(row)
 
     def finish(self, thread: Thread, now: int, lost: LostMessage | None) -> None:
         if lost is None:
@@ -148,8 +141,8 @@ class Recorder:
         else:
             self.lost += 1
             self.lost_by[lost.reason] += 1
-            if self._lost_sink is not None:
-                self._lost_sink(lost)
+            for sink in self.lost_sinks:
+                sink(lost)
             if lost.exception is not None:
                 self._count_exception(lost, lost.exception)
         self.last_done = max(self.last_done, now)
@@ -166,7 +159,6 @@ class Recorder:
         self._exceptions[kind] = replace(known, messages=known.messages + 1)
 
     def isolate(self, broker_name: str, now: int, until: int) -> None:
-        """An attempt isolates its broker."""
         self.isolations[broker_name] += 1
         self.isolated_until(broker_name, now, until)
         for course in self._cluster.courses:
@@ -199,7 +191,6 @@ class Recorder:
     # -- the report --------------------------------------------------------------------------------------------------
 
     def by_broker(self, field: str) -> Counter[str]:
-        """Broker name → sum of a field of its queues' counts."""
         found: Counter[str] = Counter()
         for queue, counts in self.queues.items():
             found[queue.broker_name] += getattr(counts, field)

@@ -57,7 +57,6 @@ def lognormal(median_us: float, sigma: float, text: str) -> Latency:
 
 
 def from_samples(samples_us: Sequence[int], text: str) -> Latency:
-    """Measured latencies, each as likely as the others; raises UsageError."""
     if not samples_us:
         raise UsageError(f"latency {text}: no sample")
     return Latency(text, tuple(samples_us))

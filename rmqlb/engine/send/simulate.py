@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -12,7 +11,6 @@ from rmqlb.engine.arguments import check_route, require, shown
 from rmqlb.engine.send.findings import send_findings
 from rmqlb.engine.send.java_producer import AsyncProducer, OnewayProducer, SelectorProducer, SyncProducer
 from rmqlb.engine.send.profile import ClientProfile, profile_of
-from rmqlb.engine.send.recorder import LostSink, Sink
 from rmqlb.engine.send.simulation import Producer
 from rmqlb.engine.user_functions import SELECTOR, as_function
 from rmqlb.errors import UsageError
@@ -23,7 +21,6 @@ from rmqlb.model.simulate_send import Attempt, LostMessage, SendReport, Simulate
 from rmqlb.model.snapshot import suggestion
 
 _FINEST = 10**24
-_Row = TypeVar("_Row", Attempt, LostMessage)
 KEPT = 1000
 """Up to so many messages a report keeps each attempt by default."""
 
@@ -33,8 +30,8 @@ def simulate_send(
     scenario: SendScenario,
     *,
     trace: bool | None = None,
-    sink: Sink | None = None,
-    lost_sink: LostSink | None = None,
+    sink: Callable[[Attempt], None] | None = None,
+    lost_sink: Callable[[LostMessage], None] | None = None,
     trial: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> SendReport:
@@ -62,22 +59,17 @@ def simulate_send(
     require(trial, TrialNumber, "trial")
     streams = sink is not None or lost_sink is not None
     keeps = trace or (trace is None and not streams and scenario.messages is not None and scenario.messages <= KEPT)
-    attempts: list[Attempt] | None = [] if keeps else None
-    lost: list[LostMessage] | None = [] if keeps else None
-    producer = producer_of(route, scenario, trial, _both(attempts, sink), _both(lost, lost_sink))
+    attempts, lost = list[Attempt](), list[LostMessage]()
+    producer = producer_of(route, scenario, trial)
+    recorder = producer.recorder
+    recorder.sinks = [each for each in (attempts.append if keeps else None, sink) if each is not None]
+    recorder.lost_sinks = [each for each in (lost.append if keeps else None, lost_sink) if each is not None]
     producer.run(progress)
-    return _report(producer, attempts, lost)
+    return _report(producer, attempts if keeps else None, lost if keeps else None)
 
 
-def producer_of(
-    route: TopicRouteData,
-    scenario: SendScenario,
-    trial: int = 0,
-    sink: Sink | None = None,
-    lost_sink: LostSink | None = None,
-) -> Producer:
-    """The producer that a scenario describes, before its first message; raises DataError, UsageError."""
-    return _kind_of(scenario)(route, scenario, rules(scenario), trial, sink, lost_sink)
+def producer_of(route: TopicRouteData, scenario: SendScenario, trial: int = 0) -> Producer:
+    return _kind_of(scenario)(route, scenario, rules(scenario), trial)
 
 
 def _kind_of(scenario: SendScenario) -> type[Producer]:
@@ -89,17 +81,6 @@ def _kind_of(scenario: SendScenario) -> type[Producer]:
         return SelectorProducer
     kinds: dict[Mode, type[Producer]] = {"sync": SyncProducer, "async": AsyncProducer, "oneway": OnewayProducer}
     return kinds[scenario.mode]
-
-
-def _both(kept: list[_Row] | None, sink: Callable[[_Row], None] | None) -> Callable[[_Row], None] | None:
-    if kept is None or sink is None:
-        return sink if kept is None else kept.append
-
-    def both(row: _Row) -> None:
-        kept.append(row)
-        sink(row)
-
-    return both
 
 
 def _report(producer: Producer, attempts: list[Attempt] | None, lost: list[LostMessage] | None) -> SendReport:
@@ -141,7 +122,6 @@ def _settings(producer: Producer) -> SimulatedProducer:
 
 
 def profile_name(scenario: SendScenario, profile: ClientProfile) -> str:
-    """The client versions, or the SDK and its version, whose rules a scenario follows."""
     if scenario.sdk == JAVA:
         return profile.name
     from rmqlb.engine.send.sdks.profile import sdk
@@ -151,7 +131,6 @@ def profile_name(scenario: SendScenario, profile: ClientProfile) -> str:
 
 
 def rules(scenario: SendScenario) -> ClientProfile:
-    """The client version's rules with the scenario's own thresholds; raises UsageError."""
     profile = profile_of(scenario.client_version)
     latency_max = scenario.latency_max or profile.latency_max
     durations = scenario.not_available_duration or profile.not_available_duration
@@ -169,7 +148,6 @@ def rules(scenario: SendScenario) -> ClientProfile:
 
 
 def check(scenario: SendScenario) -> None:
-    """Reject a scenario that cannot be simulated for any topic; raises UsageError."""
     require(scenario, SendScenario, "SendScenario")
     if scenario.messages is None and scenario.duration_us is None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")

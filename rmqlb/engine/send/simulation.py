@@ -18,7 +18,7 @@ from rmqlb.engine.send.attempt import Exceptions, Outcome, Outcomes, Thread
 from rmqlb.engine.send.cluster import NEVER, Cluster
 from rmqlb.engine.send.fault import MASK, FaultStrategy, TopicPublishInfo, int32, java_abs
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.recorder import LostSink, Recorder, Sink
+from rmqlb.engine.send.recorder import Recorder
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -39,15 +39,7 @@ class Producer(ABC):
         DataError: the producer's queue list is empty, or the route's order config is malformed.
     """
 
-    def __init__(
-        self,
-        route: TopicRouteData,
-        scenario: SendScenario,
-        profile: ClientProfile,
-        trial: int = 0,
-        sink: Sink | None = None,
-        lost_sink: LostSink | None = None,
-    ) -> None:
+    def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, trial: int = 0) -> None:
         self.route, self.scenario, self.profile, self.trial = route, scenario, profile, trial
         self.per_us, self._interval = time_base(scenario.rate)
         self.per_ms = 1000 * self.per_us
@@ -59,7 +51,7 @@ class Producer(ABC):
         self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
         self.outcomes = Outcomes(profile, scenario)
         self.exceptions = Exceptions(route, scenario, profile, self.per_ms)
-        self.recorder = Recorder(route, scenario, self.cluster, self.per_us, sink, lost_sink)
+        self.recorder = Recorder(route, scenario, self.cluster, self.per_us)
         # ticks that a timed-out SYNC attempt takes beyond its budget
         self.overshoot = (
             profile.overshoot_us if scenario.overshoot_us is None else scenario.overshoot_us
@@ -85,7 +77,6 @@ class Producer(ABC):
         """The thread wakes: its attempt is done, or its next message is due."""
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """Simulate to the end; `progress` gets the number of messages so far, now and then."""
         reported = 0
         while (at := self._next_at()) is not None:
             self._advance(at)
@@ -104,7 +95,6 @@ class Producer(ABC):
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def _next_at(self) -> int | None:
-        """When the next thread wakes; None when all have stopped."""
         events = self._events
         while events:
             at, _, thread = events[0]
@@ -115,7 +105,6 @@ class Producer(ABC):
         return None
 
     def _arrival_of(self, thread: Thread) -> int:
-        """When the thread's next message arrives; at once without a rate."""
         return 0 if self._interval is None else thread.arrival * self._interval
 
     def wake(self, thread: Thread, at: int) -> None:
@@ -151,7 +140,6 @@ class Producer(ABC):
     # -- random numbers and routes ---------------------------------------------------------------------------------
 
     def draw(self, thread: Thread) -> int:
-        """The thread's next random number, 64 bits."""
         bits = draw(thread.key, thread.draws)
         thread.draws += 1
         return bits
@@ -222,7 +210,6 @@ class Producer(ABC):
         )
 
     def start(self, thread: Thread, queue: MessageQueue, now: int) -> Reaction | None:
-        """The thread's next attempt begins, to a queue that was picked; returns its broker's reaction."""
         thread.attempt += 1
         thread.queue, thread.started = queue, now
         thread.sent.append(queue.broker_name)
@@ -232,7 +219,6 @@ class Producer(ABC):
         return reaction
 
     def under_way(self, thread: Thread, outcome: Outcome, took: int, now: int) -> None:
-        """The attempt will end in this outcome, that many ticks from now."""
         thread.outcome = outcome
         thread.busy = True
         if not outcome.failed:
@@ -265,7 +251,6 @@ class Producer(ABC):
         self.recorder.finish(thread, now, None if lost_by is None else self.exceptions.lost(thread, now, lost_by))
 
     def finish_stored(self, thread: Thread, now: int) -> None:
-        """The message ends as its last attempt did."""
         if thread.outcome.fate == "status":
             self.recorder.not_store_ok += 1
         self.finish(thread, now, thread.outcome.lost_by)
@@ -277,7 +262,6 @@ class Producer(ABC):
 
 
 def no_queues(route: TopicRouteData) -> DataError:
-    """The error for a topic that no producer can send to."""
     if route.publish_queues():
         return DataError(
             f"topic {route.topic}: every broker with a queue for producers is excluded", code="no-writable-queue"
@@ -290,7 +274,6 @@ def no_queues(route: TopicRouteData) -> DataError:
 
 
 def time_base(rate: Fraction | None) -> tuple[int, int | None]:
-    """Ticks per microsecond, and ticks between two messages (None without a rate)."""
     if rate is None:
         return 1, None
     interval = Fraction(1_000_000) / rate

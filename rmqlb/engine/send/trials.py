@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from math import fsum, inf, pi, sqrt, tan
 from statistics import NormalDist
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 from msgspec.structs import asdict
@@ -29,7 +29,8 @@ from rmqlb.model.simulate_send import Estimate, FailureInTrials, LongestSend, Ti
 CONFIDENCE = 0.95
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096
-_COUNTED = ("messages", "retries", "not_store_ok", "duplicated", "retried")
+_COUNTED = ("messages", "lost", "retries", "not_store_ok", "duplicated", "retried")
+_OF_BROKERS = ("picks", "attempts_at", "failed_at", "isolations")
 
 
 def simulate_trials(
@@ -74,7 +75,6 @@ def simulate_trials(
 
 
 def blocks(trials: int) -> Iterator[range]:
-    """Numbers of trials in growing blocks."""
     start, size = 0, FIRST_BLOCK
     while start < trials:
         stop = min(start + size, trials)
@@ -95,69 +95,63 @@ class _Summary:
         self._names = sorted(names, key=sort_key)
         self.trials = 0
         self._losing = 0
-        self._counted = {name: Mean() for name in _COUNTED}
-        self._failing, self._attempts, self._lost_messages, self._longest = Mean(), Mean(), Mean(), Mean()
-        self._lost = Mean(high=1.0)
-        self._shares = {name: Mean(high=1.0) for name in self._names}
-        self._isolations, self._picks, self._attempts_at, self._failed_at = (
-            {name: Mean() for name in self._names} for _ in range(4)
-        )
+        self._means = {name: Mean() for name in (*_COUNTED, "failing_ms", "attempts", "longest")}
+        self._means["lost_share"] = Mean(high=1.0)
+        self._of_brokers = {figure: {name: Mean() for name in self._names} for figure in _OF_BROKERS}
+        self._of_brokers["shares"] = {name: Mean(high=1.0) for name in self._names}
         self._longest_counts: Counter[int] = Counter()
         self._began = [0] * len(scenario.failures)
         self._until_isolated: list[Counter[int]] = [Counter() for _ in scenario.failures]
 
     def add(self, trial: int) -> None:
         producer = producer_of(self._route, self._scenario, trial)
-        recorder, per_ms = producer.recorder, self._per_ms
+        recorder, per_ms, means = producer.recorder, self._per_ms, self._means
         recorder.next_slice = NEVER  # no timeline
         producer.run()
         self.trials += 1
         self._losing += recorder.lost > 0
-        for name, mean in self._counted.items():
-            mean.add(getattr(recorder, name))
-        self._failing.add(recorder.failing / per_ms)
+        for name in _COUNTED:
+            means[name].add(getattr(recorder, name))
+        means["failing_ms"].add(recorder.failing / per_ms)
         if recorder.attempts:
-            self._longest.add(recorder.longest / per_ms)
+            means["longest"].add(recorder.longest / per_ms)
             self._longest_counts[recorder.longest] += 1
-        self._attempts.add(recorder.attempts / (recorder.messages or 1))
-        self._lost.add(recorder.lost / (recorder.messages or 1))
-        self._lost_messages.add(recorder.lost)
+        means["attempts"].add(recorder.attempts / (recorder.messages or 1))
+        means["lost_share"].add(recorder.lost / (recorder.messages or 1))
         picks, failed, stored = map(recorder.by_broker, ("picks", "failed", "stored"))
-        whole = stored.total()
+        whole, of_brokers = stored.total(), self._of_brokers
         for name in self._names:
             if whole:  # a trial that stores nothing has no shares
-                self._shares[name].add(stored[name] / whole)
-            self._picks[name].add(picks[name])
-            self._attempts_at[name].add(failed[name] + stored[name])
-            self._failed_at[name].add(failed[name])
-            self._isolations[name].add(recorder.isolations[name])
+                of_brokers["shares"][name].add(stored[name] / whole)
+            of_brokers["picks"][name].add(picks[name])
+            of_brokers["attempts_at"][name].add(failed[name] + stored[name])
+            of_brokers["failed_at"][name].add(failed[name])
+            of_brokers["isolations"][name].add(recorder.isolations[name])
         for place, course in enumerate(producer.cluster.courses):
             self._began[place] += course.began is not None
             if course.began is not None and course.isolated_at is not None:
                 self._until_isolated[place][course.isolated_at - course.began] += 1
 
     def half_width(self) -> float:
-        """Half of the widest interval that a wanted precision is about."""
-        shares = _estimates(self._shares).values()
-        estimates = (*shares, self._attempts.estimate(), self._lost_share())
+        shares = _estimates(self._of_brokers["shares"]).values()
+        estimates = (*shares, self._means["attempts"].estimate(), self._lost_share())
         return max((each.high - each.low) / 2 for each in estimates)
 
     def _lost_share(self) -> Estimate:
-        return self._lost.estimate() if self._losing else Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
+        return self._means["lost_share"].estimate() if self._losing else Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
 
-    def _lost_of_a_trial(self) -> Estimate:
-        messages = self._counted["messages"].estimate()
+    def _lost_messages(self, messages: Estimate) -> Estimate:
         if not self._losing:
             return Estimate(0.0, 0.0, self._lost_share().high * messages.mean)
-        lost = self._lost_messages.estimate()
+        lost = self._means["lost"].estimate()
         return Estimate(lost.mean, lost.low, min(lost.high, messages.high))
 
     def report(self, wanted: int) -> TrialsReport:
         scenario = self._scenario
-        longest = None
-        if self._longest_counts:
-            spread = self._spread(self._longest_counts)
-            longest = LongestSend(**asdict(self._longest.estimate()), **asdict(spread))
+        found: dict[str, Any] = _estimates(self._means)
+        del found["lost"]
+        of_brokers = {figure: _estimates(means) for figure, means in self._of_brokers.items()}
+        longest, spread = found.pop("longest", None), self._spread(self._longest_counts)
         return TrialsReport(
             topic=self._route.topic,
             scenario=scenario,
@@ -165,25 +159,19 @@ class _Summary:
             trials=self.trials,
             wanted=wanted,
             stopped_early=self.trials < wanted,
-            shares=_estimates(self._shares),
-            attempts=self._attempts.estimate(),
-            lost_messages=self._lost_of_a_trial(),
-            lost_share=self._lost_share(),
+            lost_messages=self._lost_messages(found["messages"]),
             losing_trials=wilson(self._losing, self.trials),
-            failing_ms=self._failing.estimate(),
-            longest_send_ms=longest,
-            isolations=_estimates(self._isolations),
-            picks=_estimates(self._picks),
-            attempts_at=_estimates(self._attempts_at),
-            failed_at=_estimates(self._failed_at),
+            longest_send_ms=LongestSend(**asdict(longest), **asdict(spread)) if longest and spread else None,
             failures=tuple(
-                FailureInTrials(failure.broker_name, began, until.total(), self._spread(until) if until else None)
+                FailureInTrials(failure.broker_name, began, until.total(), self._spread(until))
                 for failure, began, until in zip(scenario.failures, self._began, self._until_isolated, strict=True)
             ),
-            **{name: mean.estimate() for name, mean in self._counted.items()},
+            **found | {"lost_share": self._lost_share()} | of_brokers,
         )
 
-    def _spread(self, counts: Counter[int]) -> TimeSpread:
+    def _spread(self, counts: Counter[int]) -> TimeSpread | None:
+        if not counts:
+            return None
         per_ms = self._per_ms
         return TimeSpread(
             mean_ms=fsum(value * times for value, times in counts.items()) / counts.total() / per_ms,
@@ -270,7 +258,6 @@ def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
 
 
 def quantile(counts: Counter[int], share: float) -> int:
-    """The least value that at least this share of all values does not exceed."""
     wanted, seen = share * counts.total(), 0
     for value in sorted(counts):
         seen += counts[value]

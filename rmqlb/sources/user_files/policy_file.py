@@ -18,8 +18,8 @@ from rmqlb.model.diagnosis import CODES
 from rmqlb.model.finding import ERROR, SEVERITIES
 from rmqlb.model.policy import GROUP, LIMITS, TOPIC, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.user_files.send_inputs import read_text
 from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
+from rmqlb.sources.user_files.text_file import read_text
 
 MAX_BYTES = 1 << 20
 _MOST = 2**63 - 1  # Java counts messages in a long

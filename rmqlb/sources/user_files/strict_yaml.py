@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
-from rmqlb.sources.user_files.send_inputs import read_text
+from rmqlb.sources.user_files.text_file import read_text
 
 _LONGEST_NAME = 1000
 _ZONES = "write az1: [10.1.0.0/16, 'broker-a*']"

@@ -21,21 +21,6 @@ def sent(reaction: Reaction, mode: str, **settings: Any) -> SendReport:
     return simulate_send(TOPIC, SendScenario(**given | settings))  # type: ignore[arg-type]
 
 
-def test_an_async_retry_keeps_the_queue_id_even_where_there_is_none() -> None:
-    report = sent(REFUSED, "async")
-    attempts = report.attempts or ()
-    assert [(a.queue_id, a.outcome) for a in attempts] == [(3, "RemotingConnectException"), (3, "INVALID_PARAMETER")]
-    assert attempts[1].broker_name in "bc"
-    assert report.totals.lost_by == {"INVALID_PARAMETER": 1}
-
-
-def test_an_async_timeout_is_noticed_a_second_late_or_two() -> None:
-    report = sent(TIMEOUT, "async", timeout_ms=300)
-    assert report.totals.lost_by == {"RemotingTimeoutException": 1}
-    assert report.totals.attempts == 1
-    assert 1300 <= (report.totals.longest_send_ms or 0) <= 2300
-
-
 @every_case(("version", "isolated"), [("4.9.7", [1, 1, 1]), ("5.2.0", [1, 1, 1]), ("5.5.0", [1, 0, 0])])
 def test_before_5_3_an_async_timeout_isolates_healthy_brokers(version: str, isolated: list[int]) -> None:
     """Retries without any time left fail before anything is sent, and count against the broker they chose."""
@@ -53,51 +38,11 @@ def test_before_5_3_an_async_timeout_isolates_healthy_brokers(version: str, isol
         assert all(seed[0] == 1 and sum(seed) >= 2 for seed in seeds)
 
 
-def test_the_hand_over_of_4_9_clears_the_isolation_that_a_refusal_made() -> None:
-    old = sent(REFUSED, "async", client_version="4.9.7", latency_fault=True)
-    new = sent(REFUSED, "async", client_version="5.5.0", latency_fault=True)
-    assert (old.brokers[0].isolated_ms, old.failures[0].isolated_by) == (0, "isolation")
-    assert new.brokers[0].isolations == 1
-    assert (
-        simulate_send(
-            TOPIC,
-            SendScenario(
-                "5.5.0",
-                "async",
-                messages=12,
-                rate=Fraction(1),
-                latency_fault=True,
-                failures=(Failure("a", REFUSED),),
-                start_at=3,
-            ),
-        )
-        .brokers[0]
-        .isolated_ms
-        > 9000
-    )
-
-
-def test_an_async_retry_that_is_refused_isolates_the_broker_that_refused_it() -> None:
-    """`sendMessageAsync` catches the exception and names the broker that it wanted to send to."""
-    both = (Failure("a", REFUSED), Failure("b", REFUSED))
-    report = simulate_send(
-        route(a=4, b=4),
-        SendScenario(mode="async", messages=1, rate=Fraction(1), failures=both, latency_fault=True, retries=1),
-    )
-    assert [a.outcome for a in report.attempts or ()] == ["RemotingConnectException"] * 2
-    assert [(b.broker_name, b.isolations) for b in report.brokers] == [("a", 1), ("b", 1)]
-
-
 def test_a_oneway_message_to_a_dead_broker_is_lost_unnoticed_since_5_3() -> None:
     new, old = sent(REFUSED, "oneway"), sent(REFUSED, "oneway", client_version="5.2.0")
     assert new.totals.lost_by == {"lost unnoticed": 1}
     assert old.totals.lost_by == {"RemotingConnectException": 1}
     assert [a.outcome for a in new.attempts or ()] == ["ONEWAY_LOST"]
-
-
-@pytest.mark.parametrize("reaction", [TIMEOUT, Reaction("code", "SYSTEM_ERROR", 1)])
-def test_nobody_hears_of_a_oneway_message_that_fails(reaction: Reaction) -> None:
-    assert sent(reaction, "oneway").totals.lost_by == {"lost unnoticed": 1}
 
 
 @pytest.mark.parametrize(("took_ms", "outcome"), [(2000, "SEND_OK"), (2001, "RemotingTimeoutException")])

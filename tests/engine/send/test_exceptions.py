@@ -6,13 +6,11 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from msgspec.structs import replace
-
-from rmqlb import Failure, Moment, Reaction, SendScenario, simulate_send
+from rmqlb import Failure, Reaction, SendScenario, simulate_send
 from rmqlb.engine.send.recorder import MOST_KINDS
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
-from rmqlb.model.simulate_send import LostMessage, MessageException
+from rmqlb.model.simulate_send import MessageException
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -43,18 +41,6 @@ def test_after_the_last_attempt_the_exception_names_the_brokers_tried(version: s
     )
     assert (exception.exception_class, exception.response_code) == ("MQClientException", 10001)
     assert exception.cause == "RemotingConnectException"
-
-
-def test_a_code_that_is_retried_is_the_code_of_the_exception_even_without_retries() -> None:
-    exception = told(Reaction("code", "SYSTEM_ERROR", 1), retries=0)
-    assert (exception.exception_class, exception.response_code) == ("MQClientException", 1)
-    assert exception.cause == "MQBrokerException"
-    assert (exception.text or "").startswith("Send [1] times, still failed, cost [1]ms")
-
-
-def test_a_code_that_is_not_retried_comes_as_it_is_and_its_remark_is_unknown() -> None:
-    exception = told(Reaction("code", "MESSAGE_ILLEGAL", 13))
-    assert exception == MessageException("MQBrokerException", None, 13)
 
 
 def test_a_selector_that_finds_nothing_and_one_whose_broker_is_gone() -> None:
@@ -102,13 +88,6 @@ def test_an_async_timeout_tells_its_budget_and_since_5_2_its_cost(version: str, 
     assert exception.cause == ("RemotingTimeoutException" if version == "5.2.0" else None)
 
 
-def test_what_is_lost_unnoticed_is_no_exception() -> None:
-    scenario = SendScenario(mode="oneway", messages=3, rate=Fraction(1), failures=(Failure("a", REFUSED),))
-    report = simulate_send(ONE, scenario)
-    assert report.exceptions == ()
-    assert [(lost.reason, lost.exception) for lost in report.lost_messages or ()] == [("lost unnoticed", None)] * 3
-
-
 def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> None:
     names = [f"b{number}" for number in range(12)]
     scenario = SendScenario(
@@ -123,16 +102,3 @@ def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> No
     assert len(others) == 1
     assert sum(tally.messages for tally in report.exceptions) == report.totals.lost
     assert all(kinds[tally.brokers_sent] == tally.messages for tally in report.exceptions if tally.brokers_sent)
-
-
-def test_lost_messages_are_handed_on_as_they_are_kept() -> None:
-    topic, lasting = route(a=2, b=2), Failure("a", REFUSED, Moment(message=2))
-    scenario = SendScenario(messages=3000, retries=0, start_at=0, failures=(lasting,))
-    handed: list[LostMessage] = []
-    streamed = simulate_send(topic, scenario, lost_sink=handed.append)
-    assert (streamed.attempts, streamed.lost_messages) == (None, None)
-    assert len(handed) == streamed.totals.lost == 1499
-    both: list[LostMessage] = []
-    kept = simulate_send(topic, scenario, trace=True, lost_sink=both.append)
-    assert list(kept.lost_messages or ()) == both == handed
-    assert simulate_send(topic, replace(scenario, messages=3), lost_sink=both.append).lost_messages is None

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import pytest
 
 from rmqlb import Failure, Moment, MQFaultStrategy, UsageError, simulate_send
-from rmqlb.engine.send.fault import _wall_clock
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import SendScenario
 from tests.engine.send.scenarios import ERROR, REFUSED, TWO, played
@@ -32,22 +30,6 @@ def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> No
     )
     assert [course.failed for course in run.cluster.courses] == [2]
     assert run.strategy.items["a"].reachable is found
-
-
-def test_the_default_clock_counts_milliseconds_since_1970() -> None:
-    assert abs(_wall_clock() / 1000 - time.time()) < 600
-
-
-def test_a_broker_is_available_until_it_is_isolated_and_again_after() -> None:
-    now = [0]
-    strategy = MQFaultStrategy(True, clock=lambda: now[0])
-    assert strategy.is_available("a")
-    strategy.update_fault_item("a", 20, isolation=True)
-    assert (strategy.is_available("a"), strategy.is_available("b")) == (False, True)
-    now[0] = 9_999
-    assert not strategy.is_available("a")
-    now[0] = 10_000
-    assert strategy.is_available("a")
 
 
 def test_a_measured_latency_is_a_java_long() -> None:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import STATUSES
-from rmqlb.sources.user_files.send_inputs import response_code
+from rmqlb.sources.response_codes import response_code
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 from tests.support.vectors import FOLDER

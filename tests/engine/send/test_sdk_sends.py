@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -51,9 +49,6 @@ def tried(report: SendReport) -> list[str]:
     return list(of.values())
 
 
-# -- what each SDK does about a broker that refuses ---------------------------------------------------------------------
-
-
 @every_case(
     ("name", "brokers"),
     [
@@ -79,16 +74,6 @@ def test_a_broker_that_refuses_is_left_or_is_not(name: str, brokers: list[str]) 
     assert tried(sent(name, failing(), messages=5)) == brokers
 
 
-def test_the_proxy_in_a_broker_stores_in_any_of_its_queues() -> None:
-    """Whichever queue the SDK names: each request begins a round robin anew, somewhere. Two in three go elsewhere."""
-    report = sent("rust-grpc", topic=route(a=3, b=3), messages=600)
-    assert [broker.stored for broker in report.brokers] == [300, 300]
-    assert all(70 < queue.stored < 130 for queue in report.queues)
-    queues = [attempt.queue_id for attempt in report.attempts or () if attempt.broker_name == "a"]
-    steps = Counter((after - before) % 3 for before, after in pairwise(queues))
-    assert all(70 < number < 130 for number in steps.values())
-
-
 def test_an_isolated_broker_comes_back_with_the_first_heartbeat_that_it_answers() -> None:
     """Heartbeats come at 1 s, 11 s and 21 s; at the last one the broker is back."""
     report = sent("java-grpc", failing(end=15), messages=30)
@@ -110,28 +95,6 @@ def test_rust_never_asks_for_the_route_again() -> None:
     lost = sent("go-grpc", dropped, **fields).totals.lost
     assert lost == 6
     assert sent("go-grpc", dropped, **fields).failures[0].isolated_by == "route"
-
-
-# -- a Proxy by itself --------------------------------------------------------------------------------------------------
-
-
-@every_case("name", [name for name in GRPC if name not in ("rust-grpc", "cpp-grpc")])
-def test_in_cluster_mode_the_proxy_goes_round_whatever_the_sdk_picks(name: str) -> None:
-    report = sent(name, failing(), messages=40, proxy_mode="cluster")
-    attempts = report.attempts or ()
-    queues = [(attempt.broker_name, attempt.queue_id) for attempt in attempts]
-    turn = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
-    first = turn.index(queues[0])
-    assert queues == [turn[(first + number) % 4] for number in range(len(queues))]
-    # Two refusals at the most stand before a queue of b.
-    assert report.totals.lost == 0
-    assert {attempt.outcome for attempt in attempts} == {"SEND_OK", "INTERNAL_SERVER_ERROR"}
-
-
-# -- ASYNC --------------------------------------------------------------------------------------------------------------
-
-
-# -- retries ------------------------------------------------------------------------------------------------------------
 
 
 @every_case(
@@ -158,25 +121,6 @@ def test_after_a_busy_answer_a_retry_waits_as_the_sdk_does(name: str, at: list[f
 def test_go_retries_four_codes(reaction: Reaction, attempts: int) -> None:
     report = sent("go", *(failing(broker, reaction) for broker in "ab"), messages=1)
     assert (report.totals.attempts, report.totals.lost_by) == (attempts, {reaction.name: 1})
-
-
-def test_cpp_on_one_broker_loses_each_other_round() -> None:
-    """No queue is on another broker: that round sends nothing, and the next one does not know the last broker."""
-    report = sent("cpp", failing(), topic=route(a=4), messages=1)
-    assert [attempt.queue_id for attempt in report.attempts or ()] == [0, 2, 0]
-    two = sent("cpp", failing(), topic=route(a=4), messages=1, retries=1)
-    assert two.totals.attempts == 1
-
-
-@every_case(
-    ("name", "outcome", "attempts"),
-    [("go", "ErrRequestTimeout", 4), ("cpp", "no response", 5), ("java-grpc", "DEADLINE_EXCEEDED", 3)],
-)
-def test_a_time_out_is_that_of_one_attempt(name: str, outcome: str, attempts: int) -> None:
-    silent = Reaction("timeout", "timeout")
-    report = sent(name, *(failing(broker, silent) for broker in "ab"), messages=1)
-    assert [attempt.at_ms for attempt in report.attempts or ()] == [3000 * place for place in range(attempts)]
-    assert report.totals.lost_by == {outcome: 1}
 
 
 def sends() -> Iterator[Any]:
@@ -218,9 +162,6 @@ def test_the_attempts_of_go_are_those_of_its_own_loop() -> None:
             place = listed.index(MessageQueue("T", attempt.broker_name, attempt.queue_id))
             attempts.setdefault(attempt.message, []).append(place)
         assert list(attempts.values()) == vector["expected"]["go@2.1.2"], vector
-
-
-# -- what is refused, and what stays as it is ---------------------------------------------------------------------------
 
 
 def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:

@@ -116,12 +116,6 @@ def test_the_attempts_of_cpp_are_those_of_its_own_picks() -> None:
             assert taken == [listed[at] for at in places], vector
 
 
-def test_a_message_group_goes_where_its_hash_says() -> None:
-    for name in ("java-grpc", "go-grpc", "nodejs-grpc"):
-        balancer = PublishingLoadBalancer(PAIR, sdk=name)
-        assert balancer.take_by_message_group("order-1") == select_by_hash(PAIR, "order-1", sdk=name)
-
-
 def test_sdks_that_were_not_run_differ_from_java_as_their_source_says() -> None:
     def first(name: str, isolated: set[str]) -> list[str]:
         taken = PublishingLoadBalancer(PAIR, sdk=name).take_message_queues(isolated, 3)

@@ -20,7 +20,7 @@ from rmqlb import (
     select_by_random,
     simulate_send,
 )
-from rmqlb.engine.send.selectors import hash_code, long_hash_code, map_order
+from rmqlb.engine.send.java import hash_code, map_order
 from rmqlb.model.send_scenario import Selector
 from tests.engine.send.scenarios import REFUSED, TWO
 from tests.support.builders import queues, route
@@ -46,12 +46,6 @@ def test_hashes_and_places_are_javas(arg: object, code: int, of_8: int, of_3: in
     assert hash_code(arg) == code
     assert select_by_hash(EIGHT, arg) == EIGHT[of_8]
     assert select_by_hash(EIGHT[:3], arg) == EIGHT[of_3]
-
-
-def test_a_long_hashes_otherwise_than_an_integer() -> None:
-    assert (hash_code(-1), long_hash_code(-1), long_hash_code(7)) == (-1, 0, 7)
-    assert hash_code(float("nan")) == 2146959360
-    assert hash_code(False) == 1237
 
 
 @given(st.text())
@@ -107,26 +101,6 @@ def test_random_numbers_are_javas() -> None:
 def test_random_and_machine_room() -> None:
     assert select_by_random(EIGHT, JavaRandom(42)) == EIGHT[5]
     assert [select_by_machine_room(EIGHT, room) for room in ("room", "broker", None)] == [None] * 3  # type: ignore[func-returns-value]
-
-
-def test_a_hashed_send_is_not_retried() -> None:
-    topic = route(a=2, b=2)
-    scenario = SendScenario(
-        messages=8, selector=Selector("hash", (0, 2, -3)), failures=(Failure("b", REFUSED),), latency_fault=True
-    )
-    report = simulate_send(topic, scenario)
-    assert [f"{a.broker_name}{a.queue_id}" for a in report.attempts or ()] == [
-        "a0",
-        "b0",
-        "b1",
-        "a0",
-        "b0",
-        "b1",
-        "a0",
-        "b0",
-    ]
-    assert report.totals.lost_by == {"RemotingConnectException": 5}
-    assert report.brokers[1].isolations == 0
 
 
 GONE = Failure("b", REFUSED, Moment(us=0), notices_us=0)

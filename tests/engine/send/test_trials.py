@@ -1,8 +1,10 @@
-"""Many trials: each is `simulate_send`'s, and the report is what they add up to."""
+"""Many trials of a scenario, and the small statistics of their means."""
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
+from math import erf, sqrt
 from statistics import fmean
 
 import msgspec
@@ -10,9 +12,9 @@ import pytest
 
 from rmqlb import UsageError, simulate_send, simulate_trials
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
-from rmqlb.engine.send.scenarios import from_samples, lognormal
-from rmqlb.engine.send.trials import blocks
+from rmqlb.engine.send.findings import SEND_FIGURES, try_on
+from rmqlb.engine.send.scenarios import from_samples
+from rmqlb.engine.send.trials import Mean, quantile, student, wilson
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
@@ -100,21 +102,10 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
     scenario = SCENARIOS[name]
     condition = parse_condition(figure.replace("%", "") + (">=0%" if "%" in figure else ">=0"), SEND_FIGURES)
     trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
-    singles = [try_on_send(condition, trial).value for trial in trials]
-    tried = try_on_trials(condition, simulate_trials(THREE, scenario, 4), trials[0])
+    singles = [try_on(condition, trial).value for trial in trials]
+    tried = try_on(condition, trials[0], simulate_trials(THREE, scenario, 4))
     assert tried.value == pytest.approx(fmean(value for value in singles if value is not None))
     assert tried.met
-
-
-def test_equal_arguments_give_equal_bytes() -> None:
-    scenario = SendScenario(messages=30, latency=lognormal(3000, 1.0, "lognormal"), failures=(Failure("a", REFUSED),))
-
-    def encoded(seed: int) -> bytes:
-        report = simulate_trials(THREE, msgspec.structs.replace(scenario, seed=seed), 600, precision=0.1)
-        return msgspec.json.encode(msgspec.structs.replace(report, scenario=SendScenario()))
-
-    assert encoded(3) == encoded(3)
-    assert encoded(3) != encoded(4)
 
 
 def test_enough_trials_are_enough() -> None:
@@ -124,12 +115,6 @@ def test_enough_trials_are_enough() -> None:
     assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=1000, stopped_early=True)
     assert (fine.trials, fine.stopped_early) == (1000, False)
     assert fine == simulate_trials(THREE, scenario, 1000)
-
-
-def test_blocks_grow_up_to_a_limit() -> None:
-    sizes = [len(block) for block in blocks(20_000)]
-    assert sizes == [256, 512, 1024, 2048, 4096, 4096, 4096, 3872]
-    assert [list(block) for block in blocks(3)] == [[0, 1, 2]]
 
 
 def test_without_a_lost_message_the_rule_of_three_says_how_few_there_can_be() -> None:
@@ -173,3 +158,61 @@ def test_what_cannot_be_tried_is_refused() -> None:
         simulate_trials(THREE, SendScenario(mode="async"), 10)
     with pytest.raises(DataError, match="no queue"):
         simulate_trials(route(masters=False, a=4), SendScenario(), 10)
+
+
+def add(mean: Mean, values: list[float]) -> None:
+    for value in values:
+        mean.add(value)
+
+
+@every_case(
+    ("degrees", "table"),
+    [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (5, 2.571),
+        (10, 2.228),
+        (30, 2.042),
+        (100, 1.984),
+        (10**6, 1.960),
+    ],
+)
+def test_students_t_is_that_of_the_tables(degrees: int, table: float) -> None:
+    assert student(degrees) == pytest.approx(table, abs=0.004)
+
+
+@pytest.mark.parametrize("degrees", [3, 7])
+def test_the_expansion_of_students_t_has_its_four_terms(degrees: int) -> None:
+    """Abramowitz and Stegun, 26.7.5, at the normal quantile 2, where the powers of z are those of 2."""
+    expansion = (10 / 4, 294 / 96, 1098 / 384, 169950 / 92160)
+    expected = 2 + sum(term / degrees**power for power, term in enumerate(expansion, 1))
+    assert student(degrees, confidence=erf(sqrt(2))) == pytest.approx(expected, rel=1e-12)
+
+
+def test_wilsons_interval_to_the_digit() -> None:
+    """z² / n is 0.384146; √(0.25 × 0.384146 + 0.384146² / 4) / 1.384146 = 0.263407."""
+    half = wilson(5, 10)
+    assert (half.low, half.high) == pytest.approx((0.236593, 0.763407), abs=1e-6)
+    assert (wilson(0, 7).low, wilson(7, 7).high) == (0.0, 1.0)
+    other = wilson(5, 10, confidence=0.99)  # z = 2.575829: z² / n is 0.663490
+    assert (other.low, other.high) == pytest.approx((0.184234, 0.815766), abs=1e-5)
+
+
+def test_equal_values_have_no_spread() -> None:
+    mean = Mean(high=1.0)
+    add(mean, [0.1] * 1000)
+    assert mean.estimate() == Estimate(0.1, 0.1, 0.1)
+
+
+def test_close_values_lose_no_digits() -> None:
+    mean = Mean()
+    add(mean, [1e9, 1e9 + 1e-3])
+    estimate = mean.estimate()
+    assert estimate.high - estimate.low == pytest.approx(2 * 12.706 * 0.0005, rel=1e-3)
+
+
+def test_quantiles_are_values_that_occurred() -> None:
+    counts = Counter({10: 50, 20: 45, 30: 5})
+    assert [quantile(counts, share) for share in (0.5, 0.51, 0.95, 0.951, 1)] == [10, 20, 20, 30, 30]

@@ -1,7 +1,8 @@
-"""The small parts: versions, latencies, random numbers, new topics, figures."""
+"""The small parts, the conditions of `--fail-on`, and what a simulation of sends finds odd."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import exp
 from statistics import NormalDist
 from typing import Any
@@ -9,18 +10,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import Reaction, SendScenario, UsageError, simulate_send
+from rmqlb import Failure, Moment, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
-from rmqlb.engine.kernel import draw, stream_key
 from rmqlb.engine.send.cluster import Cluster
+from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.engine.send.recorder import Recorder
-from rmqlb.engine.send.scenarios import constant, from_samples, lognormal, new_topic_route
+from rmqlb.engine.send.scenarios import from_samples, lognormal
 from rmqlb.engine.send.simulation import _silent, pick
 from rmqlb.model.client_versions import parse_version
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.simulate_send import BrokerTally, SendTotals
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.simulate_send import BrokerTally
+from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -54,66 +55,6 @@ def test_stretches_are_told_apart_and_in_order() -> None:
     assert parse_version("5.1.4_SNAPSHOT") == (5, 1, 4)
 
 
-@every_case(
-    ("latency", "new", "old"),
-    [
-        *((549, 0, 0), (550, 2000, 30000), (1000, 2000, 60000), (1800, 5000, 60000), (2000, 5000, 120000)),
-        *((3000, 6000, 180000), (5000, 10000, 180000), (15000, 30000, 600000)),
-    ],
-)
-def test_both_tables_of_isolation(latency: int, new: int, old: int) -> None:
-    assert profile_of("5.5.0").duration(latency, isolation=False) == new
-    assert profile_of("5.1.3").duration(latency, isolation=False) == old
-    assert (profile_of("5.5.0").duration(0, isolation=True), profile_of("4.9.7").duration(0, isolation=True)) == (
-        10000,
-        600000,
-    )
-
-
-def test_a_lognormal_latency_has_its_median_and_quantiles() -> None:
-    latency = lognormal(5000, 0.5, "x")
-    assert latency.table[len(latency.table) // 2] == pytest.approx(5000, abs=1)
-    assert latency.table[int(0.99 * len(latency.table))] == pytest.approx(5000 * 3.2, rel=0.01)
-    assert list(latency.table) == sorted(latency.table)
-    assert latency.tail[0] <= latency.table[-1] <= latency.tail[-1]
-    assert pick(latency, 2**64 - 1) == latency.tail[-1]
-    assert lognormal(5000, 0, "x") == constant(5000, "x")
-    with pytest.raises(UsageError, match="sigma"):
-        lognormal(5000, 11, "x")
-
-
-def test_samples_are_equally_likely() -> None:
-    latency = from_samples([10, 20, 40], "x")
-    key = stream_key(1, 2, 3)
-    seen = [pick(latency, draw(key, i)) for i in range(3000)]
-    assert {value: 900 < seen.count(value) < 1100 for value in (10, 20, 40)} == dict.fromkeys((10, 20, 40), True)
-
-
-def test_a_new_topic_takes_at_most_four_queues_of_the_template() -> None:
-    made = new_topic_route(route("TBW102", perm=7, a=8, b=2), "New")
-    assert [str(q.topic) + q.broker_name + str(q.queue_id) for q in made.publish_queues()] == [
-        *(f"Newa{i}" for i in range(4)),
-        *(f"Newb{i}" for i in range(2)),
-    ]
-
-
-TOTALS = SendTotals(
-    messages=200,
-    stored=180,
-    not_store_ok=10,
-    duplicated=6,
-    lost=20,
-    lost_by={},
-    retried=14,
-    attempts=250,
-    failed_attempts=30,
-    retries=50,
-    failing_ms=7.5,
-    longest_send_ms=8.5,
-    lasted_ms=9.5,
-    until_isolated_ms=10.5,
-    until_used_again_ms=11.5,
-)
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
 
 
@@ -121,14 +62,7 @@ TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1
     ("name", "value", "share"),
     [
         ("lost", 20, 10),  # of 200 messages
-        ("stored", 180, 90),
-        ("not-store-ok", 10, 5),
-        ("duplicated", 6, 3),
-        ("retried", 14, 7),
-        ("attempts", 250, None),
         ("failed-attempts", 30, 12),  # of 250 attempts
-        ("retries", 50, 20),
-        ("failing-ms", 7.5, None),
         ("longest-send-ms", 8.5, None),
         ("share[a]", 25, 25),
         ("picks[a]", 60, 20),  # of 300 picks
@@ -138,11 +72,12 @@ TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1
     ],
 )
 def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
-    """No two of the figures are alike; no producer sent so."""
-    report = replace(simulate_send(route(a=1, b=1), SendScenario(messages=1)), totals=TOTALS, brokers=TALLIES)
-    assert try_on_send(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
+    report = simulate_send(route(a=1, b=1), SendScenario(messages=1))
+    totals = replace(report.totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5)
+    report = replace(report, totals=totals, brokers=TALLIES)
+    assert try_on(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
     if share is not None:
-        assert try_on_send(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
+        assert try_on(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
     assert (name.partition("[")[0] in SEND_FIGURES.shares) is (share is not None)
 
 
@@ -150,37 +85,22 @@ def test_of_no_message_stored_no_broker_has_a_share() -> None:
     lost = tuple(replace(tally, stored=0, share=None) for tally in TALLIES)
     report = replace(simulate_send(route(a=1, b=1), SendScenario(messages=1)), brokers=lost)
     for text in ("share[a]>=0", "share[a]>=0%"):
-        tried = try_on_send(parse_condition(text, SEND_FIGURES), report)
+        tried = try_on(parse_condition(text, SEND_FIGURES), report)
         assert (tried.value, tried.met) == (None, None)
-
-
-def test_a_misspelt_broker_is_suggested() -> None:
-    report = simulate_send(route(**{"broker-a": 2, "other": 2}), SendScenario(messages=1))  # type: ignore[arg-type]
-    with pytest.raises(UsageError) as raised:
-        try_on_send(parse_condition("share[broker-b]>1%", SEND_FIGURES), report)
-    assert raised.value.hint == "did you mean broker-a?"
 
 
 @every_case("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
 def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
     report = simulate_send(route(a=2), SendScenario(messages=1))
     with pytest.raises(UsageError):
-        try_on_send(parse_condition(text, SEND_FIGURES), report)
-
-
-@every_case(("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})])
-def test_only_4_9_8_counts_the_queues_of_writable_brokers_alone(version: str, known: dict[str, int]) -> None:
-    datas = (QueueData("a", 4, 4, 6), QueueData("b", 3, 3, 4), QueueData("a", 9, 9, 6))
-    topic = TopicRouteData("T", datas, tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in "ab"))
-    cluster = Cluster(topic, SendScenario(version), profile_of(version), 1, 0)
-    assert cluster.write_queue_nums == known
+        try_on(parse_condition(text, SEND_FIGURES), report)
 
 
 def recorder(**scenario: Any) -> Recorder:
     """Of topic T with a queue on each of a and b; a slice takes 10 ms, a tick is a microsecond."""
     given = SendScenario(**{"messages": 600} | scenario)
     topic, profile = route(a=1, b=1), profile_of(given.client_version)
-    return Recorder(topic, given, Cluster(topic, given, profile, 1, 0), 1, None, None)
+    return Recorder(topic, given, Cluster(topic, given, profile, 1, 0), 1)
 
 
 def test_a_time_line_has_at_most_120_slices() -> None:
@@ -228,3 +148,50 @@ def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
         lognormal(5000, -0.1, "x")
     with pytest.raises(UsageError, match="latency x: no sample"):
         from_samples([], "x")
+
+
+@every_case(("reaction", "drops"), [(READ_ONLY, True), (ERROR, False), (REFUSED, True), (UNSAFE, False)])
+def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, drops: bool) -> None:
+    """Without `notices_us` the NameServer notices nothing, but of the write permission, which it knows."""
+    noticed = 1_000_000 if reaction is REFUSED else None
+    scenario = SendScenario(
+        messages=5, failures=(Failure("a", reaction, notices_us=noticed),), first_poll_us=30_000_000
+    )
+    codes = [finding.code for finding in simulate_send(TWO, scenario).findings]
+    assert ("before-route-poll" in codes) is drops
+
+
+@every_case(("retries", "blamed"), [(0, False), (2, True)])
+@every_case(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
+def test_time_outs_that_isolate_healthy_brokers_are_a_finding(
+    reaction: Reaction, late: bool, retries: int, blamed: bool
+) -> None:
+    scenario = SendScenario(messages=60, rate=Fraction(1, 60), retries=retries, latency_fault=True)
+    report = simulate_send(TWO, replace(scenario, failures=(Failure("a", reaction),)))
+    assert (report.brokers[1].isolations > 0) is (late and blamed)
+    assert any(finding.code == "healthy-isolated" for finding in report.findings) is (late and blamed)
+
+
+def said(code: str, topic: TopicRouteData = TWO, **settings: Any) -> list[str]:
+    """The texts of one kind of finding."""
+    given: dict[str, Any] = {"messages": 40, "rate": Fraction(1), "start_at": 0}
+    return [
+        each.message for each in simulate_send(topic, SendScenario(**given | settings)).findings if each.code == code
+    ]
+
+
+@every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
+def test_the_poll_that_lets_a_broker_drop_is_the_next_after_it_is_known(
+    noticed_s: float, began_s: int, poll_s: int
+) -> None:
+    """Polls at 30, 60, 90 s; one at the very moment comes too early."""
+    failing = Failure("a", REFUSED, Moment(us=began_s * 1_000_000), notices_us=round(noticed_s * 1_000_000))
+    (text,) = said("before-route-poll", failures=(failing,))
+    assert f"is done after 39.001 s, before the route poll at {poll_s} s " in text
+
+
+def test_a_failure_that_never_begins_is_told_with_the_time_of_the_end() -> None:
+    later = Failure("a", REFUSED, Moment(us=40_000_000))
+    assert said("failure-not-reached", failures=(later,)) == [
+        "the failure of a never begins: the last message is done after 39.001 s"
+    ]

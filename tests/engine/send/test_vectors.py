@@ -1,14 +1,20 @@
-"""What RocketMQ's own classes answered: plain picks, hash selector, fault strategy of 5.5.0 and 4.9.7."""
+"""What RocketMQ's own classes answered, of nineteen versions: picks, hashes, isolations and mutated lists."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
-from rmqlb.engine.send.fault import MQFaultStrategy, TopicPublishInfo
+from rmqlb.engine.send.cluster import Cluster
+from rmqlb.engine.send.fault import MASK, FaultStrategy, MQFaultStrategy, TopicPublishInfo
+from rmqlb.engine.send.java import JavaRandom
+from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.selectors import select_by_hash
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.send_scenario import SendScenario
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
@@ -67,3 +73,64 @@ def test_the_fault_strategy_of_4_9_7_picks_and_mutates_as_the_client_does(vector
         strategy.update_fault_item(name, step["latency"][name], step.get("isolation", {}).get(name, False))
         picks.append((name, pick.queue_id))
     assert picks == [(expected["pick"], expected["queueId"]) for expected in vector["expected"]]
+
+
+VERSIONS = (
+    *("4.7.1", "4.8.0", "4.9.0", "4.9.3", "4.9.4", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.1", "5.1.3", "5.1.4"),
+    *("5.2.0", "5.3.0", "5.3.1", "5.3.2", "5.3.3", "5.4.0", "5.5.0"),
+)
+
+
+def replayed(vector: dict[str, Any]) -> dict[str, Any]:
+    """The vector's questions put to our rules."""
+    profile = profile_of(vector["version"])
+    perms = vector.get("perm", {})
+    datas = tuple(
+        QueueData(name, number, number, perms.get(name, 6)) for name, number in vector["writeQueueNums"].items()
+    )
+    cluster = Cluster(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
+    write_queues = cluster.write_queue_nums
+    info = TopicPublishInfo([MessageQueue(*queue) for queue in vector["mqs"]], vector["index"], write_queues)
+    strategy = FaultStrategy(profile, enabled=vector["latencyFault"])
+    worst = TopicPublishInfo((), vector["worstIndex"], {})
+    picks: list[Any] = []
+    for step in vector["steps"]:
+        seed = step.get("reset")
+        if seed is not None:
+            info.random = partial(JavaRandom(seed).next_int, MASK)
+        try:
+            pick = strategy.select(info, worst, step["last"], step["at"], reset_index=seed is not None)
+            picks.append([pick.broker_name, pick.queue_id])
+        except ZeroDivisionError:
+            picks.append({"error": "ArithmeticException"})
+        update = step["update"]
+        if update is not None:
+            strategy.update(
+                update["broker"],
+                update["latency"],
+                step["at"],
+                isolation=update["isolation"],
+                reachable=update.get("reachable", True),
+            )
+    return {
+        "expected": picks,
+        "finalMqs": [[queue.topic, queue.broker_name, queue.queue_id] for queue in info.queues],
+        "finalIndex": info.send_which_queue,
+        "finalFaults": {name: [item.latency, item.start] for name, item in strategy.items.items()},
+    }
+
+
+def test_every_version_has_its_vectors() -> None:
+    versions = [vector["version"] for vector in vectors("strategy")]
+    assert {version: versions.count(version) for version in VERSIONS} == dict.fromkeys(VERSIONS, 126)
+    assert len(versions) == 126 * len(VERSIONS)
+
+
+@every_case("version", VERSIONS)
+def test_picks_lists_and_isolations_are_those_of_the_client(version: str) -> None:
+    for vector in vectors("strategy"):
+        if vector["version"] == version:
+            ours = replayed(vector)
+            theirs = {key: vector[key] for key in ours}
+            theirs["finalFaults"] = {name: item[:2] for name, item in theirs["finalFaults"].items()}
+            assert ours == theirs, vector

@@ -33,7 +33,6 @@ _FORBIDDEN = Outcome("FORBIDDEN", "code", retry=True, isolation=True)
 
 
 def check_sdk(scenario: SendScenario) -> None:
-    """Reject what is not simulated for an SDK; raises UsageError."""
     profile = sdk(scenario.sdk).profile
     if profile.name == "java":
         raise UsageError(f"sdk {scenario.sdk}: Java's producers are sdk java, their version is client_version")
@@ -54,7 +53,6 @@ def check_sdk(scenario: SendScenario) -> None:
 
 
 def producer_kind(scenario: SendScenario) -> type[Producer]:
-    """The class of an SDK's producer."""
     kinds: dict[str | None, type[Producer]] = {"go": GoProducer, "cpp": CppProducer}
     return kinds.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
 
@@ -95,7 +93,6 @@ class SdkProducer(Producer):
         return None if self.listed else NO_ROUTE
 
     def is_last(self, thread: Thread) -> bool:
-        """No attempt follows the one that has failed."""
         return thread.attempt >= self.attempts
 
     def pause(self, thread: Thread) -> int:  # noqa: ARG002 - for gRPC
@@ -174,7 +171,6 @@ class SdkProducer(Producer):
         return [queue for queue in queues if queue.broker_name not in self.scenario.exclude]
 
     def below(self, number: int, thread: Thread) -> int:
-        """A random number below it."""
         return (self.draw(thread.sender) >> 32) * number >> 32
 
     def first_counter(self, thread: Thread) -> int:
@@ -344,7 +340,6 @@ class GrpcProducer(SdkProducer):
         return min(_BACKOFF_US << doubled, _MOST_BACKOFF_US) * self.per_us
 
     def attempt_failed(self, thread: Thread, now: int, *, last: bool) -> None:
-        """Isolate the attempt's endpoint."""
         if not self.sdk.isolates or (last and self.sdk.isolates == "before-retry"):
             return
         name = thread.queue.broker_name

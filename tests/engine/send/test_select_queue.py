@@ -1,49 +1,25 @@
-"""`rmqlb select-queue`: where keys go, and what the screens say of it."""
+"""Where keys go, SDK by SDK, and which of them a change of the queues moves."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import Any
 
 import pytest
 
-from rmqlb import MessageQueue, parse_route, publish_queues, select_by_hash
+from rmqlb import MessageQueue, select_by_hash
 from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-
-from .run import EXAMPLE, run
 
 KEYS = tuple(f"order-{number}" for number in range(200))
 GRPC = tuple(name for name in CLIENTS if name.endswith("-grpc"))
 
 
-def asked(*more: str, key: str = "order-1") -> dict[str, Any]:
-    ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", key, *more, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    data: dict[str, Any] = json.loads(ran.stdout)["data"]
-    return data
-
-
 def places(found: Any, name: str) -> list[tuple[str, int] | None]:
     rows = [row.queues[name] for row in found.keys]
     return [None if queue is None else (queue.broker_name, queue.queue_id) for queue in rows]
-
-
-def test_a_key_goes_where_the_public_api_says() -> None:
-    data = asked("--sdk", "java", "--sdk", "go")
-    with open(EXAMPLE, encoding="utf-8") as file:
-        topics = json.load(file)["data"]["topics"]
-    document = next(topic["route"] for topic in topics if topic["topic"] == "Skewed")
-    topic = parse_route(json.dumps(document), "Skewed")
-    for name in ("java", "go"):
-        queue = select_by_hash(publish_queues(topic, sdk=name), "order-1", sdk=name)
-        assert data["keys"][0]["queues"][name] == {"brokerName": queue.broker_name, "queueId": queue.queue_id}
 
 
 def test_behind_a_proxy_in_cluster_mode_every_grpc_sdk_sends_a_key_to_one_queue() -> None:
@@ -103,41 +79,3 @@ def test_pairs_count_the_keys_that_two_sdks_send_to_different_queues() -> None:
 def test_a_topic_without_writable_queues_is_told() -> None:
     with pytest.raises(DataError, match="topic T has no queue that producers can write"):
         key_queues(TopicRouteData("T", (QueueData("a", 2, 2, 4),), ()), ("a",), [sdk("java")])
-
-
-def test_keys_of_a_file_and_of_the_line_are_taken_once_each() -> None:
-    ran = run(
-        "select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "b", "--keys-file", "-", "-o", "json", stdin="a\nb\na\n"
-    )
-    assert [row["key"] for row in json.loads(ran.stdout)["data"]["keys"]] == ["b", "a"]
-
-
-@every_case(
-    ("more", "first"),
-    [
-        (("--sdk", "go"), "Skewed, 1 key on 7 queues: go uses 1 queue, at most 1 key in one"),
-        (
-            ("--sdk", "java", "--sdk", "go"),
-            "Skewed, 1 key on 7 queues: 1 goes to different queues, depending on the SDK (java, go)",
-        ),
-        (
-            ("--sdk", "go", "--remove-broker", "broker-b"),
-            "Skewed, remove broker broker-b: keys that move, of 1: go 1 (100%)",
-        ),
-        (("--sdk", "csharp-grpc"), "Skewed, 1 key on 7 queues: which queues they go to is unknown"),
-    ],
-)  # fmt: skip
-def test_the_first_line_answers(more: tuple[str, ...], first: str) -> None:
-    ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1", *more, "-o", "plain")
-    assert ran.stdout.splitlines()[0] == first
-
-
-def test_csv_says_why_an_sdk_is_unknown_beside_its_note_as_json_does() -> None:
-    lost = ("--remove-broker", "broker-a", "--remove-broker", "broker-b")
-    line = ("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1", *lost)
-    found = json.loads(run(*line, "-o", "json").stdout)["data"]["sdks"]
-    rows = list(csv.DictReader(io.StringIO(run(*line, "-o", "csv", "--section", "sdks").stdout)))
-    assert any(each["unknown"] and each["note"] for each in found)
-    assert [(row["unknown"], row["note"]) for row in rows] == [
-        (each["unknown"] or "", each["note"] or "") for each in found
-    ]

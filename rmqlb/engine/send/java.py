@@ -1,0 +1,135 @@
+"""Java's numbers: random numbers, hash codes, and the order that these give a map of names."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from math import isnan
+
+from rmqlb.engine.arguments import require
+from rmqlb.errors import JavaArgumentError, UsageError
+from rmqlb.model.limits import JavaInt
+
+_MULTIPLIER, _INCREMENT, _BITS = 0x5DEECE66D, 0xB, (1 << 48) - 1
+
+
+class JavaRandom:
+    """`java.util.Random`.
+
+    Args:
+        seed: any whole number, of which 48 bits count.
+
+    >>> random = JavaRandom(42)
+    >>> random.next_int(), [random.next_int(8) for _ in range(2)]
+    (-1170105035, [0, 5])
+    """
+
+    __slots__ = ("_state",)
+
+    def __init__(self, seed: int) -> None:
+        require(seed, int, "seed")
+        self._state = (seed ^ _MULTIPLIER) & _BITS
+
+    def next_int(self, bound: int | None = None) -> int:
+        """Any int, or with a bound one of 0 … bound − 1.
+
+        Raises:
+            JavaArgumentError: the bound is not positive, as in Java; it is a ValueError too.
+            UsageError: it is no Java int.
+        """
+        if bound is None:
+            return _signed(self._next(32))
+        require(bound, JavaInt, "bound")
+        if bound <= 0:
+            raise JavaArgumentError("bound must be positive")
+        if bound & (bound - 1) == 0:  # a power of two takes the upper bits, which are the more random ones
+            return (bound * self._next(31)) >> 31
+        while True:
+            bits = self._next(31)
+            value = bits % bound
+            # The last multiples of the bound do not all fit below 2^31: Java sees its int overflow, and draws again.
+            if bits - value + (bound - 1) < 2**31:
+                return value
+
+    def _next(self, bits: int) -> int:
+        self._state = (self._state * _MULTIPLIER + _INCREMENT) & _BITS
+        return self._state >> (48 - bits)
+
+
+def hash_position(code: int, size: int) -> int:
+    """The place in a list of that size that a hash points to: Java's remainder without its sign."""
+    return abs(code) % size
+
+
+def hash_code(arg: object) -> int:
+    """`arg.hashCode()` as Java computes it, a signed 32-bit number.
+
+    A str is a String; bool a Boolean; int an Integer where it fits 32 bits, otherwise a Long; float a Double. Of other
+    values the hash cannot be known (None, bytes and objects hash by identity or not at all): UsageError.
+
+    >>> hash_code("order-1"), hash_code(True), hash_code(12345678901), hash_code(1.5)
+    (-1207111310, 1231, -539222985, 1073217536)
+    """
+    if isinstance(arg, str):
+        code = 0
+        for unit in memoryview(arg.encode("utf-16-le", "surrogatepass")).cast("H"):
+            code = (code * 31 + unit) & 0xFFFFFFFF
+        return _signed(code)
+    if isinstance(arg, bool):
+        return 1231 if arg else 1237
+    if isinstance(arg, int):
+        return arg if -(2**31) <= arg < 2**31 else long_hash_code(arg)
+    if isinstance(arg, float):
+        return _fold(struct.unpack(">q", struct.pack(">d", arg))[0] if not isnan(arg) else 0x7FF8000000000000)
+    raise UsageError(f"the Java hash of a {type(arg).__name__} is not known", hint="use text, a number or a boolean")
+
+
+def long_hash_code(value: int) -> int:
+    """`Long.hashCode`, also for numbers that an Integer could hold; UsageError of more than 64 bits.
+
+    >>> long_hash_code(-1)
+    0
+    """
+    if not -(2**63) <= value < 2**63:
+        raise UsageError(f"a number of {value.bit_length()} bits: no Java Long, which has 64")
+    return _fold(value)
+
+
+def map_order(names: Iterable[str]) -> list[str]:
+    """The order in which a `ConcurrentHashMap(16)` iterates over names that were put there in this order, none removed.
+
+    The table doubles as soon as three quarters of it are taken. When a bucket is split, its last names that stay
+    together keep their order, and the others come before them in reverse order (`ConcurrentHashMap.transfer`).
+
+    >>> map_order([f"broker-{i}" for i in range(4)])
+    ['broker-2', 'broker-3', 'broker-0', 'broker-1']
+    """
+    size = 32
+    buckets: list[list[tuple[int, str]]] = [[] for _ in range(size)]
+    for count, name in enumerate(names, 1):
+        code = hash_code(name) & 0xFFFFFFFF
+        code ^= code >> 16
+        buckets[code & (size - 1)].append((code, name))
+        if count >= size * 3 // 4:
+            ordered = [_in_transfer_order(bucket, size) for bucket in buckets]
+            buckets = [[item for item in bucket if not item[0] & size] for bucket in ordered]
+            buckets += [[item for item in bucket if item[0] & size] for bucket in ordered]
+            size *= 2
+    return [name for bucket in buckets for _, name in bucket]
+
+
+def _in_transfer_order(bucket: list[tuple[int, str]], bit: int) -> list[tuple[int, str]]:
+    run = len(bucket)
+    while run and bucket[run - 1][0] & bit == bucket[-1][0] & bit:
+        run -= 1
+    return bucket[:run][::-1] + bucket[run:]
+
+
+def _fold(value: int) -> int:
+    bits = value & 0xFFFFFFFFFFFFFFFF
+    return _signed((bits ^ (bits >> 32)) & 0xFFFFFFFF)
+
+
+def _signed(bits: int) -> int:
+    """32 bits as Java's int."""
+    return bits - 2**32 if bits >= 2**31 else bits

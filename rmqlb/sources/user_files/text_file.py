@@ -1,0 +1,27 @@
+"""Text files that users name."""
+
+from __future__ import annotations
+
+import sys
+
+from rmqlb.errors import UsageError
+
+
+def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
+    """A text file, or stdin for `-`; UsageError when it cannot be read, is too large, or is not UTF-8."""
+    prefix = option if option.endswith("=") else f"{option} "
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(max_bytes + 1) if sys.stdin is not None else b""
+        else:
+            with open(path, "rb") as file:
+                data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", prefix=prefix) from None
+    if len(data) > max_bytes:
+        raise UsageError(f"{path}: larger than {max_bytes} bytes", prefix=prefix, hint=too_large_hint)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}: line {line} is not UTF-8 text", prefix=prefix) from None
