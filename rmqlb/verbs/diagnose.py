@@ -133,13 +133,6 @@ def _wanted(names: Sequence[str]) -> Wanted:
     return Wanted(several=tuple(names), evidence=True)
 
 
-def _wanted_again(names: Sequence[str]) -> Wanted:
-    """Several at once, where one that cannot be read any more does not keep the others from being read."""
-    if len(names) == 1:
-        return _wanted(names)
-    return Wanted(everything=Everything(groups=tuple(names), of_groups=True), evidence=True)
-
-
 def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
     """The groups that are diagnosed (raises DataError)."""
     present = all_groups_in(now)
@@ -162,8 +155,10 @@ def _look_again(
             break
         progress(f"{named(waiting)}: waiting {interval_s:g} s for look {number} of at most {most}", 0, 0)
         time.sleep(interval_s)
+        # Of several, one that cannot be read any more does not keep the others from being read.
+        several = Wanted(everything=Everything(groups=tuple(waiting), of_groups=True), evidence=True)
         try:
-            later = source.fetch(_wanted_again(waiting))
+            later = source.fetch(several if len(waiting) > 1 else _wanted(waiting))
         except (DataError, EndpointError) as error:
             return (Finding("unread", f"look {number} failed, the looks before it count: {error.message}"),)
         for name in waiting:

@@ -29,7 +29,7 @@ from rmqlb.model.diagnosis import (
 )
 from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
-from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.message_queue import queue_ranges, sort_client_ids
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.times import utc_text
@@ -126,6 +126,7 @@ def _counts(evidence: GroupEvidence) -> GroupCounts:
     queues = known(lambda: evidence.queues)
     faults = known(lambda: evidence.facts.faults) if evidence.facts.shares and evidence.observed else None
     unknown = None if queues is None else sum(queue not in evidence.observed for queue in queues)
+    none = 0 if unknown == 0 else None  # no bad queue is certain only where all owners are known
     states = group.without_foreign_offsets.queues
     lags = {queue: state.lag for queue, state in states.items() if not queue.topic.startswith(RETRY_PREFIX)}
     known_lags = [lag for lag in lags.values() if lag is not None]
@@ -134,17 +135,12 @@ def _counts(evidence: GroupEvidence) -> GroupCounts:
         consumers=None if listed is None else len(set(listed)),
         processes=None if listed is None else len(listed),
         queues=None if queues is None else len(queues),
-        unassigned=None if faults is None else _certain(faults.unassigned, unknown),
-        duplicate_owners=None if faults is None else _certain(faults.duplicate_owners, unknown),
+        unassigned=None if faults is None else len(faults.unassigned) or none,
+        duplicate_owners=None if faults is None else len(faults.duplicate_owners) or none,
         owners_unknown=None if faults is None else unknown,
         lag=sum(known_lags) if all_known else None,
         lag_at_least=sum(known_lags) if known_lags else None,
     )
-
-
-def _certain(queues: Sequence[MessageQueue], unknown: int | None) -> int | None:
-    """The number of queues; None where it is 0 and the owners of other queues are unknown."""
-    return len(queues) or (0 if unknown == 0 else None)
 
 
 def _stacks(evidence: GroupEvidence) -> tuple[ConsumerStacks, ...] | None:
@@ -165,12 +161,7 @@ def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
 
 
 def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
-    """The evidence on a group.
-
-    Args:
-        looks: the oldest first; the last one is diagnosed, and an earlier one without the group does not count.
-        settings: the settings of the consumers' strategies.
-    """
+    """The evidence on a group; the last look is diagnosed, and an earlier one without the group does not count."""
     now = looks[-1]
     earlier = tuple(earlier_look(look, name) for look in looks[:-1] if name in look.groups)
     return GroupEvidence(Group(now, name, settings, assumption(now, name), gaps(now)), earlier)
@@ -210,12 +201,7 @@ def with_stacks(look: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str
 def must_be_earlier(
     earlier: Sequence[tuple[str, ClusterSnapshot]], now: ClusterSnapshot, names: Collection[str]
 ) -> tuple[ClusterSnapshot, ...]:
-    """The earlier snapshots in the order of their times.
-
-    Args:
-        earlier: each with its name for errors.
-        now: the snapshot that is diagnosed.
-        names: the groups that are diagnosed.
+    """The earlier snapshots in the order of their times; `earlier` has each with its name for errors.
 
     Raises:
         DataError: one is of another cluster, has none of the groups, or was not taken before.

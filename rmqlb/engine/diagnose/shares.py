@@ -50,10 +50,10 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
     evidence = case.evidence
     if evidence.group.views is None:
         raise DoesNotApply("its consumers were not asked for at brokers")
-    reasons: dict[str, str] = {}  # broker → why it did not answer
+    addresses, reasons = evidence.addresses, dict[str, str]()  # broker → why it did not answer
     for part in evidence.facts.snapshot.unread:
         if part.kind in ("members", "offsets") and part.name == evidence.group.group and part.no_answer and part.detail:
-            broker = evidence.addresses.get(part.detail, part.detail)
+            broker = addresses.get(part.detail, part.detail)
             if broker in evidence.broker_names:
                 reasons.setdefault(broker, part.reason)
     if reasons:
@@ -224,7 +224,7 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
                     *(_listed(evidence, view) for view in evidence.views),
                     *(evidence.seen(f"queues of {i} at {brokers}", number[i]) for i, brokers in cut.items()),
                 ],
-                meaning=f"{pairs}, so nobody consumes its queues there",
+                meaning=f"{pairs}; no consumer reads its queues there",
                 remedy="Look at the network between these consumers and the brokers that do not list them.",
             )
         elif case.smallest is None:

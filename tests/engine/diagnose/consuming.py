@@ -33,22 +33,9 @@ def stored(t: float) -> float:
 class Doing(Struct, frozen=True):
     """What a consumer does with a queue; as it stands, a healthy one that is 2 messages behind.
 
-    Attributes:
-        end: where the queue ends.
-        done: the first message that is not consumed.
-        pulled: the first message that is not pulled.
-        consumed_at: when it last consumed one.
-        pulled_at: when it last pulled.
-        locked_at: when it last got the lock.
-        locked: it thinks that it has the lock.
-        dropped: it does not own the queue any more.
-        consuming: messages that an orderly listener has now.
-        mib: the size of what it holds.
-        gaps: later messages that are consumed already.
-        stored_at: when the message was stored that has this offset.
-        since: when the consumer took the queue.
-        until: when it gave the queue up.
-        reports: what it reports to commit instead, as it has finished no message of the queue yet.
+    `done`, `pulled`: the first message that is not consumed, or not pulled. `gaps`: later messages that are consumed
+    already. `consuming`: messages that an orderly listener has. `stored_at`: when the message of an offset was stored.
+    `reports`: the offset that it reports to commit instead, as it has finished no message of the queue yet.
     """
 
     end: OFFSET = stored
@@ -101,16 +88,7 @@ class Doing(Struct, frozen=True):
 class Reporting(Struct, frozen=True):
     """What a consumer says of itself.
 
-    Attributes:
-        orderly: it consumes in order.
-        call_ms: what a call of its listener takes.
-        skew_s: by how much its clock is ahead.
-        pulled_per_s: messages that it pulls of each topic; None is what its queues get.
-        consumed_per_s: messages that it consumes of each topic; None is what its queues get.
-        failed_per_s: messages that fail of each topic.
-        limits: from which on it stops pulling.
-        answers: it answers at all.
-        stacks: of its consume threads.
+    `skew_s`: by how much its clock is ahead. Rates are per topic; None is what its queues get.
     """
 
     orderly: bool = False
@@ -136,15 +114,7 @@ def watched(
     *,
     name: str = "g",
 ) -> tuple[ClusterSnapshot, ...]:
-    """The looks at a group g of these times, the oldest first.
-
-    Args:
-        snapshot: who owns what.
-        doing: what a consumer does with a queue, where that is not the healthy thing.
-        reporting: what a consumer says of itself, where that is not the healthy thing.
-        looks: when they are taken.
-        name: the group's.
-    """
+    """The looks at a group g of these times, the oldest first; consumers without a value do the healthy thing."""
     group = snapshot.groups[name]
     shares = {client_id: owned(snapshot, client_id, name) for client_id in group.reports}
     does = {(i, queue): Doing() for i, its in shares.items() for queue in its} | dict(doing or {})

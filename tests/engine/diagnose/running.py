@@ -35,16 +35,8 @@ TWO_BROKERS = (route(a=4, b=4),)
 class Process(Struct, frozen=True):
     """A running consumer.
 
-    Attributes:
-        client_id: which others may have, too.
-        strategy: that it runs.
-        topics: to which it subscribes.
-        asks: the broker whose list of consumers it got.
-        unlisted: brokers that do not list it.
-        cut: brokers that it does not reach, so that it reads no queue there; those do not list it either.
-        language: of its client library, by whose rules it computes its share.
-        age_s: for how long it has run.
-        takes: which messages of its topics.
+    `asks` is the broker whose list of consumers it got, `unlisted` are brokers that do not list it, and `cut` those that
+    it does not reach either, so that it reads no queue there.
     """
 
     client_id: str

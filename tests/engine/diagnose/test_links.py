@@ -149,6 +149,8 @@ def test_a_silent_broker_is_the_headline() -> None:
     assert grave(found)[0] == "broker-silent"
     assert sentence(found).startswith("b does not answer")
     assert len(found.findings[0].queues) == 4
+    unrouted = replace(running(Process("x")), routes={}, unread=(Unread("route", "T", "timed out"),))
+    assert "broker-silent" in {each.code for each in diagnosed(unrouted).unknown}  # a broker's address tells its name
 
 
 @pytest.mark.parametrize("seen_before", [False, True])

@@ -25,12 +25,7 @@ def look(
 ) -> Look:
     """A look whose last answer came so many seconds after the first look's.
 
-    Args:
-        owners: what each consumer owns: "a:01 b:2 c:" of queues 0, 1, 2 of broker-a.
-        silent: consumers that are listed and do not answer: "c d".
-        lists: all brokers say whom they list.
-        predicted: the owners that the strategy gives, in the same way.
-        queues_there: how many queues the topic has; None stands for 4.
+    `owners` are "a:01 b:2 c:" of queues 0, 1, 2 of broker-a; `silent` are consumers that are listed and do not answer.
     """
     held = _held(owners)
     given = None if predicted is None else _held(predicted)
