@@ -76,8 +76,8 @@ def _spark(log: Path) -> tuple[int, int]:
 def _generate(folder: Path, nights: int) -> None:
     """Write the fleet in a process of its own, with nights of one history."""
     program = (
-        "import sys; from tests.support.synthetic.generate import generate;"
-        "from tests.support.synthetic.shape import FleetShape;"
+        "import sys; from tests.support.synthetic.nights import generate;"
+        "from tests.support.synthetic.draw import FleetShape;"
         f"generate(FleetShape(days={nights}, **{SHAPE!r}), sys.argv[1])"
     )
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)  # noqa: S603

@@ -28,7 +28,7 @@ def events(pieces: list[bytes]) -> list[RemotingCommand | str]:
     try:
         for piece in pieces:
             seen += decoder.feed(piece)
-        decoder.close()
+        decoder.feed(b"")  # raises the error behind the last command
     except ProtocolError as error:
         seen.append(error.message)
     return seen

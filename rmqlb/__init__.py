@@ -5,7 +5,9 @@ The names below are the public Python API; importing `rmqlb` itself loads none o
 
 from __future__ import annotations
 
+import sys
 from _thread import RLock
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,49 +50,6 @@ if TYPE_CHECKING:
     from rmqlb.verbs.show_owners import show_owners
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
     from rmqlb.verbs.sweep_failures import sweep_failures
-
-_HOMES = {
-    name: module
-    for module, names in {
-        "rmqlb.errors": "AllocationError DataError EndpointError RmqlbError UsageError",
-        "rmqlb.model.simulate_send": "Attempt SendReport TrialsReport",
-        "rmqlb.model.simulate_receive": "Crash QueueRate ReceiveReport ReceiveScenario TargetWait",
-        "rmqlb.model.route": "BrokerData QueueData TopicRouteData",
-        "rmqlb.model.group_scenario": "Event GroupScenario Timers",
-        "rmqlb.model.send_scenario": "Failure Latency Moment Reaction SendScenario",
-        "rmqlb.model.simulate_rebalance": "GroupTrials RebalanceResult",
-        "rmqlb.engine.send.java": "JavaRandom",
-        "rmqlb.engine.send.selectors": "select_by_hash select_by_machine_room select_by_random",
-        "rmqlb.engine.assignment.assign": "Members",
-        "rmqlb.engine.assignment.brokers": "assign_pop",
-        "rmqlb.model.message_queue": "MessageQueue",
-        "rmqlb.engine.send.fault": "MQFaultStrategy TopicPublishInfo",
-        "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
-        "rmqlb.engine.send.sdks.queues": "publish_queues",
-        "rmqlb.engine.allocate": "allocate allocate_for",
-        "rmqlb.engine.allocate.conformance": "check_strategy",
-        "rmqlb.sources.formats.documents": "parse_route",
-        "rmqlb.engine.rebalance.simulate": "simulate_group simulate_group_trials",
-        "rmqlb.engine.simulate_receive.simulate_receive": "receives_within simulate_receive",
-        "rmqlb.engine.send.simulate": "simulate_send",
-        "rmqlb.engine.send.trials": "simulate_trials",
-        "rmqlb.engine.size_group.size_group": "size_group",
-        "rmqlb.model.size_group": "GroupSize SizeLimits SizeQuestion",
-        "rmqlb.model.sweep_failures": "FailureSweep",
-        "rmqlb.verbs.check": "check",
-        "rmqlb.verbs.diagnose": "diagnose",
-        "rmqlb.verbs.diff": "diff",
-        "rmqlb.verbs.fetch_routes": "fetch_routes",
-        "rmqlb.verbs.plan_rebalance": "plan_rebalance",
-        "rmqlb.verbs.plan_rollout": "plan_rollout",
-        "rmqlb.verbs.plan_topic": "plan_topic",
-        "rmqlb.verbs.show_groups": "show_consumers show_groups",
-        "rmqlb.verbs.show_owners": "show_owners",
-        "rmqlb.verbs.simulate_rebalance": "simulate_rebalance",
-        "rmqlb.verbs.sweep_failures": "sweep_failures",
-    }.items()
-    for name in names.split()
-}
 
 __all__ = [
     "AllocationError",
@@ -162,14 +121,24 @@ __all__ = [
 ]
 
 _importing = RLock()
-"""Python gives a module that is not complete to a thread that would otherwise wait for ever: threads that import what
-imports one another from different ends meet that, so one at a time does."""
+"""Two threads that import modules of a cycle from different ends get incomplete modules, so one imports at a time."""
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """Map each public name to its module, as the imports above declare it."""
+    import ast
+    from inspect import getsource
+
+    tree = ast.parse(getsource(sys.modules[__name__]))
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'rmqlb' has no attribute {name!r}")
     with _importing:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(import_module(_homes()[name]), name)
     globals()[name] = value
     return value

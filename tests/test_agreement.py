@@ -27,13 +27,14 @@ from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.simulate_rebalance import RebalanceResult
+from rmqlb.model.size_group import SizeQuestion
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from rmqlb.verbs.plan_rebalance import plan_rebalance
 from rmqlb.verbs.plan_rollout import plan_rollout
 from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
-from rmqlb.verbs.size_group import SizeOptions, size_group
+from rmqlb.verbs.size_group import size_group
 from rmqlb.verbs.source import SnapshotReader
 from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.formats.people import as_plain
@@ -353,7 +354,7 @@ def _rollout(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The group of its present size."""
-    size = size_group(SnapshotReader(snapshot), SizeOptions(group="g", consumers="1..12"))
+    size = size_group(SnapshotReader(snapshot), SizeQuestion(), group="g", consumers=(1, 12))
     now = None if size.consumers_now is None else size.at(size.consumers_now)
     codes = {each.code for each in size.meta.findings}
     facts = _severities(size.meta.findings)

@@ -8,12 +8,12 @@ from math import inf
 from typing import Any
 
 from rmqlb.engine.conditions import Figures
-from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
-from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES
 from rmqlb.engine.rebalance.figures import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.send.findings import SEND_FIGURES
 from rmqlb.engine.show_groups import GROUPS_FIGURES
+from rmqlb.engine.simulate_receive.simulate_receive import RECEIVE_FIGURES
+from rmqlb.engine.size_group.size_group import SIZE_FIGURES
 from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES
 
 Json = Any

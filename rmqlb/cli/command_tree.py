@@ -61,7 +61,6 @@ def grouped(name: str, commands: Mapping[str, str | Callable[..., None]]) -> typ
 
 
 def in_package(home: str, names: Iterable[str]) -> dict[str, str | Callable[..., None]]:
-    """Commands that each have a module of their own in the package."""
     return {name: f"{home}.{name.replace('-', '_')}" for name in names}
 
 

@@ -55,7 +55,7 @@ def _as_shown(setting: Setting) -> Setting:
 def _secrets(context: ActiveContext | None) -> list[Setting]:
     found = []
     if context is not None and context.secret is not None:
-        found.append(Setting("secret", context.secret.value, "context", str(context.secret.place)))
+        found.append(Setting("secret", context.secret.value, "context", context.secret.origin))
     return found + [
         Setting(key, _IS_SET, "environment", variable) for key, variable in _SECRETS.items() if os.environ.get(variable)
     ]

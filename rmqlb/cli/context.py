@@ -255,7 +255,6 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
 
 
 def show_contexts(terminal: Terminal, done: str | None = None) -> None:
-    """The contexts, and which one commands use here."""
     path = user_file_path()
     config = read_configuration()
     active, findings = active_context(config)

@@ -24,7 +24,6 @@ from rmqlb.verbs import amounts
 from rmqlb.verbs.fetch_routes import fetch_source
 
 if TYPE_CHECKING:
-    from rmqlb.engine.redact import Renaming
     from rmqlb.model.result import Meta
 
 _FORMATS = ("json", "yaml", "jsonl")
@@ -116,7 +115,14 @@ def fetch_routes(
     with terminal.progress(verb="renaming") as progress:
         meta, names = fetch_source(reader, everything, evidence=evidence, redact=redact, progress=progress)
     if names is not None and redact_map is not None:
-        _write_map(names, redact_map)
+        from msgspec import to_builtins
+
+        from rmqlb.views.formats.machine import as_json
+
+        # Only the user can read which name became which.
+        write_whole(
+            redact_map, as_json({"schema": "rmqlb/redact-map", **to_builtins(names)}), "--redact-map", mode=0o600
+        )
     _write(meta, to, terminal)
     terminal.warn(meta.findings)
     if meta.snapshot.unread:
@@ -128,10 +134,8 @@ def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> No
     if output.output not in _FORMATS:
         raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
     if redact_map is not None and (not redact or redact_map == "-"):
-        raise UsageError(
-            "--redact-map - would show the names" if redact else "--redact-map without --redact",
-            hint="name a file that stays with you",
-        )
+        text = "--redact-map - would show the names" if redact else "--redact-map without --redact"
+        raise UsageError(text, hint="name a file that stays with you")
 
 
 def _write(meta: "Meta", to: str | None, terminal: Terminal) -> None:
@@ -150,7 +154,6 @@ def _write(meta: "Meta", to: str | None, terminal: Terminal) -> None:
 def _fetch_repeatedly(
     reader: Reader, everything: Everything, every: str, folder: str | None, terminal: Terminal, *, evidence: bool
 ) -> None:
-    """Write a snapshot to the directory at each interval, until Ctrl-C or SIGTERM."""
     from rmqlb.cli.common.watch import LEAST_S, heeding_an_end
 
     every_s = amounts.duration_us(every, "--every") / 1e6
@@ -175,7 +178,6 @@ def _fetch_repeatedly(
 
 
 def _write_into(folder: str, meta: "Meta") -> None:
-    """Write the snapshot to a file named by its time."""
     import gzip
 
     from rmqlb.cli.common.snapshot_text import snapshot_text
@@ -189,16 +191,6 @@ def _write_into(folder: str, meta: "Meta") -> None:
             file.write(gzip.compress(text.encode(), mtime=0))
     except (OSError, ValueError) as error:
         raise UsageError(f"--to {folder}: {getattr(error, 'strerror', None) or error}", code="cannot-write") from None
-
-
-def _write_map(names: "Renaming", path: str) -> None:
-    """Which name became which, in a file that only the user can open."""
-    import msgspec
-
-    from rmqlb.views.formats.machine import as_json
-
-    text = as_json({"schema": "rmqlb/redact-map", **msgspec.to_builtins(names)})
-    write_whole(path, text, "--redact-map", mode=0o600)
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:

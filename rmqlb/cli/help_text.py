@@ -18,11 +18,11 @@ _FIGURES = {
     "plan-rebalance": "engine.plan.rebalance.PLAN_FIGURES",
     "simulate-rebalance": "engine.rebalance.figures.GROUP_FIGURES",
     "plan-rollout": "engine.rebalance.figures.ROLLOUT_FIGURES",
-    "size-group": "engine.fail_on_figures.of_size.SIZE_FIGURES",
-    "record": "engine.fail_on_figures.of_recording.RECORDING_FIGURES",
-    "simulate-send": "engine.send.findings.SEND_FIGURES",
+    "size-group": "engine.size_group.size_group.SIZE_FIGURES",
+    "record": "engine.record.compare.FIGURES",
     "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",
-    "simulate-receive": "engine.fail_on_figures.of_receives.RECEIVE_FIGURES",
+    "simulate-send": "engine.send.findings.SEND_FIGURES",
+    "simulate-receive": "engine.simulate_receive.simulate_receive.RECEIVE_FIGURES",
 }
 """Command → where the figures of its `--fail-on` are, below `rmqlb`."""
 

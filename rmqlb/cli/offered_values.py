@@ -6,7 +6,6 @@ from rmqlb.cli import click
 
 
 def values(context: click.Context, parameter: click.Parameter, begun: str) -> list[click.CompletionItem]:
-    """What the shell offers after an option, or for an argument."""
     found = known_values(
         context.command_path.partition(" ")[2],
         max(parameter.opts, key=len),

@@ -6,12 +6,13 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from typer import Argument, Option
 
 from rmqlb.cli.command_tree import grouped
@@ -26,7 +27,6 @@ from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
     from rmqlb.pipeline.judge import Asked
-    from rmqlb.pipeline.warehouse import Warehouse
 
 warehouse_option = panel("Warehouse")
 spark_option = panel("Spark")
@@ -34,7 +34,7 @@ fleet_option = panel("Fleet")
 _LONGEST_KEEP = 36_500
 
 
-class WhereOptions(Struct, frozen=True):
+class WarehouseOptions(Struct, frozen=True):
     """Where the tables are, and on which Spark they are made."""
 
     warehouse: Annotated[
@@ -61,8 +61,6 @@ class WhereOptions(Struct, frozen=True):
 
 
 class FleetOptions(Struct, frozen=True):
-    """By what the fleet is judged."""
-
     strategy: Annotated[
         list[str] | None,
         fleet_option(metavar="STRATEGY", help="Figures and assignments under this one too; repeatable."),
@@ -93,7 +91,7 @@ To = Annotated[str, Option("--to", metavar="DIR", help="The report's folder.")]
 
 @command
 def ingest(
-    *, paths: Paths, cluster: Cluster = None, keep: Keep = None, where: WhereOptions, output: OutputOptions
+    *, paths: Paths, cluster: Cluster = None, keep: Keep = None, where: WarehouseOptions, output: OutputOptions
 ) -> None:
     """Read snapshots into the tables snapshots, groups, queues and quarantine.
 
@@ -113,7 +111,7 @@ def ingest(
 
 @command
 def judge(
-    *, fleet: FleetOptions, strategy_options: StrategyOptions, where: WhereOptions, output: OutputOptions
+    *, fleet: FleetOptions, strategy_options: StrategyOptions, where: WarehouseOptions, output: OutputOptions
 ) -> None:
     """Compute assignments, figures, findings, losses and changes of the nights that have new snapshots.
 
@@ -132,7 +130,7 @@ def judge(
 
 
 @command
-def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WhereOptions, output: OutputOptions) -> None:
+def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Write a page for the fleet, and one for each cluster.
 
     Examples:
@@ -153,7 +151,7 @@ def run(
     to: To = "rmqlb-report",
     fleet: FleetOptions,
     strategy_options: StrategyOptions,
-    where: WhereOptions,
+    where: WarehouseOptions,
     output: OutputOptions,
 ) -> None:
     """Ingest, judge and report.
@@ -172,7 +170,7 @@ def run(
 
 def _run(
     verb: str,
-    where: WhereOptions,
+    where: WarehouseOptions,
     output: OutputOptions,
     *,
     paths: list[str] | None = None,
@@ -184,90 +182,60 @@ def _run(
     to: str | None = None,
 ) -> None:
     """The steps of a command: whatever can be refused without Java is refused first."""
-    from rmqlb.pipeline.ingest import find_files
+    from rmqlb.pipeline import ingest
     from rmqlb.pipeline.spark import SparkSettings, must_be_ready, parse_conf, spark_session
-    from rmqlb.pipeline.warehouse import Warehouse, is_uri, location, make_folder
+    from rmqlb.pipeline.warehouse import Warehouse, first_kept, is_uri, location, make_folder
 
     terminal = Terminal(f"pipeline {verb}", output, more_formats=("prometheus",))
     place, keep_days = location(where.warehouse), _days(keep)
     settings = SparkSettings(where.master, parse_conf(where.conf or ()), where.log_file or _log_of(place))
     asked = _asked(fleet or FleetOptions(), strategy_options or StrategyOptions())
-    local, uris = find_files(paths or ())
+    local, uris = ingest.find_files(paths or ())
     if paths is None and not is_uri(place) and not os.path.isdir(place):
         hint = "rmqlb pipeline ingest makes one"
         raise DataError(f"there is no warehouse {where.warehouse}", hint=hint, code="table-not-found")
     if paths is not None and not is_uri(place):
         make_folder(place)
     must_be_ready(settings, place, *uris)
-    result = PipelineResult(place)
+    from rmqlb.pipeline import judge
+    from rmqlb.pipeline.documents import last_day
+    from rmqlb.pipeline.report.report import write
+
+    result, interrupted = PipelineResult(place), False
     size = sum(file.length for file in local) if not uris and not is_uri(place) else _UNKNOWN_SIZE
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
         with spark_session(settings, size) as spark:
-            steps = _Steps(Warehouse(spark, place), result, where.force, progress, len(local))
-            if paths is not None or judged:
-                with steps.warehouse.writing() as interrupted:
-                    steps.interrupted = interrupted
-                    if paths is not None:
-                        steps.ingest(local, uris, cluster, keep_days)
-                    if judged:
-                        steps.judge(asked)
+            warehouse = Warehouse(spark, place)
+            with warehouse.writing() if paths is not None or judged else nullcontext(enter_result=False) as interrupted:
+                if paths is not None:
+                    progress("ingest", 0, len(local))
+                    read = ingest.ingest(warehouse, local, uris, cluster, force=where.force)
+                    result = replace(
+                        result,
+                        files=read.files,
+                        read=read.read,
+                        snapshots=read.snapshots,
+                        quarantined=tuple(RejectedFile(*each) for each in read.quarantined),
+                        ingested=read.nights,
+                        incomplete=read.unread,
+                    )
+                    if keep_days is not None:
+                        first = first_kept(warehouse.nights(), keep_days, last_day())
+                        result = replace(result, dropped=tuple(warehouse.drop_before(first)))
+                if judged:
+                    progress("judge", 0, 0)
+                    done = judge.judge(warehouse, asked, force=where.force)
+                    result = replace(result, judged=done.nights, incomplete=done.unread, verdict=done.verdict)
             if to is not None:
-                steps.report(to, asked)
-    show(steps.result, terminal, interrupted=steps.interrupted)
+                progress("report", 0, 0)
+                verdict = result.verdict or judge.verdict_of_last_night(warehouse, asked)
+                page = write(spark, warehouse, Path(to), asked.policy).page
+                result = replace(result, page=page, verdict=verdict)
+    show(result, terminal, interrupted=interrupted)
 
 
 _UNKNOWN_SIZE = 1 << 40
-
-
-class _Steps(Struct):
-    """What a run has done so far."""
-
-    warehouse: Warehouse
-    result: PipelineResult
-    force: bool
-    progress: Any
-    files: int
-    interrupted: bool = False
-
-    def ingest(self, local: Any, uris: Any, cluster: str | None, keep_days: int | None) -> None:
-        from rmqlb.pipeline.documents import last_day
-        from rmqlb.pipeline.ingest import ingest as do
-        from rmqlb.pipeline.warehouse import first_kept
-
-        self.progress("ingest", 0, self.files)
-        done = do(self.warehouse, local, uris, cluster, force=self.force)
-        self._is(
-            files=done.files,
-            read=done.read,
-            snapshots=done.snapshots,
-            quarantined=tuple(RejectedFile(*each) for each in done.quarantined),
-            ingested=done.nights,
-            incomplete=done.unread,
-        )
-        if keep_days is not None:
-            first = first_kept(self.warehouse.nights(), keep_days, last_day())
-            self._is(dropped=tuple(self.warehouse.drop_before(first)))
-
-    def judge(self, asked: Asked) -> None:
-        from rmqlb.pipeline.judge import judge as do
-
-        self.progress("judge", 0, 0)
-        done = do(self.warehouse, asked, force=self.force)
-        self._is(judged=done.nights, incomplete=done.unread, verdict=done.verdict)
-
-    def report(self, to: str, asked: Asked) -> None:
-        from rmqlb.pipeline.judge import verdict_of_last_night
-        from rmqlb.pipeline.report.report import write
-
-        self.progress("report", 0, 0)
-        verdict = self.result.verdict or verdict_of_last_night(self.warehouse, asked)
-        self._is(page=write(self.warehouse.spark, self.warehouse, Path(to), asked.policy).page, verdict=verdict)
-
-    def _is(self, **known: Any) -> None:
-        from msgspec.structs import replace
-
-        self.result = replace(self.result, **known)
 
 
 def show(result: PipelineResult, terminal: Terminal, *, interrupted: bool) -> None:
@@ -292,7 +260,6 @@ def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]
 
 
 def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
-    """What the options ask of judge (raises UsageError)."""
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.assignment.detect import must_be_set
     from rmqlb.pipeline.ingest import read_expected

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 from typer import Option
 
 from rmqlb.cli.common.options import (
@@ -42,22 +43,26 @@ class PlanOptions(Struct, frozen=True):
     remove: Annotated[
         list[str] | None, members_option(metavar="N|ID", help="Remove the last N in sorted order or this one.")
     ] = None
-    replace_: Annotated[
+    replace_ids: Annotated[
         list[str] | None, members_option("--replace", metavar="OLD=NEW", help="One id goes, another comes.")
     ] = None
     to_strategy: Annotated[
         str | None, members_option(metavar="STRATEGY", help="The strategy afterwards, or FILE.py:NAME.")
     ] = None
-    add_broker: Annotated[
+    add_brokers: Annotated[
         list[str] | None,
         route_option(
+            "--add-broker",
             metavar="NAME[:READ[:WRITE]]",
             help="A broker that gets queues of the topics; counts default to those of the other brokers.",
         ),
     ] = None
-    remove_broker: Annotated[list[str] | None, route_option(metavar="NAME", help="A broker that is lost.")] = None
-    remove_master: Annotated[
-        list[str] | None, route_option(metavar="NAME", help="A broker whose master is lost; its slaves stay.")
+    remove_brokers: Annotated[
+        list[str] | None, route_option("--remove-broker", metavar="NAME", help="A broker that is lost.")
+    ] = None
+    remove_masters: Annotated[
+        list[str] | None,
+        route_option("--remove-master", metavar="NAME", help="A broker whose master is lost; its slaves stay."),
     ] = None
     read_queues: Annotated[list[str] | None, route_option(metavar="[BROKER=]N", help="New number of read queues.")] = (
         None
@@ -74,21 +79,13 @@ class PlanOptions(Struct, frozen=True):
     def arguments(self) -> dict[str, Any]:
         from rmqlb.verbs import parse
 
-        return {
-            "strategy": self.strategy,
-            "pop_share": self.pop_share,
-            "scale_to": self.scale_to,
+        given = {name: value for name, value in asdict(self).items() if value is not None and name != "changed"}
+        parsed = {
             "add": [parse.count_or_id(text, "--add") for text in self.add or ()],
             "remove": [parse.count_or_id(text, "--remove") for text in self.remove or ()],
-            "replace_ids": [parse.pair(text, "--replace") for text in self.replace_ or ()],
-            "to_strategy": self.to_strategy,
-            "add_brokers": self.add_broker or (),
-            "remove_brokers": self.remove_broker or (),
-            "remove_masters": self.remove_master or (),
-            "read_queues": self.read_queues or (),
-            "write_queues": self.write_queues or (),
-            "fail_on": self.fail_on or (),
+            "replace_ids": [parse.pair(text, "--replace") for text in self.replace_ids or ()],
         }
+        return given | parsed
 
 
 @command

@@ -8,21 +8,13 @@ from typer import Option
 
 from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command, panel
 from rmqlb.cli.common.show_or_watch import show_once
-from rmqlb.cli.common.simulation_options import (
-    RATE_HINT,
-    MemberOptions,
-    MembersStrategy,
-    arguments_of,
-    trials_option,
-)
+from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions, MembersStrategy, arguments_of, trials_option
 from rmqlb.cli.common.terminal import Terminal
 
 rollout_option = panel("Rollout")
 
 
 class RolloutOptions(Struct, frozen=True):
-    """Who restarts, what they come back with, and what to try."""
-
     restart: Annotated[
         list[str] | None,
         rollout_option(
@@ -53,8 +45,6 @@ class RolloutOptions(Struct, frozen=True):
 
 
 class ChoiceTrialOptions(Struct, frozen=True):
-    """How often each choice is simulated, with which dice."""
-
     trials: Annotated[str, trials_option(metavar="N", help="Simulations of each choice.")] = "20"
     seed: Annotated[int, trials_option(help="Random seed.")] = 1
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import asdict
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, about_option, command, panel
@@ -18,20 +19,20 @@ _MOST_STEPS = 6
 
 
 class ChangeOptions(Struct, frozen=True):
-    """What becomes of the topic, all of it in one plan."""
-
     queues: Annotated[
         str | None, _change_option(metavar="N", help="N read and N write queues on each broker, more or fewer.")
     ] = None
-    add_broker: Annotated[
+    add_brokers: Annotated[
         list[str] | None,
         _change_option(
+            "--add-broker",
             metavar="NAME[:READ[:WRITE]]",
             help="A broker that gets queues of the topic; counts default to the others'; repeatable.",
         ),
     ] = None
-    drain_broker: Annotated[
-        list[str] | None, _change_option(metavar="NAME", help="A broker that loses its queues; repeatable.")
+    drain_brokers: Annotated[
+        list[str] | None,
+        _change_option("--drain-broker", metavar="NAME", help="A broker that loses its queues; repeatable."),
     ] = None
     move_to_cluster: Annotated[
         str | None, _change_option(metavar="CLUSTER", help="To the brokers of this cluster, away from all others.")
@@ -51,9 +52,7 @@ class ChangeOptions(Struct, frozen=True):
 
 
 class TopicOptions(Struct, frozen=True):
-    """Which groups and keys are looked at, and which step is checked."""
-
-    group: Annotated[
+    groups: Annotated[
         list[str] | None,
         Option(
             "-g",
@@ -72,9 +71,11 @@ class TopicOptions(Struct, frozen=True):
     keys_file: Annotated[
         str | None, _keys_option(metavar="FILE|-", help="Keys of its messages, one per line: how many move.")
     ] = None
-    sdk: Annotated[
+    sdks: Annotated[
         list[str] | None,
-        _keys_option(metavar="SDK[@VERSION]", help="Whose producers send them, as go; repeatable; default: all."),
+        _keys_option(
+            "--sdk", metavar="SDK[@VERSION]", help="Whose producers send them, as go; repeatable; default: all."
+        ),
     ] = None
     proxy_mode: Annotated[
         str,
@@ -116,32 +117,17 @@ def plan_topic(
     Exit codes: 0 done, 2 usage, 3 what --check-step waits for does not hold, 4 the topic is not there or whether the
     step holds is unknown, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.keys import file_of_keys
-    from rmqlb.cli.common.reading import Reader, earlier_snapshot
+    from rmqlb.cli.common.reading import Reader, earlier_snapshot, file_of_keys
     from rmqlb.verbs import plan_topic as verb
     from rmqlb.views.plan_topic import topic_plan_report
 
     terminal = Terminal("plan-topic", output)
     reader = Reader(source, terminal)
-    ask = partial(
-        verb.plan_topic,
-        reader,
-        topic,
-        queues=change.queues,
-        add_brokers=change.add_broker or (),
-        drain_brokers=change.drain_broker or (),
-        move_to_cluster=change.move_to_cluster,
-        message_type=change.message_type,
-        unordered=change.unordered,
-        groups=which.group or (),
-        strategy=which.strategy,
-        strategy_options=strategy_options.texts,
-        keys=None if which.keys_file is None else file_of_keys(which.keys_file, source.source, source.max_size),
-        sdks=which.sdk or (),
-        proxy_mode=which.proxy_mode,
-        rates_since=earlier_snapshot(source, which.rates_since, terminal),
-        check_step=which.check_step,
-    )
+    given = {**asdict(change), **asdict(which)}
+    path = given.pop("keys_file")
+    given["keys"] = None if path is None else file_of_keys(path, source.source, source.max_size)
+    given["rates_since"] = earlier_snapshot(source, which.rates_since, terminal)
+    ask = partial(verb.plan_topic, reader, topic, **given, strategy_options=strategy_options.texts)
     plan = show_once(ask, topic_plan_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:
         raise typer.Exit(ExitCode.CONDITION)

@@ -125,15 +125,14 @@ def record(
     from msgspec.structs import replace
 
     from rmqlb.cli.common.fail_on import judge, require_known
-    from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES, must_be_askable, try_on_recording
-    from rmqlb.engine.record.compare import compared
+    from rmqlb.engine.record.compare import FIGURES, compared, judged, must_be_askable
     from rmqlb.verbs import amounts
     from rmqlb.verbs.parse import conditions
     from rmqlb.verbs.stored import expected, recorded
 
     terminal = Terminal("record", output, more_formats=("jsonl",))
     shown.check()
-    asked = conditions(shown.fail_on or (), RECORDING_FIGURES)
+    asked = conditions(shown.fail_on or (), FIGURES)
     against = prediction.against or ()
     must_be_askable(asked, is_compared=bool(against))
     event_at = None if chosen.event_at is None else amounts.moment_ms(chosen.event_at, "--event-at")
@@ -151,23 +150,16 @@ def record(
     if predicted is not None:
         name = ", ".join("stdin" if path == "-" else path for path in against)
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
-    recording = replace(recording, conditions=tuple(try_on_recording(each, recording) for each in asked))
+    recording = replace(recording, conditions=judged(asked, recording))
     require_known(recording.conditions, "leave the condition out to see the recording")
     _show(recording, snapshot, findings, shown, terminal, is_replayed=prediction.replay is not None)
     judge(recording.conditions, terminal)
 
 
 def _reject_live_options(chosen: RecordOptions, strategies: StrategyOptions) -> None:
-    given = {
-        "--group": chosen.group,
-        "--topic": chosen.topic,
-        "--every": chosen.every,
-        "--until": chosen.until,
-        "--for": chosen.for_,
-        "--strategy-option": strategies.strategy_option,
-    }
-    for option, value in given.items():
-        if value:
+    for name in ("group", "topic", "every", "until", "for_", "strategy_option"):
+        if getattr(strategies if name == "strategy_option" else chosen, name):
+            option = f"--{name.rstrip('_').replace('_', '-')}"
             hint = "leave one of them out"
             raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
 

@@ -159,7 +159,12 @@ RESULTS = (
         "views.config_view.Contexts",
     ),
     Result("rmqlb/context", ("context show",), "one context", "views.config_view.OneContext"),
-    Result("rmqlb/config", ("config show",), "the settings as a command would use them", "views.config_view.Settings"),
+    Result(
+        "rmqlb/config",
+        ("config show",),
+        "the settings as a command would use them",
+        "views.config_view.ConfiguredSettings",
+    ),
     Result("rmqlb/schemas", ("schema",), "the results that have a schema", "views.schema_view.Schemas"),
     Result("rmqlb/explanations", ("explain",), "what codes mean", "views.explanations.Explanations"),
     Result(

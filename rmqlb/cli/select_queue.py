@@ -5,9 +5,8 @@ from typing import Annotated, get_args
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.keys import file_of_keys
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command, panel
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.reading import fetch, file_of_keys
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted

@@ -47,8 +47,6 @@ _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 
 
 class ResolvedOptions(Struct, frozen=True):
-    """The options of a command line, each with the layer that set it."""
-
     # parameter of the command → what it is; only those that have an environment variable
     settings: Mapping[str, Setting]
     active_context: ActiveContext | None
@@ -195,7 +193,7 @@ def _of_file(key: str, context: Context | None, config: ConfigFile) -> Setting |
     if written is None:
         return None
     value = os.path.expanduser(str(written.value)) if key in _PATHS else written.value
-    return Setting(key, value, layer, str(written.place))
+    return Setting(key, value, layer, written.origin)
 
 
 def user_file_path() -> str:
@@ -232,11 +230,10 @@ def read_configuration() -> ConfigFile:
 
 
 def check_file(config: ConfigFile) -> None:
-    """Every value of a file makes sense."""
     try:
         for values in (config.values, *(context.values for context in config.contexts.values())):
             for key, written in values.items():
-                check_value(key, written.value, str(written.place))
+                check_value(key, written.value, written.origin)
     except UsageError as error:
         from rmqlb.sources.user_files.config_file import of_configuration
 
@@ -290,7 +287,6 @@ def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
 
 
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:
-    """The context of a name."""
     if name not in config.contexts:
         problem = f"there is no context {name[:80]!r}"
         hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"

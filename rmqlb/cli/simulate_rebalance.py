@@ -18,13 +18,10 @@ from rmqlb.errors import UsageError
 
 
 class ShowOptions(PictureOptions, frozen=True):
-    """The pictures, and the conditions."""
-
     fail_on: Annotated[
         list[str] | None,
         shown_option(
-            metavar="CONDITION",
-            help="Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable.",
+            metavar="CONDITION", help="Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable."
         ),
     ] = None
 

@@ -1,6 +1,6 @@
 """`rmqlb simulate-receive`."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from msgspec import Struct
 from typer import Option
@@ -9,14 +9,26 @@ from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option,
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import NEWEST
+from rmqlb.model.simulate_receive import (
+    MOST_BATCH,
+    MOST_LOOPS,
+    MOST_RECEIVE_TRIALS,
+    MOST_RECEIVED,
+    MOST_RECEIVERS,
+    Crash,
+    ReceiveClient,
+    ReceiveScenario,
+)
 
 _receiver_option = panel("Consumers")
 _arrivals_option = panel("Messages")
 _failing_option = panel("Failures")
+_CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
+_SIMPLE = "leave it out, or --type simple"
 
 
-class WhereOptions(Struct, frozen=True):
-    """From where is received."""
+class ScenarioOptions(Struct, frozen=True):
+    """The brokers, the group's consumers, what arrives, and what goes wrong."""
 
     broker: Annotated[
         list[str] | None,
@@ -31,11 +43,6 @@ class WhereOptions(Struct, frozen=True):
             help="Version of the brokers: up to 5.3.4 they go through their queues upward, from 5.4.0 on downward.",
         ),
     ] = NEWEST
-
-
-class ReceiverOptions(Struct, frozen=True):
-    """How the group's consumers are configured."""
-
     type: Annotated[
         str,
         _receiver_option(
@@ -69,11 +76,6 @@ class ReceiverOptions(Struct, frozen=True):
     round_trip: Annotated[
         str, _receiver_option(metavar="TIME", help="How long a request and its answer are under way.")
     ] = "1ms"
-
-
-class ArrivalOptions(Struct, frozen=True):
-    """What arrives."""
-
     rate: Annotated[
         list[str] | None,
         _arrivals_option(
@@ -95,11 +97,6 @@ class ArrivalOptions(Struct, frozen=True):
         ),
     ] = None
     seed: Annotated[int, _arrivals_option(help="Random seed.")] = 1
-
-
-class ReceiveFailureOptions(Struct, frozen=True):
-    """What goes wrong."""
-
     fail: Annotated[
         list[str] | None,
         _failing_option(
@@ -118,6 +115,52 @@ class ReceiveFailureOptions(Struct, frozen=True):
         list[str] | None,
         _failing_option(metavar="N@TIME", help="Consumer N (from 1) dies at this time; repeatable."),
     ] = None
+
+    def scenario(self) -> ReceiveScenario:
+        """All that needs no route (raises UsageError)."""
+        from rmqlb.verbs.amounts import count, duration_us, one_of
+
+        usual, client = ReceiveScenario(), one_of(self.type, "--type", _CLIENTS)
+        simple_only = {"--loops": self.loops, "--await": self.await_, "--error-pause": self.error_pause}
+        for option, text in simple_only.items():
+            if client != "simple" and text is not None:
+                raise UsageError(f"{option} {text}: only a SimpleConsumer has it", hint=_SIMPLE)
+        if client == "push" and self.invisible is not None:
+            problem = f"--invisible {self.invisible}: the Proxy decides it for a PushConsumer, and renews it"
+            raise UsageError(problem, hint=_SIMPLE)
+        if self.nameserver_notices is not None and self.nameserver_notices.lower() != "never":
+            duration_us(self.nameserver_notices, "--nameserver-notices", zero=True)  # wrong without a failure too
+        return ReceiveScenario(
+            client=client,
+            consumers=count(self.processes, "--processes", most=MOST_RECEIVERS),
+            loops=count(self.loops or "1", "--loops", most=MOST_LOOPS),
+            await_us=usual.await_us if self.await_ is None else duration_us(self.await_, "--await"),
+            invisible_us=usual.invisible_us if self.invisible is None else duration_us(self.invisible, "--invisible"),
+            batch=count(self.batch, "--batch", most=MOST_BATCH),
+            fifo=self.fifo,
+            consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
+            error_pause_us=duration_us(self.error_pause or "0s", "--error-pause", zero=True),
+            round_trip_us=duration_us(self.round_trip, "--round-trip", zero=True),
+            messages=None if self.messages is None else count(self.messages, "--messages", most=MOST_RECEIVED),
+            duration_us=None if self.for_ is None else duration_us(self.for_, "--for"),
+            crashes=self._crashes(),
+            seed=self.seed,
+            broker_version=self.broker_version,
+        )
+
+    def _crashes(self) -> tuple[Crash, ...]:
+        from rmqlb.verbs.amounts import count, duration_us
+        from rmqlb.verbs.parse import must_differ
+
+        found = []
+        for text in self.crash or ():
+            number, at, time = text.partition("@")
+            if not at:
+                raise UsageError(f"--crash {text}: expected N@TIME, as in 1@30s")
+            consumer = count(number, f"--crash {text}: consumer", most=MOST_RECEIVERS)
+            found.append(Crash(consumer, duration_us(time, f"--crash {text}:", zero=True)))
+        must_differ(self.crash or (), [crash.consumer for crash in found], "--crash")
+        return tuple(found)
 
 
 class ReceiveWhatOptions(Struct, frozen=True):
@@ -142,10 +185,7 @@ class ReceiveWhatOptions(Struct, frozen=True):
 @command
 def simulate_receive(
     source: SourceOptions,
-    where: WhereOptions,
-    receiver: ReceiverOptions,
-    arriving: ArrivalOptions,
-    failing: ReceiveFailureOptions,
+    options: ScenarioOptions,
     output: OutputOptions,
     what: ReceiveWhatOptions,
     topic: Annotated[
@@ -168,25 +208,27 @@ def simulate_receive(
     """
     from functools import partial
 
-    from msgspec.structs import asdict
-
     from rmqlb.cli.common import producer_values
     from rmqlb.cli.common.reading import Reader
     from rmqlb.cli.common.show_or_watch import show_once
     from rmqlb.verbs import simulate_receive as verb
+    from rmqlb.verbs.amounts import count, duration_us
     from rmqlb.views.simulate_receive import receive_report
 
     terminal = Terminal("simulate-receive", output)
-    if where.broker and source.source is not None and source.active_context is None:
+    if options.broker and source.source is not None and source.active_context is None:
         raise UsageError("-s and --broker both say which brokers there are", hint="leave one of them out")
-    options = verb.ReceiveOptions(
-        topic=topic,
-        **asdict(where),
-        **asdict(receiver),
-        **asdict(arriving),
-        **asdict(failing),
-        **asdict(what) | {"trace": what.trace or "messages" in (output.section or ())},
+    notices, trials, target = options.nameserver_notices, what.trials, what.target_wait
+    ask = partial(
+        verb.simulate_receive,
+        options.broker or partial(Reader, source, terminal),
+        topic,
+        options.scenario(),
+        rates=options.rate or (),
+        failures=lambda brokers, name: producer_values.failures(options.fail or (), brokers, name, notices),
+        target_us=None if target is None else duration_us(target, "--target-wait"),
+        trials=None if trials is None else count(trials, "--trials", most=MOST_RECEIVE_TRIALS, least=2),
+        trace=what.trace or "messages" in (output.section or ()),
+        fail_on=what.fail_on or (),
     )
-    open_source = None if where.broker else partial(Reader, source, terminal)
-    ask = partial(verb.simulate_receive, open_source, options, producer_values.failures)
     show_once(ask, receive_report, terminal, verb="simulating", unknown_hint="no message is received: ask for left")

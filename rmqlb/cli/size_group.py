@@ -17,7 +17,9 @@ from rmqlb.cli.common.options import (
     shown_option,
 )
 from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_THREADS
+from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits, SizeQuestion
 
 _limits_option = panel("What is asked for")
 _sizes_option = panel("Which sizes")
@@ -25,8 +27,8 @@ _work_option = panel("Work")
 _ids_option = panel("Strategies that look at client IDs")
 
 
-class SizedGroupOptions(Struct, frozen=True):
-    """Which group, on which topics."""
+class SizeOptions(Struct, frozen=True):
+    """Which group, the limits, the sizes to try, the work, and the sets of client IDs."""
 
     group: Annotated[
         str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
@@ -39,11 +41,6 @@ class SizedGroupOptions(Struct, frozen=True):
             metavar="java|go|cpp", help="Client library of the consumers; default: as connections say, or java."
         ),
     ] = None
-
-
-class SizeLimitOptions(Struct, frozen=True):
-    """What a group of the right size keeps to."""
-
     max_imbalance: Annotated[
         str | None,
         _limits_option(metavar="X", help="Most queues of a consumer over the mean, at most; 1 is perfectly even."),
@@ -61,11 +58,6 @@ class SizeLimitOptions(Struct, frozen=True):
             metavar="SHARE", help="Share of a consumer's threads that consume, at most; with a rate: 80% by default."
         ),
     ] = None
-
-
-class WhichSizesOptions(Struct, frozen=True):
-    """Which sizes are looked at."""
-
     consumers: Annotated[
         str | None,
         _sizes_option(metavar="N..M", help="Numbers of consumers; default: from 1 to the queues of the largest topic."),
@@ -81,11 +73,6 @@ class WhichSizesOptions(Struct, frozen=True):
             help="Or FILE.py:NAME, which is run; repeatable, to compare; default: as consumers report or show.",
         ),
     ] = None
-
-
-class WorkOptions(Struct, frozen=True):
-    """What comes into the queues, and how fast it is consumed."""
-
     rate: Annotated[
         list[str] | None,
         _work_option(
@@ -109,11 +96,6 @@ class WorkOptions(Struct, frozen=True):
         bool,
         _work_option("--orderly", help="A queue is consumed by one thread at a time; default: as consumers report it."),
     ] = False
-
-
-class FutureIdOptions(Struct, frozen=True):
-    """Sets of client IDs that are tried, and conditions."""
-
     trials: Annotated[str, _ids_option(metavar="N", help="How many sets of client IDs are tried.")] = "100"
     share: Annotated[
         str, _ids_option(metavar="SHARE", help="For which share of them all limits must hold, at least.")
@@ -124,18 +106,50 @@ class FutureIdOptions(Struct, frozen=True):
         shown_option(metavar="CONDITION", help="Exit 3 when it is met: unsatisfied, 'consumers>10'; repeatable."),
     ] = None
 
+    def question(self, consumers: tuple[int, int] | None) -> SizeQuestion:
+        """All that needs no source (raises UsageError)."""
+        from rmqlb.verbs.amounts import count, imbalance, share, span
+
+        if "=" in (self.sdk or ""):
+            hint = "name one library for all: --sdk go"
+            raise UsageError(f"--sdk {self.sdk}: future consumers have no IDs", hint=hint)
+        needs_rate = {
+            "--max-utilisation": self.max_utilisation,
+            "--consume-time": self.consume_time,
+            "--orderly": "" if self.orderly else None,
+        }
+        for option, text in needs_rate.items():
+            if text is not None and not self.rate and self.rates_since is None:
+                problem = f"{option} {text}".strip() + ": how many messages come?"
+                raise UsageError(problem, hint="say it: --rate R or --rates-since FILE")
+        survive = 0 if self.survive is None else count(self.survive, "--survive", most=MOST_SIZE - 1)
+        if consumers is not None and survive >= consumers[1]:
+            raise UsageError(
+                f"--survive {self.survive} and --consumers {self.consumers}: no consumer would be left",
+                hint=f"look at more than {survive} consumers",
+                code="contradicting-limits",
+            )
+        most, used, queues = self.max_imbalance, self.max_utilisation, self.queues_per_broker
+        return SizeQuestion(
+            limits=SizeLimits(
+                max_imbalance=None if most is None else imbalance(most, "--max-imbalance"),
+                no_idle=self.no_idle,
+                max_utilisation=None if used is None else share(used, "--max-utilisation"),
+                survive=survive,
+                survive_broker=self.survive_broker,
+                share=share(self.share, "--share"),
+            ),
+            queues_per_broker=None if queues is None else span(queues, "--queues-per-broker", MOST_QUEUES_PER_BROKER),
+            threads=self.threads,
+            orderly=self.orderly,
+            trials=count(self.trials, "--trials", most=MOST_ID_TRIALS),
+            seed=self.seed,
+        )
+
 
 @command
 def size_group(
-    *,
-    source: SourceOptions,
-    which: SizedGroupOptions,
-    limits: SizeLimitOptions,
-    sizes: WhichSizesOptions,
-    work: WorkOptions,
-    ids: FutureIdOptions,
-    strategy_options: StrategyOptions,
-    output: OutputOptions,
+    *, source: SourceOptions, options: SizeOptions, strategy_options: StrategyOptions, output: OutputOptions
 ) -> None:
     """Find the fewest consumers, and queues, with which a group is as balanced and as robust as asked.
 
@@ -154,21 +168,30 @@ def size_group(
     """
     from functools import partial
 
-    from msgspec.structs import asdict
-
     from rmqlb.cli.common.reading import Reader, earlier_snapshot
     from rmqlb.cli.common.show_or_watch import show_once
     from rmqlb.verbs import size_group as verb
+    from rmqlb.verbs.amounts import duration_us, span
     from rmqlb.views.size_group import size_report
 
     terminal = Terminal("size-group", output)
-    options = verb.SizeOptions(
-        **asdict(which),
-        **asdict(limits),
-        **asdict(sizes),
-        **asdict(work) | {"rates_since": earlier_snapshot(source, work.rates_since, terminal)},
-        **asdict(ids),
-        **asdict(strategy_options),
+    took, sizes = options.consume_time, options.consumers
+    rates_since = earlier_snapshot(source, options.rates_since, terminal)
+    consumers = None if sizes is None else span(sizes, "--consumers", MOST_SIZE)
+    ask = partial(
+        verb.size_group,
+        Reader(source, terminal),
+        options.question(consumers),
+        group=options.group,
+        topics=options.topic or (),
+        include_retry=options.include_retry,
+        sdk=options.sdk,
+        consumers=consumers,
+        strategies=options.strategy or (),
+        strategy_options=strategy_options.texts,
+        rates=options.rate or (),
+        rates_since=rates_since,
+        consume_us=None if took is None else duration_us(took, "--consume-time"),
+        fail_on=options.fail_on or (),
     )
-    ask = partial(verb.size_group, Reader(source, terminal), options)
     show_once(ask, size_report, terminal, verb="sizing", unknown_hint="no size satisfies all: ask for unsatisfied too")

@@ -16,13 +16,11 @@ _lost_option = panel("What is lost")
 
 
 class SweptOptions(Struct, frozen=True):
-    """Which groups and topics; the whole cluster by default."""
-
-    group: Annotated[
+    groups: Annotated[
         list[str] | None,
         Option("-g", "--group", metavar="GLOB", help="Only these groups, and their topics; repeatable."),
     ] = None
-    topic: Annotated[
+    topics: Annotated[
         list[str] | None,
         Option("-t", "--topic", metavar="GLOB", help="Only these topics, and groups that consume them; repeatable."),
     ] = None
@@ -37,21 +35,21 @@ class SweptOptions(Struct, frozen=True):
     at_once: Annotated[
         int, _lost_option(metavar="N", min=1, max=2, help="2: single losses and pairs; 1: single ones.")
     ] = 2
-    zone: Annotated[
+    zones: Annotated[
         list[str] | None,
         _lost_option(
+            "--zone",
             metavar="GLOB=ZONE",
             help="Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",
         ),
     ] = None
-    zones: Annotated[
-        str | None, _lost_option(metavar="FILE", help="Zones in YAML or JSON: zone to a pattern or a list of them.")
+    zones_file: Annotated[
+        str | None,
+        _lost_option("--zones", metavar="FILE", help="Zones in YAML or JSON: zone to a pattern or a list of them."),
     ] = None
 
 
 class HeldOptions(Struct, frozen=True):
-    """The policy that each case has to meet, and the choice of cases to show."""
-
     policy: Annotated[
         str | None,
         Option(
@@ -59,9 +57,6 @@ class HeldOptions(Struct, frozen=True):
         ),
     ] = None
     today: Annotated[str | None, Option(metavar="YYYY-MM-DD", help="The day for waivers; default: today.")] = None
-    print_policy: Annotated[
-        bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
-    ] = False
     jobs: Annotated[int, Option(metavar="N", min=1, max=256, help="Processes among which groups are divided.")] = 1
     fail_on: Annotated[
         list[str] | None,
@@ -71,9 +66,13 @@ class HeldOptions(Struct, frozen=True):
 
 @command
 def sweep_failures(
+    *,
     source: SourceOptions,
     swept: SweptOptions,
     held: HeldOptions,
+    print_policy: Annotated[
+        bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
+    ] = False,
     strategy_options: StrategyOptions,
     output: OutputOptions,
 ) -> None:
@@ -97,6 +96,8 @@ def sweep_failures(
     """
     from functools import partial
 
+    from msgspec.structs import asdict
+
     from rmqlb.cli.common.reading import Reader
     from rmqlb.cli.common.show_or_watch import show_once
     from rmqlb.sources.user_files.policy_file import built_in_text
@@ -104,30 +105,21 @@ def sweep_failures(
     from rmqlb.views.sweep_failures import sweep_report
 
     terminal = Terminal("sweep-failures", output)
-    if held.print_policy:
+    if print_policy:
         if held.policy is not None:
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text(verb.BUILT_IN))
         return
-    inputs = (("-s -", source.source), ("--policy -", held.policy), ("--zones -", swept.zones))
+    inputs = (("-s -", source.source), ("--policy -", held.policy), ("--zones -", swept.zones_file))
     reading = [text for text, value in inputs if value == "-"]
     if len(reading) > 1:
         raise UsageError(f"{reading[0]} and {reading[1]} both read stdin")
     ask = partial(
         verb.sweep_failures,
         Reader(source, terminal),
-        groups=swept.group or (),
-        topics=swept.topic or (),
-        orderly=swept.orderly or (),
-        lose=swept.lose or (),
-        at_once=swept.at_once,
-        zones=swept.zone or (),
-        zones_file=swept.zones,
-        policy=held.policy,
-        today=held.today,
-        jobs=held.jobs,
+        **asdict(swept),
+        **asdict(held),
         strategy_options=strategy_options.texts,
-        fail_on=held.fail_on or (),
         source_words=tuple(_source_words(source)),
     )
     hint = "leave the condition out to see the result"

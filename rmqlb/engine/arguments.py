@@ -22,29 +22,35 @@ from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import close_names
 
-Check = Callable[[Any], None]
-"""Raises `_Refused` for a value that does not fit."""
 _SHOWN = 60
 _LARGEST = sys.float_info.max
 _Item = TypeVar("_Item")
+_WORDS: Mapping[Any, str] = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    re.Pattern: "a pattern",
+    Callable: "a function",
+}
+
+
+class _Field(str):
+    """The name of a Struct's field, as a step of a path."""
+
+    __slots__ = ()
 
 
 class _Refused(Exception):
-    """A value that does not fit; the path to it grows on its way up."""
-
     def __init__(self, value: object, expected: str, hint: str | None = None) -> None:
         super().__init__(expected)
         self.value, self.expected, self.hint, self.path = value, expected, hint, ""
-
-    def at(self, step: str) -> _Refused:
-        self.path = step + self.path
-        return self
 
 
 def require(value: object, hint: Any, name: str) -> None:
     """Refuse (UsageError) a value that an annotation, or a Struct and the annotations of its fields, does not allow."""
     try:
-        _check_of(hint)(value)
+        _check(value, hint)
     except _Refused as wrong:
         text = f"{name}{wrong.path} is {shown(wrong.value)}: {wrong.expected} is needed"
         raise UsageError(text, hint=wrong.hint) from None
@@ -63,12 +69,10 @@ def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item
 
 def shown(value: object) -> str:
     """A value in a message: short, and only the type of foreign objects."""
-    if value is None or isinstance(value, bool):
-        return str(value)
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if value.bit_length() < 128 else f"a number of {value.bit_length()} bits"
-    if isinstance(value, float):
-        return repr(float(value))
+    if value is None or isinstance(value, bool | float):
+        return str(value)
     if is_fraction(type(value)):
         return f"{shown(value.numerator)}/{shown(value.denominator)}"  # type: ignore[attr-defined]
     if isinstance(value, str):
@@ -78,7 +82,7 @@ def shown(value: object) -> str:
 
 
 def is_fraction(kind: type) -> bool:
-    """Decided without importing `fractions`, which takes half a millisecond: its users have imported it."""
+    """Decided without importing `fractions`: who passes a Fraction has imported it."""
     return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in kind.__mro__)
 
 
@@ -91,43 +95,79 @@ def check_route(route: TopicRouteData) -> None:
 
 
 def check_routes(routes: Sequence[TopicRouteData]) -> None:
-    """`check_route` for each of several (raises UsageError, DataError)."""
     require(routes, list[TopicRouteData], "routes")
     for route in routes:
         check_route(route)
 
 
 @cache
-def _check_of(hint: Any) -> Check:
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What kind of annotation this is, and what it is made of: the fields of a Struct, the elements of a list."""
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Struct):
-        return _struct(hint)
-    if origin is Annotated:
-        return _bounded(_check_of(args[0]), [meta for meta in args[1:] if isinstance(meta, Meta)])
-    if origin in (Union, UnionType):
-        return _union(args)
-    if origin is Literal:
-        return _one_of(args)
-    if isinstance(origin, type) and args and origin is not re.Pattern and issubclass(origin, Iterable):
-        return _mapping(*args) if issubclass(origin, Mapping) else _many(origin, args[0])
-    return _single(origin or hint)
+        hints = get_type_hints(hint, include_extras=True)
+        return Struct, tuple((_Field(name), hints[name]) for name in hint.__struct_fields__)
+    if isinstance(origin, type) and args and origin is not re.Pattern:
+        for kind in (Mapping, AbstractSet, Iterable):
+            if issubclass(origin, kind):
+                return kind, args
+    return Union if origin is UnionType else origin, args
 
 
-def _single(kind: Any) -> Check:
-    if kind in (Any, object):
-        return lambda _: None
+def _check(value: Any, hint: Any) -> None:
+    """Raise `_Refused` for a value that does not fit."""
+    kind, parts = _parts(hint)
+    if kind is Struct:
+        _must(isinstance(value, hint), value, hint.__name__)
+        _check_each((getattr(value, name), inner, name) for name, inner in parts)
+    elif kind is Annotated:
+        _check(value, parts[0])
+        _check_bounds(value, [meta for meta in parts[1:] if isinstance(meta, Meta)])
+    elif kind is Union:
+        _check_union(value, parts)
+    elif kind is Literal:
+        hints = close_names(value[:_SHOWN], parts) if isinstance(value, str) else None
+        _must(isinstance(value, str) and value in parts, value, f"one of {', '.join(map(str, parts))}", hints)
+    elif kind is Mapping:
+        _must(isinstance(value, Mapping), value, "a mapping")
+        _check_each((key, parts[0], key) for key in value)
+        _check_each((each, parts[1], key) for key, each in value.items())
+    elif kind in (AbstractSet, Iterable):
+        is_set = kind is AbstractSet
+        fits = isinstance(value, (list, tuple, AbstractSet) if is_set else (list, tuple))
+        _must(fits, value, f"a {'set' if is_set else 'list'} of {_word(parts[0])}")
+        _check_each((each, parts[0], place) for place, each in enumerate(value))
+    else:
+        _check_plain(value, kind or hint)
+
+
+def _check_each(parts: Iterable[tuple[Any, Any, object]]) -> None:
+    """Check parts of a value: each with its annotation, and the field, index or key it is at."""
+    for value, hint, step in parts:
+        if type(value) is hint and (hint is str or hint is int):
+            continue
+        try:
+            _check(value, hint)
+        except _Refused as wrong:
+            key = shown(step) if isinstance(step, str) else str(step)[:100]
+            wrong.path = (f".{step}" if isinstance(step, _Field) else f"[{key}]") + wrong.path
+            raise
+
+
+def _check_plain(value: Any, kind: Any) -> None:
     if getattr(kind, "__name__", "") == "Callable" or getattr(kind, "_is_protocol", False):
         kind = Callable
-    expected = _word(kind)
+    _must(_fits(value, kind), value, _word(kind))
 
-    def check(value: object) -> None:
-        if not _fits(value, kind):
-            raise _Refused(value, expected)
 
-    return check
+def _must(fits: bool, value: object, expected: str, hint: str | None = None) -> None:
+    if not fits:
+        raise _Refused(value, expected, hint)
 
 
 def _fits(value: object, kind: Any) -> bool:
+    if kind in (Any, object):
+        return True
     if kind is int:
         return type(value) is int
     if kind is Callable:  # objects with a method of RocketMQ's interfaces are functions, too
@@ -139,107 +179,26 @@ def _fits(value: object, kind: Any) -> bool:
     return isinstance(value, (int, kind) if is_fraction(kind) else kind)
 
 
-def _bounded(check: Check, metas: list[Meta]) -> Check:
-    def bounded(value: Any) -> None:
-        check(value)
-        for meta in metas:
-            least, most = meta.min_length or 0, meta.max_length
-            if (least or most is not None) and not least <= len(value) <= (most or len(value)):
-                raise _Refused(value, f"a length from {least}" + (f" to {most}" if most else ""))
-            if (meta.ge is not None and value < meta.ge) or (meta.le is not None and value > meta.le):
-                low, high = f"at least {meta.ge}", f"from {meta.ge} to {meta.le}"
-                raise _Refused(value, f"a number {low if meta.le is None else high}")
-
-    return bounded
+def _check_bounds(value: Any, metas: list[Meta]) -> None:
+    for meta in metas:
+        least, most = meta.min_length or 0, meta.max_length
+        if least or most is not None:
+            expected = f"a length from {least}" + (f" to {most}" if most else "")
+            _must(least <= len(value) <= (most or len(value)), value, expected)
+        expected = f"a number at least {meta.ge}" if meta.le is None else f"a number from {meta.ge} to {meta.le}"
+        _must((meta.ge is None or value >= meta.ge) and (meta.le is None or value <= meta.le), value, expected)
 
 
-def _union(kinds: tuple[Any, ...]) -> Check:
-    checks = [_check_of(kind) for kind in kinds if kind is not NoneType]
-
-    def union(value: object) -> None:
-        if value is None and NoneType in kinds:
-            return None
-        wrongs: list[_Refused] = []
-        for check in checks:
-            try:
-                return check(value)
-            except _Refused as wrong:
-                wrongs.append(wrong)
-        if any(wrong.path for wrong in wrongs):
-            raise next(wrong for wrong in wrongs if wrong.path)
-        expected = " or ".join(dict.fromkeys(wrong.expected for wrong in wrongs))
-        raise _Refused(value, expected, wrongs[0].hint)
-
-    return union
-
-
-def _one_of(values: tuple[Any, ...]) -> Check:
-    def one_of(value: object) -> None:
-        if not isinstance(value, str) or value not in values:
-            hint = close_names(value[:_SHOWN], values) if isinstance(value, str) else None
-            raise _Refused(value, "one of " + ", ".join(map(str, values)), hint)
-
-    return one_of
-
-
-def _many(origin: type, kind: Any) -> Check:
-    check, is_set = _check_of(kind), issubclass(origin, AbstractSet)
-    kinds = (list, tuple, AbstractSet) if is_set else (list, tuple)
-
-    def many(values: Any) -> None:
-        if not isinstance(values, kinds):
-            raise _Refused(values, f"a {'set' if is_set else 'list'} of {_word(kind)}")
-        for place, value in enumerate(values):
-            try:
-                check(value)
-            except _Refused as wrong:
-                raise wrong.at(f"[{place}]") from None
-
-    return many
-
-
-def _mapping(key_kind: Any, value_kind: Any) -> Check:
-    check_key, check_value = _check_of(key_kind), _check_of(value_kind)
-
-    def mapping(value: object) -> None:
-        if not isinstance(value, Mapping):
-            raise _Refused(value, "a mapping")
-        for key, each in value.items():
-            try:
-                check_key(key)
-                check_value(each)
-            except _Refused as wrong:
-                raise wrong.at(f"[{shown(key) if isinstance(key, str) else str(key)[:100]}]") from None
-
-    return mapping
-
-
-def _struct(kind: type[Struct]) -> Check:
-    @cache
-    def fields() -> list[tuple[str, Check]]:  # read late, because a Struct may have its own kind in it
-        hints = get_type_hints(kind, include_extras=True)
-        return [(name, _check_of(hints[name])) for name in kind.__struct_fields__]
-
-    def struct(value: object) -> None:
-        if not isinstance(value, kind):
-            raise _Refused(value, kind.__name__)
-        for name, check in fields():
-            try:
-                check(getattr(value, name))
-            except _Refused as wrong:
-                raise wrong.at(f".{name}") from None
-
-    return struct
-
-
-_WORDS: Mapping[Any, str] = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    re.Pattern: "a pattern",
-    Callable: "a function",
-}
+def _check_union(value: object, kinds: tuple[Any, ...]) -> None:
+    wrongs: list[_Refused] = []
+    for kind in kinds:
+        try:
+            return _must(value is None, value, "") if kind is NoneType else _check(value, kind)
+        except _Refused as wrong:
+            wrongs += [] if kind is NoneType else [wrong]
+    if deep := [wrong for wrong in wrongs if wrong.path]:
+        raise deep[0]
+    raise _Refused(value, " or ".join(dict.fromkeys(wrong.expected for wrong in wrongs)), wrongs[0].hint)
 
 
 def _word(kind: Any) -> str:

@@ -10,7 +10,7 @@ from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findin
 from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
 from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.group import Group, Ownership, assumption, known
+from rmqlb.engine.group import Group, assumption, known
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, source_findings, unread_findings
 from rmqlb.errors import DataError, RmqlbError
@@ -25,35 +25,23 @@ JUDGED = frozenset(rule.code for rule in RULES)
 """The codes that a rule of `diagnose` gives."""
 _OWNERS = ("unassigned-queues", "duplicate-owners", "mismatch")
 _OF_CONSUMPTION = (
-    "no-consumer-online",
-    "frozen-consumer",
-    "blocked-consumer",
-    "head-blocked",
-    "pull-stopped",
-    "lock-lost",
-    "dropped-but-consuming",
-    "flow-control",
-    "consume-failing",
-    "hot-queue",
-    "clock-ahead",
+    *("no-consumer-online", "frozen-consumer", "blocked-consumer", "head-blocked", "pull-stopped", "lock-lost"),
+    *("dropped-but-consuming", "flow-control", "consume-failing", "hot-queue", "clock-ahead"),
 )
 """Codes that say how messages are consumed, not who owns which queue."""
-
-
-_LONGEST_LOOK_MS = 60_000
-"""A consumer that started so long after a look began may have started while it was read."""
+_LONGEST_READ_MS = 60_000
+"""A consumer that started so long after a group's reading began may have started while it was read."""
 
 
 def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding, ...]:
-    """All findings on a group of a snapshot, the worst first.
-
-    Args:
-        group: the group.
-        unread: the parts of it that could not be read.
-    """
-    owned = known(lambda: group.ownership)
-    found = dict.fromkeys(_findings(group, owned, unread))
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    """All findings on a group of a snapshot, the worst first; `unread` are its parts that could not be read."""
+    # The findings on its routes name topics without readable queues.
+    found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
+    others = [*unread_findings(unread), *_others(group)]
+    if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
+        others += known(lambda: [*_unexplained(group)]) or []
+    found += (group_finding(finding, group.name or "") for finding in others)
+    return tuple(sorted(dict.fromkeys(found), key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
@@ -70,7 +58,8 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
         is_reported = as_reported == group.given  # then what it has worked out holds
         reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
         found = [each.brief for each in group_findings(reported, ()) if each.code not in _OF_CONSUMPTION]
-        found += [*proxy_findings(group.seen), *_not_subscribed(group), *_given_strategy(group)]
+        found += [*proxy_findings(group.seen), *_not_subscribed(group)]
+        found += group.strategy.findings if group.given.strategy is not None else ()
         if not pop and group.popped_routes:
             names = ", ".join(route.topic for route in group.popped_routes)
             text = f"left out: {names}, which {group.title} consumes by POP: no consumer owns a queue there"
@@ -94,19 +83,9 @@ def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[F
     yield from source_findings(snapshot, concerns)
 
 
-def _findings(group: Group, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[GroupFinding]:
-    # Its routes tell of topics without readable queues.
-    found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
-    others = [*unread_findings(unread), *_others(group)]
-    if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
-        others += known(lambda: [*_unexplained(group, owned)]) or []
-    yield from found
-    yield from (group_finding(finding, group.name or "") for finding in others)
-
-
-def _unexplained(group: Group, owned: Ownership | None) -> Iterator[Finding]:
+def _unexplained(group: Group) -> Iterator[Finding]:
     """The findings on owners that hold although their cause is unknown (raises RmqlbError)."""
-    states = group.group.queues
+    states, owned = group.group.queues, known(lambda: group.ownership)
     if owned is not None and owned.basis != "observed":
         yield from owner_findings(owned.owners, group.title, group.name, owned.basis, states)
     if group.basis != "assumed":
@@ -116,31 +95,30 @@ def _unexplained(group: Group, owned: Ownership | None) -> Iterator[Finding]:
 def _others(group: Group) -> Iterator[Finding]:
     seen = group.group
     if group.refusal is not None and group.refusal.code not in JUDGED:
-        yield _told(group.refusal)
+        yield _finding(group.refusal)
     elif seen.message_model == BROADCASTING:
         yield broadcasting_finding(group.title, group.name)
     if group.unsettled and group.refusal is None:
-        yield _told(group.unsettled_error)
+        yield _finding(group.unsettled_error)
     yield from unusual_findings(seen)
-    yield from _clocks_ahead(group)
+    at = seen.seen.at or group.snapshot.taken_at
+    if at is not None:
+        latest = at.timestamp() * 1000 + _LONGEST_READ_MS
+        starts = {i: report.started_at for i, report in seen.reports.items() if report.started_at is not None}
+        ahead = sort_client_ids(i for i, start in starts.items() if start > latest)
+        text = f"{group.title}: {named(ahead)} started in the future, by a clock that is ahead of this computer's"
+        yield from [Finding("clock-ahead", text, group.name, INFO, tuple(ahead))] if ahead else ()
     yield from _of_routes(group)
     if group.shares and not group.unsettled:
-        yield from _of_strategy(group)
+        try:
+            yield from (finding for finding in group.strategy.findings if finding.code not in JUDGED)
+            _ = group.predicted
+        except RmqlbError as error:
+            if error.code != DataError.code:  # another finding says what is missing
+                yield _finding(error)
 
 
-def _clocks_ahead(group: Group) -> Iterator[Finding]:
-    at = group.group.seen.at or group.snapshot.taken_at
-    if at is None:
-        return
-    asked = at.timestamp() * 1000 + _LONGEST_LOOK_MS
-    starts = {i: report.started_at for i, report in group.group.reports.items() if report.started_at is not None}
-    ahead = sort_client_ids(i for i, start in starts.items() if start > asked)
-    if ahead:
-        text = f"{group.title}: {named(ahead)} started in the future, by a clock that is ahead of this computer's"
-        yield Finding("clock-ahead", text, group.name, INFO, tuple(ahead))
-
-
-def _told(error: RmqlbError) -> Finding:
+def _finding(error: RmqlbError) -> Finding:
     return Finding(error.code, error.message, error.group, INFO)
 
 
@@ -166,10 +144,6 @@ def _of_given(group: Group) -> Iterator[Finding]:
         yield from _not_subscribed(group)
 
 
-def _given_strategy(group: Group) -> Iterator[Finding]:
-    yield from group.strategy.findings if group.given.strategy is not None else ()
-
-
 def _not_subscribed(group: Group) -> Iterator[Finding]:
     seen, asked = group.seen, [*group.given.topics]
     if seen is None:
@@ -186,12 +160,3 @@ def _not_subscribed(group: Group) -> Iterator[Finding]:
     for topic in asked:
         if (seen.views != () or seen.client_ids) and not seen.subscribes_to(topic):
             yield Finding("not-subscribed", f"{group.title} does not subscribe to topic {topic}", group.name)
-
-
-def _of_strategy(group: Group) -> Iterator[Finding]:
-    try:
-        yield from (finding for finding in group.strategy.findings if finding.code not in JUDGED)
-        _ = group.predicted
-    except RmqlbError as error:
-        if error.code != DataError.code:  # another finding says what is missing
-            yield _told(error)

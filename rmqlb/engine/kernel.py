@@ -58,8 +58,6 @@ def draw(key: int, counter: int) -> int:
 
 
 class Draws:
-    """The numbers of one stream, one after the other."""
-
     __slots__ = ("_state",)
 
     def __init__(self, key: int) -> None:
@@ -88,12 +86,10 @@ class Clock:
         self._count = 0
 
     def call(self, delay_us: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Schedule a call."""
         self._count += 1
         heappush(self._due, (self.now + delay_us, self._count, action, arguments))
 
     def start(self, steps: Steps, delay_us: int = 0) -> Process:
-        """Start a process after that time."""
         process = Process(self, steps)
         process.sleep(delay_us)
         return process

@@ -38,7 +38,9 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     ordered, brokers = _ordered(route), route.brokers_by_name()
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"
-        sent_to = _sent_to(route, data.broker_name, ordered)
+        # Whether producers send even to a broker that cannot take messages: an order config and the mapping of a
+        # static topic stay whatever brokers say. None when producers know of no queue there.
+        sent_to = route.is_static if ordered is None else bool(ordered[data.broker_name]) or None
         yield from _master(name, brokers.get(data.broker_name), sent_to)
         yield from _permissions(name, data, sent_to, is_static=route.is_static)
         if not route.is_static:
@@ -54,16 +56,6 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
 def _ordered(route: TopicRouteData) -> Counter[str] | None:
     """Broker name → how many of its queues the order config gives to producers; None without one."""
     return Counter(queue.broker_name for queue in route.publish_queues()) if route.is_order_topic else None
-
-
-def _sent_to(route: TopicRouteData, broker_name: str, ordered: Counter[str] | None) -> bool | None:
-    """Whether producers send even to a broker that cannot take messages; None when they know of no queue there.
-
-    Only where their list is made of what brokers say is it shorter then: an order config and a mapping stay.
-    """
-    if ordered is not None:
-        return True if ordered[broker_name] else None
-    return route.is_static
 
 
 def _master(name: str, broker: BrokerData | None, sent_to: bool | None) -> Iterator[Finding]:

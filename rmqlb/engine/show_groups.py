@@ -54,6 +54,7 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
     """The group in numbers, with its findings. A figure that is not known is None, and a finding says why.
 
     Args:
+        group: the group.
         unread: the parts of it that could not be read.
     """
     name = group.name or ""
@@ -66,6 +67,8 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
     strategies, origin = _strategies(group)
     ids = group.listed
     processes = Counter(ids or ())
+    lag = GROUP_MEASURES["lag"](group)
+    has_lag = any(state.lag is not None for state in seen.queues.values())
     return GroupLine(
         group=name,
         shares_queues=_shares(group),
@@ -76,12 +79,13 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
         consumers=None if ids is None else len(processes),
         processes=None if ids is None else len(ids),
         queues=known(lambda: _queues(group)),
+        lag=lag.value if lag.missing is None else None,  # type: ignore[arg-type]
+        lag_at_least=lag.value if has_lag else None,  # type: ignore[arg-type]
         strategies=strategies,
         strategy_origin=origin,
         duplicate_client_ids=None if ids is None else sum(number > 1 for number in processes.values()),
         mismatches=None if mismatches is None else len(mismatches),
         findings=findings,
-        **_lag(group),
         **_owned(group, owned),
     )
 
@@ -99,15 +103,6 @@ def _shares(group: Group) -> bool | None:
     return None if group.unsettled else group.group.message_model != BROADCASTING
 
 
-def _lag(group: Group) -> dict[str, Any]:
-    measured = GROUP_MEASURES["lag"](group)
-    is_any = any(state.lag is not None for state in group.group.queues.values())
-    return {
-        "lag": measured.value if measured.missing is None else None,
-        "lag_at_least": measured.value if is_any else None,
-    }
-
-
 def _owned(group: Group, owned: Ownership | None) -> dict[str, Any]:
     """The figures of owners; where some owners are unknown, the counts are lower bounds."""
     if owned is None and not group.shares:
@@ -115,15 +110,15 @@ def _owned(group: Group, owned: Ownership | None) -> dict[str, Any]:
     faults = group.faults
     if faults.basis is None:
         return {"owners_unknown": faults.unknown}
-    whole = owned.spread if owned is not None and not owned.unknown else None
     unassigned, duplicate_owners = len(faults.unassigned), len(faults.duplicate_owners)
+    is_whole = owned is not None and not owned.unknown
     return {
-        "unassigned": unassigned if whole is not None else unassigned or None,
-        "duplicate_owners": duplicate_owners if whole is not None else duplicate_owners or None,
+        "unassigned": unassigned if is_whole else unassigned or None,
+        "duplicate_owners": duplicate_owners if is_whole else duplicate_owners or None,
         "owners_unknown": faults.unknown,
         "basis": faults.basis,
-        "idle": None if whole is None else whole.idle,
-        "imbalance": None if whole is None else whole.imbalance,
+        "idle": owned.spread.idle if owned is not None and is_whole else None,
+        "imbalance": owned.spread.imbalance if owned is not None and is_whole else None,
     }
 
 
@@ -191,68 +186,64 @@ def _badness(line: GroupLine) -> tuple[int, int, int, str]:
 
 
 def _summary(lines: Sequence[GroupLine]) -> OverviewSummary:
-    of = Counter(line.status for line in lines)
+    statuses = Counter(line.status for line in lines)
+    summed = ("queues", "duplicate_owners", "idle", "duplicate_client_ids", "mismatches")
     return OverviewSummary(
         groups=len(lines),
-        with_errors=of["error"],
-        with_warnings=of["warning"],
-        unknown=of["unknown"],
-        offline=of["offline"],
-        in_order=of["inOrder"],
-        queues=sum(line.queues or 0 for line in lines),
+        with_errors=statuses["error"],
+        with_warnings=statuses["warning"],
+        unknown=statuses["unknown"],
+        offline=statuses["offline"],
+        in_order=statuses["inOrder"],
         lag=sum(line.lag_at_least or 0 for line in lines),
         unassigned=sum(line.unassigned or 0 for line in lines if line.status != "offline"),
-        duplicate_owners=sum(line.duplicate_owners or 0 for line in lines),
-        idle=sum(line.idle or 0 for line in lines),
-        duplicate_client_ids=sum(line.duplicate_client_ids or 0 for line in lines),
-        mismatches=sum(line.mismatches or 0 for line in lines),
+        **{name: sum(getattr(line, name) or 0 for line in lines) for name in summed},
     )
 
 
 _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
 
 
-def consumers_of(facts: Group, unread: Sequence[Unread]) -> Consumers:
+def consumers_of(group: Group, unread: Sequence[Unread]) -> Consumers:
     """The group's consumers and its findings; `unread` are the parts of it that could not be read."""
-    line = group_line(facts, unread)
+    line = group_line(group, unread)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
-    rows = tuple(_rows(facts, line.findings)) if facts.name in facts.snapshot.groups else ()
+    rows = tuple(_rows(group, line.findings)) if group.name in group.snapshot.groups else ()
     return Consumers(state, rows, line.findings)
 
 
-def _rows(facts: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
-    group, views = facts.group, facts.group.lists
-    processes = Counter(group.client_ids or ())
+def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
+    seen = group.group
+    processes = Counter(seen.client_ids or ())
     ids = tuple(processes)
-    listed = [_by_id(view) for view in views]
-    by_proxy = {client_id for view in group.proxies or () for client_id in view.client_ids}
-    own = group.own_topics
-    pops = group.consume_type == CONSUME_POP or bool(own and popped_topics(group).issuperset(own))
+    listed = [_by_id(view) for view in seen.lists]
+    by_proxy = {client_id for view in seen.proxies or () for client_id in view.client_ids}
     codes: dict[str, dict[str, None]] = {}
     for finding in findings:
         for client_id in finding.consumers:
             codes.setdefault(client_id, {})[finding.code] = None
-    observed, predicted, lags = _observed(facts, ids), _predicted(facts, ids), _lags(facts, ids)
-    strategies, topics = reported_strategies(group), subscriptions(group)
+    observed, predicted, lags = _observed(group, ids), _predicted(group, ids), _lags(group, ids)
+    strategies, topics, own = reported_strategies(seen), subscriptions(seen), seen.own_topics
+    pops = seen.consume_type == CONSUME_POP or bool(own and popped_topics(seen).issuperset(own))
     for client_id in ids:
         of_id = ConsumerProcess(
             client_id=client_id,
             processes=processes[client_id],
-            consume_type=_consume_type(group, client_id, pops=pops),
+            consume_type=_consume_type(seen, client_id, pops=pops),
             strategy=strategies.get(client_id),
             topics=tuple(sorted(topics[client_id])) if client_id in topics else None,
             queues_observed=observed.get(client_id),
             queues_predicted=predicted.get(client_id),
             lag=lags.get(client_id),
-            started_at=_started_at(group, client_id),
+            started_at=_started_at(seen, client_id),
             not_listed_by=tuple(
                 view.broker_addr or view.seen.where
-                for view, its in zip(views, listed, strict=True)
-                if isinstance(view, MemberView) and client_id not in its and client_id not in by_proxy
+                for view, connections in zip(seen.lists, listed, strict=True)
+                if isinstance(view, MemberView) and client_id not in connections and client_id not in by_proxy
             ),
             findings=tuple(codes.get(client_id, ())),
         )
-        yield from _processes([its.get(client_id, []) for its in listed], of_id)
+        yield from _processes([connections.get(client_id, []) for connections in listed], of_id)
 
 
 def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
@@ -264,10 +255,10 @@ def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
 
 
 def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
-    """A row for each process that carries the client ID, as a broker lists them that lists so many.
+    """A row for each process that carries the client ID, as the broker lists them that lists the right number.
 
-    A process is connected to each broker from another port. Which of several is which at another broker only its host
-    tells, where no other of them is there.
+    A process is connected to each broker from another port. Only its host tells which of several processes it is at
+    another broker, if no other process of the ID is on that host.
     """
     first, *others = sorted(listed, key=lambda pairs: (len(pairs) != of_id.processes, -len(pairs)))
     hosts = Counter(_host(connection) for _, connection in first)
@@ -280,61 +271,57 @@ def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterato
     for view, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
         same, host = [(view, connection)], _host(connection)
         if hosts[host] == 1:
-            same += [pairs[0] for its in by_host if len(pairs := its.get(host, [])) == 1]
+            same += [pairs[0] for at_host in by_host if len(pairs := at_host.get(host, [])) == 1]
         yield replace(
             of_id,
-            addresses=tuple(_address(at, each.client_addr) for at, each in same if each.client_addr is not None),
+            addresses=tuple(
+                ProcessAddress(None, each.client_addr, at.proxy_addr)
+                if isinstance(at, ProxyView)
+                else ProcessAddress(at.broker_addr, each.client_addr)
+                for at, each in same
+                if each.client_addr is not None
+            ),
             language=next((each.language for _, each in same if each.language is not None), None),
             version=next((each.version for _, each in same if each.version is not None), None),
         )
-
-
-def _address(view: MemberView | ProxyView, client_addr: str) -> ProcessAddress:
-    if isinstance(view, ProxyView):
-        return ProcessAddress(None, client_addr, view.proxy_addr)
-    return ProcessAddress(view.broker_addr, client_addr)
 
 
 def _host(connection: Connection) -> str:
     return (connection.client_addr or "").rpartition(":")[0]
 
 
-def _observed(facts: Group, ids: Sequence[str]) -> Mapping[str, int]:
+def _observed(group: Group, ids: Sequence[str]) -> Mapping[str, int]:
     """Client ID → how many queues it was observed to own; one that may own others, too, is left out."""
-    owners = facts.observed
-    if not owners:
+    if not group.observed:
         return {}
-    all_seen = all(state.owners is not None for state in facts.group.queues.values())
-    numbers = counts(owners, ids)
-    return {i: number for i, number in numbers.items() if number or all_seen or i in facts.group.reports}
+    all_seen = all(state.owners is not None for state in group.group.queues.values())
+    numbers = counts(group.observed, ids)
+    return {i: number for i, number in numbers.items() if number or all_seen or i in group.group.reports}
 
 
-def _predicted(facts: Group, ids: Sequence[str]) -> Mapping[str, int]:
+def _predicted(group: Group, ids: Sequence[str]) -> Mapping[str, int]:
     """Client ID → how many queues it owns by its strategy; empty where that cannot be predicted."""
-    owners: Owners | None = known(lambda: facts.predicted) if facts.shares or facts.broadcasting else None
+    owners: Owners | None = known(lambda: group.predicted) if group.shares or group.broadcasting else None
     return {} if owners is None else counts(owners, ids)
 
 
-def _lags(facts: Group, ids: Sequence[str]) -> dict[str, int]:
+def _lags(group: Group, ids: Sequence[str]) -> dict[str, int]:
     """Client ID → messages not yet read in its queues; one is left out where they are not known of all its queues."""
-    owned = known(lambda: facts.ownership)
+    owned = known(lambda: group.ownership)
     if owned is None or owned.unknown:
         return {}
-    states = facts.group.without_foreign_offsets.queues
-    lags = dict.fromkeys(ids, 0)
-    unknown = set()
+    states = group.group.without_foreign_offsets.queues
+    lags: dict[str, int | None] = dict.fromkeys(ids, 0)
     for queue, owners in owned.owners.items():
         lag = states[queue].lag if queue in states else None
         for client_id in owners:
-            if lag is None:
-                unknown.add(client_id)
-            else:
-                lags[client_id] = lags.get(client_id, 0) + lag
-    return {client_id: lag for client_id, lag in lags.items() if client_id not in unknown}
+            before = lags.get(client_id, 0)
+            lags[client_id] = None if lag is None or before is None else before + lag
+    return {client_id: lag for client_id, lag in lags.items() if lag is not None}
 
 
 def _consume_type(group: ConsumerGroup, client_id: str, *, pops: bool) -> str | None:
-    """What the consumer reports; else what its group's heartbeats said, as far as that decides."""
+    """The type that the consumer reports; otherwise that of its group's heartbeats, as far as that decides."""
     if is_grpc(client_id):
         return "grpc"
     if pops:

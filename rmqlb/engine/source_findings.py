@@ -28,7 +28,6 @@ def unread_findings(parts: Iterable[Unread]) -> list[Finding]:
 
 
 def no_route_findings(group: str, topics: Iterable[str], snapshot: ClusterSnapshot) -> list[Finding]:
-    """The topics of a group whose routes are not there."""
     return [
         Finding("no-route", f"group {group} subscribes to {topic}, whose route is not in {snapshot.endpoint}", group)
         for topic in topics

@@ -48,17 +48,13 @@ class FromFile:
         return self._function(*arguments)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FromFile) and self._told == other._told
+        return isinstance(other, FromFile) and self.__reduce__() == other.__reduce__()
 
     def __hash__(self) -> int:
-        return hash(self._told)
+        return hash(self.__reduce__())
 
     def __reduce__(self) -> tuple[type[FromFile], tuple[str, str, str, Kind]]:
-        return FromFile, self._told
-
-    @property
-    def _told(self) -> tuple[str, str, str, Kind]:
-        return self.source, self.file, self._name, self._kind
+        return FromFile, (self.source, self.file, self._name, self._kind)
 
 
 def _mistake(problem: str, hint: str | None = None) -> UsageError:
@@ -67,7 +63,6 @@ def _mistake(problem: str, hint: str | None = None) -> UsageError:
 
 @lru_cache(maxsize=16)
 def _namespace(source: str, path: str) -> Mapping[str, object]:
-    """What the text defines; one that is run already is not run again."""
     import hashlib  # with OpenSSL, which takes 2 ms
 
     digest = hashlib.sha256(path.encode() + bytes(1) + source.encode()).hexdigest()
@@ -85,10 +80,8 @@ def _namespace(source: str, path: str) -> Mapping[str, object]:
     try:
         quietly(exec, code, module.__dict__)
     except (Exception, SystemExit) as error:
-        raise _mistake(
-            f"{path} raised {thrown(error, SimpleNamespace(file=path))}",
-            hint=f"python {path} shows the same; what it imports must be installed beside rmqlb",
-        ) from error
+        hint = f"python {path} shows the same; what it imports must be installed alongside rmqlb"
+        raise _mistake(f"{path} raised {thrown(error, SimpleNamespace(file=path))}", hint=hint) from error
     return module.__dict__
 
 
@@ -96,9 +89,8 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
     if name in namespace:
         return namespace[name]
     names = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
-    raise _mistake(
-        f"{path} has no function {name}", hint=suggestion("functions", name, names) if names else "it has none"
-    )
+    hint = suggestion("functions", name, names) if names else "it has none"
+    raise _mistake(f"{path} has no function {name}", hint=hint)
 
 
 def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[..., Any]:
@@ -118,10 +110,8 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
     try:
         inspect.signature(function).bind(*kind.arguments)
     except TypeError as error:
-        raise _mistake(
-            f"{what}: {own_name(written)} does not take {len(kind.arguments)} arguments ({error})",
-            hint=f"write {wanted}",
-        ) from None
+        text = f"{what}: {own_name(written)} does not take {len(kind.arguments)} arguments ({error})"
+        raise _mistake(text, hint=f"write {wanted}") from None
     except ValueError:
         pass  # some that are written in C do not tell
     return function
@@ -151,20 +141,14 @@ def thrown(error: BaseException, function: object) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text, or its beginning.
-
-    >>> shortened("abcdef", 4)
-    'abc…'
-    """
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def name_for(written: object, taken: Mapping[str, object], function: object) -> str:
     """What a function is called in results: its name, its file in brackets, and a number where others are called so."""
     title = getattr(written, "title", None)
-    first = (
-        title if isinstance(title, str) else f"{own_name(written)} ({os.path.basename(file_of(function)) or 'Python'})"
-    )
+    file = os.path.basename(file_of(function)) or "Python"
+    first = title if isinstance(title, str) else f"{own_name(written)} ({file})"
     name, number = first, 1
     while name in taken and taken[name] != function:
         number += 1
@@ -173,7 +157,6 @@ def name_for(written: object, taken: Mapping[str, object], function: object) -> 
 
 
 def file_of(function: object) -> str:
-    """The file that a function is from, or an empty text."""
     file = getattr(function, "file", None)
     if not isinstance(file, str):
         code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
@@ -182,16 +165,10 @@ def file_of(function: object) -> str:
 
 
 def own_name(written: object) -> str:
-    """The name of a function or class; of an object that of its class."""
     return str(getattr(written, "__name__", None) or type(written).__name__)
 
 
 def kind_of(value: object) -> str:
-    """What a value is, in words.
-
-    >>> kind_of(5), kind_of([]), kind_of(dict)
-    ('an int', 'a list', 'the class dict')
-    """
     if inspect.isclass(value):
         return f"the class {own_name(value)}"
     name = type(value).__name__

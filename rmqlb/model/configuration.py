@@ -60,38 +60,23 @@ ENDPOINT = (
 """The keys of a context."""
 
 
-class Place(Struct, frozen=True):
-    """Where in a file something is written."""
-
-    path: str
-    line: int  # counts from 1
-    key: str
-
-    def __str__(self) -> str:
-        return f"{self.path}, line {self.line}, {self.key}"
-
-
 class Written(Struct, frozen=True):
-    """A value and where it is written."""
-
     value: Value
-    place: Place
+    origin: str = ""  # the file, the line and the key, in words
+    line: int = 0  # counts from 1
 
 
 class Context(Struct, frozen=True):
-    """A named endpoint."""
-
     name: str
-    place: Place
     values: Mapping[str, Written]  # its keys of `ENDPOINT`; `source` is always there
+    path: str = ""
+    line: int = 0
 
     def text(self, key: str) -> str | None:
         return str(self.values[key].value) if key in self.values else None
 
 
 class ConfigFile(Struct, frozen=True):
-    """What the user's file says."""
-
     path: str | None = None
     values: Mapping[str, Written] = field(default_factory=dict)
     # name → context, in the file's order
@@ -99,8 +84,6 @@ class ConfigFile(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """A value as it is used, and which layer set it."""
-
     key: str  # as in a file
     value: Value | None
     layer: Layer = "default"
@@ -117,8 +100,6 @@ class ActiveContext(Struct, frozen=True):
 
 
 class SecretPlace(Struct, frozen=True):
-    """Where a secret is."""
-
     # a file, whose first line is the secret; an environment variable; a keyring
     kind: Literal["file", "env", "keyring"]
     name: str

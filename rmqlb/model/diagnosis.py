@@ -1,4 +1,4 @@
-"""Why a group is as it is: what is the case, by which evidence, what comes of it, and what to do."""
+"""Why a group is as it is: findings with evidence, consequence and remedy, and what is unknown."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ Outcome = Literal["found", "unknown", "inOrder"]
 class RuleWords(Struct, frozen=True):
     """The words of a rule.
 
-    Attributes:
-        found: what is the case where it has one. `{who}` are the consumers, with `{is}`, `{does}`, `{has}`, `{its}` and
-            the endings `{s}` (of a verb) and `{plural}`; `{values}` are the values of its evidence, `{number}` is the
-            largest of them; `{topics}`, `{brokers}` and `{queues}` are those of the finding.
-        queues: the continuation where the finding names queues, with `{wait}`; empty where their owners say it.
+    In `found`, `{who}` are the consumers, with `{is}`, `{does}`, `{has}`, `{its}` and the endings `{s}` (of a verb) and
+    `{plural}`; `{values}` are the values of its evidence, `{number}` is the largest of them; `{topics}`, `{brokers}`
+    and `{queues}` are those of the finding. `queues`, with `{wait}`, goes on where the finding names queues.
     """
 
-    in_order: Annotated[str, "what is the case where the rule has no finding"]
+    in_order: str
     found: str
     queues: str = ""
 
@@ -86,52 +84,46 @@ CODES: tuple[str, ...] = tuple(WORDS)
 
 
 class Evidence(Struct, frozen=True, rename="camel"):
-    """One fact that was observed."""
+    """One observed fact."""
 
     fact: Annotated[str, "what was looked at"]
-    value: Annotated[str | int, "what was seen"]
+    value: Annotated[str | int, "the observed value"]
     threshold: Annotated[str | int | None, "the value from which on it counts; null where no number decides"]
-    source: Annotated[str, "where it was seen: URL, address or file, never with a secret in it"]
-    at: Annotated[str | None, "when it was seen, ISO-8601 in UTC; null when the source does not report it"]
+    source: Annotated[str, "URL, address or file, never with a secret in it"]
+    at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
 
 
 class Explains(Struct, frozen=True, rename="camel"):
-    """What the prediction says of a cause; null is what cannot be predicted, as where something unknown acts too.
+    """The prediction for a cause; null is what cannot be predicted, as where something unknown acts too."""
 
-    Attributes:
-        reproduces: the causes found together predict exactly the observed owners; null when none were observed.
-        duplicate_owners_after: queues with duplicate owners by prediction with this cause gone.
-        queues_explained: queues whose observed owners the prediction gives with the causes found together.
-        queues_explained_without: queues whose observed owners the prediction gives with this cause gone.
-    """
-
-    reproduces: bool | None = None
-    fixes_all: Annotated[bool | None, "with this cause gone, each queue has one owner by prediction"] = None
-    unassigned_after: Annotated[int | None, "unassigned queues by prediction with this cause gone"] = None
-    duplicate_owners_after: int | None = None
-    queues_explained: int | None = None
-    queues_explained_without: int | None = None
+    reproduces: Annotated[bool | None, "all causes together predict the observed owners; null without any"] = None
+    fixes_all: Annotated[bool | None, "without this cause, each queue has one owner by prediction"] = None
+    unassigned_after: Annotated[int | None, "unassigned queues by prediction without this cause"] = None
+    duplicate_owners_after: Annotated[int | None, "queues with duplicate owners without this cause"] = None
+    queues_explained: Annotated[int | None, "queues whose observed owners all causes together predict"] = None
+    queues_explained_without: Annotated[int | None, "those whose owners are predicted without this cause"] = None
 
 
 class GroupFinding(Struct, frozen=True, rename="camel"):
-    """What is the case in a group.
+    """A finding on a group.
 
     Attributes:
         severity: error where queues have no owner or several, or messages wait unread; warning where they may; info
             where nothing is wrong.
-        explains: how much of what is observed it explains; null of what is no cause of owners.
     """
 
-    code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` says what it means"]
+    code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` explains it"]
     severity: Severity
     group: Annotated[str, "the consumer group"]
-    topic: Annotated[str | None, "the topic that it is about; null when it is not about a single one"] = None
-    queues: Annotated[tuple[MessageQueue, ...], "that it concerns, as clients sort them"] = ()
+    topic: Annotated[str | None, "its topic; null when it is not about a single one"] = None
+    queues: Annotated[tuple[MessageQueue, ...], "queues that it concerns, as clients sort them"] = ()
     consumers: Annotated[tuple[str, ...], "client IDs that it is about, as clients sort them"] = ()
-    evidence: Annotated[tuple[Evidence, ...], "what was seen"] = ()
-    consequence: Annotated[str, "what comes of it, a sentence"] = ""
+    evidence: Annotated[tuple[Evidence, ...], "observed facts"] = ()
+    consequence: Annotated[str, "its consequence, a sentence"] = ""
     remedy: Annotated[str, "what to do, a sentence"] = ""
-    explains: Explains | None = None
+    explains: Annotated[Explains | None, "how much of the observed owners it explains; null if no cause of owners"] = (
+        None
+    )
     message: Annotated[str, "one line for people, naming what it is about"] = ""
 
     @property
@@ -149,11 +141,11 @@ class Look(Struct, frozen=True, rename="camel"):
     """A moment at which the group was read."""
 
     source: Annotated[str, "URL, address or file, never with a secret in it"]
-    at: Annotated[str | None, "when, ISO-8601 in UTC; null when the source does not report it"]
+    at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
 
 
 class GroupCounts(Struct, frozen=True, rename="camel"):
-    """The group in numbers, as the last look shows it; null is what is not known.
+    """The group in numbers, by the last look; null is unknown.
 
     Attributes:
         unassigned: queues that are observed to have no owner; null where consumers do not share queues, or none is
@@ -161,7 +153,6 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
         duplicate_owners: queues that are observed to have two or more client IDs as owners; null in the same cases.
         owners_unknown: queues whose owners were not observed: so many more queues may be unassigned or have duplicate
             owners; null where consumers do not share queues, or no owner was observed.
-        lag_at_least: those of the queues of which they are known; null where they are known of none.
     """
 
     consumers: Annotated[int | None, "distinct client IDs that brokers list"] = None
@@ -170,40 +161,39 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     unassigned: int | None = None
     duplicate_owners: int | None = None
     owners_unknown: int | None = None
-    lag: Annotated[int | None, "messages not yet read; null when they are not known of every queue"] = None
-    lag_at_least: int | None = None
+    lag: Annotated[int | None, "unread messages; null when they are not known of every queue"] = None
+    lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
 
 
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
-    """What the consume threads of a consumer do."""
+    """The stack traces of a consumer."""
 
-    client_id: Annotated[str, "of the consumer"]
+    client_id: str
     threads: Annotated[tuple[str, ...], "the stack trace of each of its consume threads"]
 
 
 class Undecided(Struct, frozen=True, rename="camel"):
     """A rule that gives no answer."""
 
-    code: Annotated[str, "of the finding that it looks for"]
+    code: Annotated[str, "code of the finding that it looks for"]
     reason: Annotated[str, "the evidence that is missing, or why the rule does not apply"]
     remedy: Annotated[str | None, "how to get that evidence; null where nothing is known to"] = None
 
 
 class Consequence(Struct, frozen=True, rename="camel"):
-    """What is the case because of a cause, and so is no cause itself."""
+    """A finding that another cause explains, so that it is no cause itself."""
 
-    code: Annotated[str, "of the finding that it would be"]
-    causes: Annotated[tuple[str, ...], "the codes of the findings that it comes of"]
+    code: Annotated[str, "code of the finding that it would be"]
+    causes: Annotated[tuple[str, ...], "codes of the findings that cause it"]
 
 
 class Diagnosis(Result, frozen=True):
-    """Why a group is as it is: what all rules say of it, each rule in one of the lists.
+    """Why a group is as it is: the answers of all rules, each rule in one of the lists.
 
     Attributes:
         outcome: found (a finding is an error or a warning), unknown (none is, and some rule could not be decided) or
             inOrder (every rule has looked, or does not apply).
         looks: when the group was read, the oldest first; the last one is diagnosed, the others show how it changes.
-        stacks: what the consume threads of blocked consumers do; null when they were not asked.
     """
 
     group: Annotated[str, "the consumer group"]
@@ -211,11 +201,11 @@ class Diagnosis(Result, frozen=True):
     looks: tuple[Look, ...] = ()
     counts: Annotated[GroupCounts, "the group in numbers"] = GroupCounts()
     findings: Annotated[tuple[GroupFinding, ...], "the likeliest cause first"] = ()
-    consequences: Annotated[tuple[Consequence, ...], "what comes of the findings"] = ()
-    checked: Annotated[tuple[str, ...], "codes of what was looked for and is in order"] = ()
-    unknown: Annotated[tuple[Undecided, ...], "what could not be decided"] = ()
-    not_applicable: Annotated[tuple[Undecided, ...], "what cannot be the case in such a group"] = ()
-    stacks: tuple[ConsumerStacks, ...] | None = None
+    consequences: Annotated[tuple[Consequence, ...], "findings that others explain"] = ()
+    checked: Annotated[tuple[str, ...], "codes of rules that found nothing"] = ()
+    unknown: Annotated[tuple[Undecided, ...], "rules that could not be decided"] = ()
+    not_applicable: Annotated[tuple[Undecided, ...], "rules that do not apply to such a group"] = ()
+    stacks: Annotated[tuple[ConsumerStacks, ...] | None, "stack traces; null when they were not requested"] = None
 
     @property
     def severity(self) -> Severity | None:
@@ -226,10 +216,10 @@ class Diagnosis(Result, frozen=True):
 class DiagnosisSummary(Struct, frozen=True, rename="camel"):
     """Diagnoses of groups in numbers."""
 
-    groups: Annotated[int, "how many"]
-    with_errors: Annotated[int, "those whose gravest finding is an error"]
-    with_warnings: Annotated[int, "those whose gravest finding is a warning"]
-    unknown: Annotated[int, "the others of which some rule could not be decided"]
+    groups: Annotated[int, "groups"]
+    with_errors: Annotated[int, "groups whose gravest finding is an error"]
+    with_warnings: Annotated[int, "groups whose gravest finding is a warning"]
+    unknown: Annotated[int, "other groups with a rule that could not be decided"]
     in_order: Annotated[int, "the others"]
 
 

@@ -12,6 +12,7 @@ from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.figures import Figure
 from rmqlb.model.recording import QueueComparison
 from rmqlb.model.result import Result
+from rmqlb.model.simulate_rebalance import OfQueue
 
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]
@@ -24,9 +25,9 @@ Presence = Literal["added", "removed", "changed"]
 class SnapshotSide(Struct, frozen=True, rename="camel"):
     """One of the two snapshots."""
 
-    kind: Annotated[str, "which kind of source it is, such as dump or dashboard"]
+    kind: Annotated[str, "kind of source, such as dump or dashboard"]
     endpoint: Annotated[str, "its URL or path, never with a secret in it"]
-    taken_at: Annotated[str | None, "when it was taken, ISO-8601 in UTC; null when the source does not report it"]
+    taken_at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
     context: Annotated[str | None, "the context that named the source; null when none did"]
 
 
@@ -39,22 +40,18 @@ class SettingDiff(Struct, frozen=True):
 
 
 class BrokerQueues(Struct, frozen=True, rename="camel"):
-    """What a topic has on a broker.
-
-    Attributes:
-        broker_addrs: broker ID → `host:port`; ID 0 is the master; empty when the route has no address.
-    """
+    """A topic's queues on a broker."""
 
     read_queue_nums: Annotated[int, "queues that consumers can read"]
     write_queue_nums: Annotated[int, "queues that producers can write"]
     perm: Annotated[int, "bits: 4 read, 2 write; 6 is usual"]
-    broker_addrs: Mapping[str, str]
+    broker_addrs: Annotated[Mapping[str, str], "broker ID → `host:port`; 0 is the master; empty without an address"]
 
 
 class BrokerDiff(Struct, frozen=True, rename="camel"):
     """A broker of a topic that differs."""
 
-    broker_name: Annotated[str, "its name"]
+    broker_name: str
     change: Annotated[Presence, "added, removed or changed"]
     before: Annotated[BrokerQueues | None, "in the first snapshot; null when the topic is not on it"]
     after: Annotated[BrokerQueues | None, "in the second; null when the topic is not on it"]
@@ -63,39 +60,34 @@ class BrokerDiff(Struct, frozen=True, rename="camel"):
 class TopicDiff(Struct, frozen=True):
     """A topic whose route differs."""
 
-    topic: Annotated[str, "its name"]
+    topic: str
     change: Annotated[Presence, "added, removed or changed"]
     brokers: Annotated[tuple[BrokerDiff, ...], "those that differ, by name"]
-    settings: Annotated[tuple[SettingDiff, ...], "what else differs"]
+    settings: Annotated[tuple[SettingDiff, ...], "other settings that differ"]
     groups: Annotated[tuple[str, ...], "the groups that subscribe to it in either snapshot, by name"]
 
 
-class QueueDiff(Struct, frozen=True, rename="camel"):
+class QueueDiff(OfQueue, frozen=True, rename="camel"):
     """A queue whose observed or predicted owners differ.
 
     Attributes:
         change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
         basis: observed when both snapshots report the queue's owners, otherwise predicted: what is compared.
-        predicted_before: the predicted owners; null when the queue did not exist, or nothing could be predicted.
         how: predicted (the causes give the owners that it has now), converged (they are those predicted before: the
             group had not converged then), pending (the causes give others, and it is on its way: it has the former
             ones, some of both, or none), or unexplained.
-        causes: the fewest changes that give those owners, applied to the first snapshot; empty without any.
     """
 
-    topic: Annotated[str, "its topic"]
-    broker_name: Annotated[str, "its broker"]
-    queue_id: Annotated[int, "its number there, from 0"]
     change: Change
     basis: Literal["observed", "predicted"]
     owners_before: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when the queue did not exist"]
     owners_after: Annotated[tuple[str, ...] | None, "in the second snapshot; null when the queue does not exist"]
-    predicted_before: tuple[str, ...] | None
+    predicted_before: Annotated[tuple[str, ...] | None, "predicted owners; null without the queue or a prediction"]
     predicted_after: Annotated[tuple[str, ...] | None, "those of the second snapshot; null in the same cases"]
     how: How
-    causes: tuple[Cause, ...]
-    lag_before: Annotated[int | None, "messages not yet read in the first snapshot"]
-    lag_after: Annotated[int | None, "messages not yet read in the second"]
+    causes: Annotated[tuple[Cause, ...], "the fewest changes to the first snapshot that give those owners"]
+    lag_before: Annotated[int | None, "unread messages in the first snapshot"]
+    lag_after: Annotated[int | None, "unread messages in the second"]
 
     @property
     def got_duplicate_owners(self) -> bool:
@@ -104,57 +96,49 @@ class QueueDiff(Struct, frozen=True, rename="camel"):
 
 
 class Explained(Struct, frozen=True):
-    """How many queues have the same explanation."""
+    """The number of queues with the same explanation."""
 
     how: Annotated[How, "predicted, converged, pending or unexplained"]
     causes: Annotated[tuple[Cause, ...], "the changes that explain them"]
-    queues: Annotated[int, "how many"]
+    queues: Annotated[int, "number of queues"]
 
 
 class ProcessesDiff(Struct, frozen=True, rename="camel"):
     """A client ID that more or fewer processes have than before."""
 
-    client_id: Annotated[str, "the ID"]
-    before: Annotated[int, "how many processes in the first snapshot; 0 when it was not there"]
-    after: Annotated[int, "how many in the second; 0 when it is not there"]
+    client_id: str
+    before: Annotated[int, "processes in the first snapshot; 0 when it was not there"]
+    after: Annotated[int, "processes in the second; 0 when it is not there"]
 
 
 class GroupOwners(Struct, frozen=True, rename="camel"):
-    """What of a group is compared, in one snapshot.
-
-    Attributes:
-        topics: that it subscribes to, without its retry topic; null when they are not reported.
-        strategies: those that its consumers report or run by the owners observed, most used first; empty when unknown.
-    """
+    """A group in one snapshot."""
 
     consumers: Annotated[int | None, "distinct client IDs; null when they are not reported"]
-    topics: tuple[str, ...] | None
-    strategies: tuple[str, ...]
-    queues: Annotated[int, "whose owners are observed"]
-    unassigned: Annotated[int, "those of them that have no owner"]
-    duplicate_owners: Annotated[int, "those that have several; of a BROADCASTING group 0"]
-    lag: Annotated[int | None, "messages not yet read, over all queues whose lag is known; null when none is"]
+    topics: Annotated[tuple[str, ...] | None, "its topics, without its retry topic; null when they are not reported"]
+    strategies: Annotated[tuple[str, ...], "reported, or by the observed owners, most used first; empty when unknown"]
+    queues: Annotated[int, "queues whose owners are observed"]
+    unassigned: Annotated[int, "those of them without an owner"]
+    duplicate_owners: Annotated[int, "those with several owners; of a BROADCASTING group 0"]
+    lag: Annotated[int | None, "unread messages in all queues whose lag is known; null when none is"]
 
 
 class GroupDiff(Struct, frozen=True, rename="camel"):
     """A group in two snapshots.
 
     Attributes:
-        change: added, removed, changed, or same when only offsets differ.
         strategy_changed: its consumers run another strategy, or some of them do; false when one side is unknown.
         strategy_assumed: neither snapshot shows what it runs: explanations are those of the client's default, AVG.
-        queues: each queue whose observed or predicted owners differ, in the clients' order.
         not_predicted: why owners could not be predicted; null when they were, or when nothing was to be explained.
         lag_growth: by how much the lag grew, below 0 when it shrank, over the queues whose lag is known in both; null
             when it is of none.
         produced: messages that came into the queues whose ends are known in both; null when they are of none.
         consumed: messages by which offsets went forward in the queues whose offsets are known in both; null when they
             are of none.
-        findings: what is odd about what became of it; --against, which compares what decides the owners, has none.
     """
 
     group: Annotated[str, "its name"]
-    change: Literal["added", "removed", "changed", "same"]
+    change: Annotated[Literal["added", "removed", "changed", "same"], "same when only offsets differ"]
     before: Annotated[GroupOwners | None, "in the first snapshot; null when it is not there"]
     after: Annotated[GroupOwners | None, "in the second; null when it is not there"]
     joined: Annotated[tuple[str, ...], "client IDs that are new"] = ()
@@ -164,15 +148,15 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
     topics_removed: Annotated[tuple[str, ...], "only in the first"] = ()
     strategy_changed: bool = False
     strategy_assumed: bool = False
-    settings: Annotated[tuple[SettingDiff, ...], "what else differs"] = ()
+    settings: Annotated[tuple[SettingDiff, ...], "other settings that differ"] = ()
     explanations: Annotated[tuple[Explained, ...], "the queues of `queues` counted by explanation, most first"] = ()
-    queues: tuple[QueueDiff, ...] = ()
+    queues: Annotated[tuple[QueueDiff, ...], "queues whose owners differ, in the clients' order"] = ()
     not_predicted: str | None = None
     lag_growth: int | None = None
     produced: int | None = None
     consumed: int | None = None
     offsets_back: Annotated[int, "queues whose consumer offset is lower than before"] = 0
-    findings: tuple[GroupFinding, ...] = ()
+    findings: Annotated[tuple[GroupFinding, ...], "findings on the changes"] = ()
 
     @property
     def differs(self) -> bool:
@@ -180,7 +164,7 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
         return self.change != "same" or any((self.lag_growth, self.produced, self.consumed, self.offsets_back))
 
     def count(self, *changes: Change) -> int:
-        """How many queues have one of these changes."""
+        """The number of queues with one of these changes."""
         return sum(queue.change in changes for queue in self.queues)
 
 
@@ -230,19 +214,15 @@ class SnapshotDiff(Result, frozen=True):
     groups: Annotated[tuple[GroupDiff, ...], "those that differ, by name"]
     topics: Annotated[tuple[TopicDiff, ...], "those whose routes differ, by name"]
     not_compared: Annotated[tuple[NotCompared, ...], "what one snapshot could not read"]
-    conditions: Annotated[tuple[TriedCondition, ...], "what --fail-on asked for"] = ()
+    conditions: tuple[TriedCondition, ...] = ()
 
 
 class PredictedGroup(Struct, frozen=True, rename="camel"):
-    """A group, and the owners that a plan or a simulation predicted.
-
-    Attributes:
-        placeholders: placeholder consumer of the prediction → the client ID that came instead.
-    """
+    """A group, and the owners that a plan or a simulation predicted."""
 
     group: Annotated[str, "its name"]
     kind: Annotated[Literal["plan", "simulation"], "plan or simulation"]
-    placeholders: Mapping[str, str]
+    placeholders: Annotated[Mapping[str, str], "placeholder consumer → the client ID that came instead"]
     queues: Annotated[tuple[QueueComparison, ...], "queue by queue; the times are null"]
 
 
@@ -263,4 +243,4 @@ class PredictionDiff(Result, frozen=True):
     after: Annotated[SnapshotSide, "the snapshot"]
     summary: Annotated[PredictionSummary, "in numbers"]
     groups: Annotated[tuple[PredictedGroup, ...], "the groups of the prediction, by name"]
-    conditions: Annotated[tuple[TriedCondition, ...], "what --fail-on asked for"] = ()
+    conditions: tuple[TriedCondition, ...] = ()

@@ -55,7 +55,7 @@ class Seen(Struct, frozen=True, rename="camel"):
 
 
 class Connection(Struct, frozen=True, rename="camel"):
-    """One channel of the group at a broker (`remoting.protocol.body.Connection`); an id may come twice."""
+    """One channel of the group at a broker (`remoting.protocol.body.Connection`); an ID may come twice."""
 
     client_id: Annotated[str, "ip@instance"]
     client_addr: Annotated[str | None, "ip:port of the socket"] = None
@@ -108,19 +108,16 @@ class MemberReport(Struct, frozen=True, rename="camel"):
 
 
 class QueueState(Struct, frozen=True, rename="camel"):
-    """One queue as the group uses it."""
+    """One queue as the group uses it. What was not observed is None."""
 
-    # ids of the clients that hold it; empty when nobody does, None when not observed
-    owners: frozenset[str] | None = None
-    broker_offset: int | None = None  # end of the queue, in messages, or None
-    consumer_offset: int | None = None  # next message to read; below 0 when the group has stored none, or None
-    last_timestamp: int | None = None  # store time of the last message read, ms since 1970, or None
-    # what the broker answers a consumer that takes the queue (QUERY_CONSUMER_OFFSET): an offset, or −1 when it has
-    # none; None when it was not asked
+    owners: frozenset[str] | None = None  # IDs of the clients that hold it; empty when none does
+    broker_offset: int | None = None  # end of the queue, in messages
+    consumer_offset: int | None = None  # next message to read; below 0 when the group has stored none
+    last_timestamp: int | None = None  # store time of the last message read, ms since 1970
+    # the broker's answer to a consumer that takes the queue (QUERY_CONSUMER_OFFSET): an offset, or −1 for none
     stored_offset: int | None = None
-    min_offset: int | None = None  # the first message that is still there, or None
-    # what the broker finds for the `consumeTimestamp` of the consumer that takes it, or None
-    timestamp_offset: int | None = None
+    min_offset: int | None = None  # the first message that is still there
+    timestamp_offset: int | None = None  # the broker's offset for the `consumeTimestamp` of the consumer that takes it
 
     @property
     def sorted_owners(self) -> tuple[str, ...] | None:
@@ -148,28 +145,23 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     group: str
     seen: Seen
-    consume_type: str | None = None  # CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP, or None
-    message_model: str | None = None  # CLUSTERING or BROADCASTING, or None
+    consume_type: str | None = None  # CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP
+    message_model: str | None = None  # CLUSTERING or BROADCASTING
     consume_from_where: str | None = None
-    topics: tuple[str, ...] | None = None  # topics of the group's subscription, `%RETRY%` included, or None
+    topics: tuple[str, ...] | None = None  # topics of the group's subscription, `%RETRY%` included
     # the consumers as each broker lists them; None when no broker was asked, `()` when no broker knows the group
     views: tuple[MemberView, ...] | None = None
     queues: States = field(default_factory=dict)
-    # what consumers say of themselves, by client id; a consumer that did not answer is absent
-    reports: Mapping[str, MemberReport] = field(default_factory=dict)
-    # topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they differ; None when
-    # nobody looked. Consumers that rebalance by themselves pull whatever it is.
+    reports: Mapping[str, MemberReport] = field(default_factory=dict)  # by client ID, of the consumers that answered
+    # topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they differ; consumers
+    # that rebalance by themselves pull whatever it is
     request_modes: Mapping[str, tuple[str, ...]] | None = None
-    consume_tps: float | None = None  # messages that brokers gave the group in a second, over the last minute, or None
-    # receive requests (POP) of the group that wait at brokers, or None; asked for when no broker lists a consumer
-    polling_num: int | None = None
-    # messages in its dead-letter topic since the brokers began it, or None; asked for when a listener fails
-    dead_letters: int | None = None
-    # topic → of how many further consumers a consumer may read the queues by POP (`popShareQueueNum`), as brokers have
-    # it with the mode, several where they differ; None when nobody looked
+    consume_tps: float | None = None  # messages per second that brokers gave the group over the last minute
+    polling_num: int | None = None  # waiting receive requests (POP) of the group; known when no broker lists a consumer
+    dead_letters: int | None = None  # messages ever in its dead-letter topic; known when a listener fails
+    # topic → of how many further consumers a consumer may read the queues by POP (`popShareQueueNum`), each value once
     pop_share_queue_nums: Mapping[str, tuple[int, ...]] | None = None
-    # the consumers as each Proxy lists them that was asked and answered; None when none was asked
-    proxies: tuple[ProxyView, ...] | None = None
+    proxies: tuple[ProxyView, ...] | None = None  # the consumers as each Proxy lists them that was asked and answered
 
     @cached_property
     def client_ids(self) -> tuple[str, ...] | None:

@@ -45,36 +45,28 @@ def known_consume_from(where: str | None) -> str:
 
 
 class Event(Struct, frozen=True):
-    """One thing that happens to the group or to its brokers.
+    """One thing that happens to the group or to its brokers."""
 
-    Attributes:
-        kind: join (a process starts), leave (it ends in good order), crash (it is killed, its sockets close),
-            host-loss (its machine falls silent), broker-down (a master's process ends, its slaves go on), broker-loss
-            (its machine falls silent), broker-up (it starts, or a new one does), route-change (numbers of queues
-            change), pull-stall (a consumer's pull requests are lost: nothing is read although it owns the queues),
-            freeze (a process does nothing from then on, and its connections stay open), unfreeze (it goes on).
-        at_us: when.
-        subject: the client id; of broker events the broker's name; of route-change the topic.
-        text: the event as the user wrote it.
-        strategy: join only: the strategy that this process runs, by name or as a function (group, client id, queues,
-            client ids) → queues, or None for the group's.
-        broker_name: route-change only: the broker whose numbers change, or None for all of the topic's.
-        read_queues: broker-up of a new broker and route-change: number of read queues, or None for as before.
-        write_queues: the same for write queues.
-        with_slaves: broker-down and broker-loss only: the slaves of the same name are meant as well; so they are where
-            the name has no master.
-        for_good: broker-down only: the broker and all its queues are taken out of the cluster, which is no outage.
-    """
-
+    # join (a process starts), leave (it ends in good order), crash (it is killed, its sockets close), host-loss (its
+    # machine falls silent), broker-down (a master's process ends, its slaves go on), broker-loss (its machine falls
+    # silent), broker-up (it starts, or a new one does), route-change (numbers of queues change), pull-stall (a
+    # consumer's pull requests are lost: nothing is read although it owns the queues), freeze (a process does nothing
+    # from then on, and its connections stay open), unfreeze (it goes on)
     kind: EventKind
-    at_us: Time
-    subject: str
-    text: str = ""
+    at_us: Time  # when
+    subject: str  # the client id; of broker events the broker's name; of route-change the topic
+    text: str = ""  # the event as the user wrote it
+    # join only: the strategy that this process runs, by name or as a function (group, client id, queues, client ids)
+    # → queues, or None for the group's
     strategy: str | Callable[[str, str, list[MessageQueue], list[str]], Sequence[MessageQueue]] | None = None
-    broker_name: str | None = None
+    broker_name: str | None = None  # route-change only: the broker whose numbers change, or None for all of the topic's
+    # broker-up of a new broker and route-change: number of read queues, or None for as before
     read_queues: GivenQueues | None = None
-    write_queues: GivenQueues | None = None
+    write_queues: GivenQueues | None = None  # the same for write queues
+    # broker-down and broker-loss only: the slaves of the same name are meant as well; so they are where the name has
+    # no master
     with_slaves: bool = False
+    # broker-down only: the broker and all its queues are taken out of the cluster, which is no outage
     for_good: bool = False
 
     @property
@@ -152,38 +144,23 @@ TIMER_NAMES: Mapping[str, str] = {name.removesuffix("_us").replace("_", "-"): na
 
 
 class GroupScenario(Struct, frozen=True):
-    """What a group goes through.
+    """What a group goes through."""
 
-    Attributes:
-        events: in any order; those of the same time happen in the order of the list.
-        client_version: whose rules the consumers follow.
-        orderly: the listener is a MessageListenerOrderly, so that queues are locked at the broker.
-        broadcasting: BROADCASTING instead of CLUSTERING.
-        timers: every clock.
-        latency_us: a request's way to a server and back, on average; single ones vary as those of real brokers do.
-        consume_us: how long the listener takes for a message.
-        rates: queue → messages a second; a queue without an entry has an unknown rate.
-        consume_from: `consumeFromWhere` of the consumers.
-        consumer_type: which of RocketMQ's kinds a consumer is that `consumer_types` does not name.
-        consumer_types: client id → which it is.
-        until_us: where the simulation ends; None when the group has converged.
-        patience_us: how long after the last event it ends at the latest when it does not converge.
-        all_new: the consumers of the beginning start at time 0 instead of having run for a while.
-        seed: of all that is random.
-    """
-
+    # in any order; those of the same time happen in the order of the list
     events: Annotated[tuple[Event, ...], Meta(max_length=MOST_EVENTS)] = ()
-    client_version: str = "5.5.0"
-    orderly: bool = False
-    broadcasting: bool = False
-    timers: Timers = Timers()
+    client_version: str = "5.5.0"  # whose rules the consumers follow
+    orderly: bool = False  # the listener is a MessageListenerOrderly, so that queues are locked at the broker
+    broadcasting: bool = False  # BROADCASTING instead of CLUSTERING
+    timers: Timers = Timers()  # every clock
+    # a request's way to a server and back, on average; single ones vary as those of real brokers do
     latency_us: Time = 1000
-    consume_us: Time = 0
+    consume_us: Time = 0  # how long the listener takes for a message
+    # queue → messages a second; a queue without an entry has an unknown rate
     rates: Mapping[MessageQueue, float] = field(default_factory=dict)
-    consume_from: str = CONSUME_FROM_LAST_OFFSET
-    until_us: PositiveTime | None = None
-    patience_us: Time = 600 * SECOND_US
-    all_new: bool = False
-    seed: Seed = 1
-    consumer_type: ConsumerType = "push"
-    consumer_types: Mapping[str, ConsumerType] = field(default_factory=dict)
+    consume_from: str = CONSUME_FROM_LAST_OFFSET  # `consumeFromWhere` of the consumers
+    until_us: PositiveTime | None = None  # where the simulation ends; None when the group has converged
+    patience_us: Time = 600 * SECOND_US  # how long after the last event it ends at the latest when it does not converge
+    all_new: bool = False  # the consumers of the beginning start at time 0 instead of having run for a while
+    seed: Seed = 1  # of all that is random
+    consumer_type: ConsumerType = "push"  # which of RocketMQ's kinds a consumer is that `consumer_types` does not name
+    consumer_types: Mapping[str, ConsumerType] = field(default_factory=dict)  # client id → which it is

@@ -12,6 +12,11 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
 
+PopShares = Annotated[tuple[int, ...], "popShareQueueNum of the brokers, several where they differ; none by Proxy"]
+AssumedShare = Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
+ByProxy = Annotated[bool, "its consumers are behind a Proxy, which gives each of them any queue of each broker"]
+REPORTED = "strategy → number of consumers that report it; empty where none does"
+
 
 class QueueOwners(Struct, frozen=True, rename="camel"):
     """A queue and its owners."""
@@ -54,10 +59,10 @@ class PopTopic(Struct, frozen=True, rename="camel"):
 
     topic: str
     strategy: Annotated[str | None, "strategy by which brokers assign; null behind a Proxy, where none decides"]
-    pop_share_queue_nums: Annotated[tuple[int, ...], "the brokers' popShareQueueNum, each once; none behind a Proxy"]
-    assumed: Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
+    pop_share_queue_nums: PopShares
+    assumed: AssumedShare
     queues: Annotated[tuple[PopQueue, ...] | None, "consumers by queue; null where brokers lack the strategy"]
-    by_proxy: Annotated[bool, "its consumers are behind a Proxy, which gives each of them any queue"] = False
+    by_proxy: ByProxy = False
 
 
 class QueueOffsets(Struct, frozen=True, rename="camel"):
@@ -110,7 +115,7 @@ class OwnersReport(Result, frozen=True):
     sorted_consumers: tuple[str, ...]
     queues: Annotated[tuple[QueueOwners, ...], "in the clients' order, then those that only a CONFIG list names"]
     strategies: Annotated[tuple[StrategyOwners, ...], "strategy by strategy"]
-    strategies_reported: Annotated[Mapping[str, int], "strategy → consumers that report it"] = {}
+    strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
     mixed_mismatches: int | None = None
     pop_topics: Annotated[tuple[PopTopic, ...], "topics consumed by POP, whose queues have no owner"] = ()
     offsets: Annotated[tuple[QueueOffsets, ...], "offsets of each queue, of a group behind a Proxy"] = ()
@@ -120,7 +125,6 @@ class OwnersReport(Result, frozen=True):
 
     @property
     def observed_queues(self) -> list[QueueOwners]:
-        """The queues whose owners were observed."""
         return [queue for queue in self.queues if queue.owners_observed is not None]
 
     @property
@@ -132,7 +136,6 @@ class OwnersReport(Result, frozen=True):
 
     @property
     def by_proxy(self) -> bool:
-        """Its consumers are behind a Proxy."""
         return any(topic.by_proxy for topic in self.pop_topics)
 
     @property
@@ -159,7 +162,6 @@ class OwnersOfGroups(Result, frozen=True):
 
 
 def owners_of_groups(reports: Sequence[OwnersReport]) -> OwnersOfGroups:
-    """The owners of several groups' queues, and how many queues have no or two owners."""
     numbers = [report.bad_owners for report in reports]
     summary = OwnersSummary(
         groups=len(reports),

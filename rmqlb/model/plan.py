@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -12,9 +12,9 @@ from rmqlb.model.diff import Change
 from rmqlb.model.evenness import Spread
 from rmqlb.model.figures import Figure
 from rmqlb.model.group import BROADCASTING
+from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, PopShares
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
-from rmqlb.model.unknown import sum_if_known
 
 Origin = Literal["given", "reported", "observed", "assumed"]
 SAME: Final = "same"
@@ -23,30 +23,25 @@ ASSIGNED: Final = "assigned"
 UNASSIGNED: Final = "unassigned"
 ADDED: Final = "added"
 REMOVED: Final = "removed"
+_Summed = TypeVar("_Summed", bound=Struct)
 
 
 class Move(Struct, frozen=True, rename="camel"):
-    """A queue before and after the change.
-
-    Attributes:
-        owners_before: predicted client ids, sorted; none when it is unassigned, or when it does not exist before.
-        change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
-        owners_observed: the owners that the source saw; null when it saw none for this queue.
-        start_offset: where a new owner starts to pull; null when it is not known, or no other consumer takes the queue.
-        start_rule: how that comes about: stored, end, beginning, timestamp, refused or unknown; null in the same cases.
-    """
+    """A queue before and after the change."""
 
     broker_name: str
     queue_id: int
-    owners_before: tuple[str, ...]
+    owners_before: Annotated[tuple[str, ...], "predicted client IDs, sorted; none when unassigned or not there before"]
     owners_after: Annotated[tuple[str, ...], "the same afterwards"]
-    change: Change
-    owners_observed: tuple[str, ...] | None = None
+    change: Annotated[Change, "same, moved, assigned, unassigned (of owners), added or removed (the queue itself)"]
+    owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when not observed"] = None
     lag: Annotated[int | None, "messages not yet read"] = None
     reason_before: Annotated[str | None, "why it goes where it goes before; null without --explain"] = None
     reason_after: Annotated[str | None, "why it goes where it goes afterwards; null without --explain"] = None
-    start_offset: int | None = None
-    start_rule: str | None = None
+    start_offset: Annotated[int | None, "where a new owner starts to pull; null when unknown or not taken"] = None
+    start_rule: Annotated[
+        str | None, "why it starts there: stored, end, beginning, timestamp, refused or unknown; null when not taken"
+    ] = None
 
 
 class TopicPlan(Struct, frozen=True):
@@ -57,11 +52,7 @@ class TopicPlan(Struct, frozen=True):
 
 
 class ConsumerPlan(Struct, frozen=True, rename="camel"):
-    """A client id over all topics of the plan.
-
-    Attributes:
-        queues_observed: number of queues that it was seen to own before the change; null when no owner was seen.
-    """
+    """A client id over all topics of the plan."""
 
     client_id: str
     queues_before: Annotated[int, "number of queues that it owns before"]
@@ -76,7 +67,7 @@ class ConsumerPlan(Struct, frozen=True, rename="camel"):
     processes_after: Annotated[int, "how many carry it afterwards"]
     placeholder: Annotated[bool, "the id was invented, because only a number was asked for"] = False
     idle_reason: Annotated[str | None, "why it gets nothing afterwards; null when it gets something or is gone"] = None
-    queues_observed: int | None = None
+    queues_observed: Annotated[int | None, "queues observed as its own before; null when no owner was seen"] = None
 
 
 class MovedRange(Struct, frozen=True):
@@ -97,29 +88,41 @@ class ObservedOwners(Struct, frozen=True, rename="camel"):
     moved: Annotated[int, "those that had an owner and get another one afterwards"]
 
 
+_OF_SOME = "when not known for all of them"
+Moved = Annotated[int, Figure("queues that go from one owner to another", of="kept")]
+NewlyAssigned = Annotated[int, Figure("queues that had no owner and get one", of="queues")]
+NewlyUnassigned = Annotated[int, Figure("queues that lose their owner and get none", of="queues")]
+Added = Annotated[int, Figure("queues that exist only afterwards")]
+Removed = Annotated[int, Figure("queues that exist only before")]
+Unassigned = Annotated[int, Figure("queues without an owner afterwards", of="queues")]
+DuplicateOwners = Annotated[int, Figure("queues with duplicate owners afterwards", of="queues")]
+LagUnassigned = Annotated[
+    int | None, Figure("messages waiting in the queues without an owner afterwards", unknown=_OF_SOME)
+]
+LagRemoved = Annotated[int | None, Figure("messages waiting in the queues that exist only before", unknown=_OF_SOME)]
+Range = Annotated[MovedRange | None, "moved over the orders of unknown client IDs; null when the IDs themselves decide"]
+
+
 class Summary(Struct, frozen=True, rename="camel"):
     """A plan in numbers; but for `observed` all of it is predicted.
 
     Attributes:
         minimum_moves: the fewest moves of any plan that leaves each topic even (no consumer has two queues more than
             another), or `moved` where this plan, which is not even, moves fewer; null without a consumer afterwards.
-        moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
     """
 
-    moved: Annotated[int, Figure("queues that go from one owner to another", of="kept")]
+    moved: Moved
     minimum_moves: int | None
-    newly_assigned: Annotated[int, Figure("queues that had no owner and get one", of="queues")]
-    newly_unassigned: Annotated[int, Figure("queues that lose their owner and get none", of="queues")]
-    added: Annotated[int, Figure("queues that exist only afterwards")]
-    removed: Annotated[int, Figure("queues that exist only before")]
-    lag_moved: Annotated[
-        int | None, Figure("messages waiting in the queues that move", unknown="when not known for all of them")
-    ]
+    newly_assigned: NewlyAssigned
+    newly_unassigned: NewlyUnassigned
+    added: Added
+    removed: Removed
+    lag_moved: Annotated[int | None, Figure("messages waiting in the queues that move", unknown=_OF_SOME)]
     writable_queues_before: Annotated[int, "queues that producers can write before"]
     writable_queues_after: Annotated[int, "queues that producers can write afterwards"]
     idle: Annotated[int, Figure("consumers without a queue afterwards", of="consumers")]
-    unassigned: Annotated[int, Figure("queues without an owner afterwards", of="queues")]
-    duplicate_owners: Annotated[int, Figure("queues with duplicate owners afterwards", of="queues")]
+    unassigned: Unassigned
+    duplicate_owners: DuplicateOwners
     imbalance: Annotated[
         float | None,
         Figure(
@@ -129,15 +132,9 @@ class Summary(Struct, frozen=True, rename="camel"):
     ]
     before: Annotated[Spread, "the spread before"]
     after: Annotated[Spread, "the spread afterwards"]
-    moved_range: MovedRange | None = None
-    lag_unassigned: Annotated[
-        int | None,
-        Figure("messages waiting in the queues without an owner afterwards", unknown="when not known for all of them"),
-    ] = None
-    lag_removed: Annotated[
-        int | None,
-        Figure("messages waiting in the queues that exist only before", unknown="when not known for all of them"),
-    ] = None
+    moved_range: Range = None
+    lag_unassigned: LagUnassigned = None
+    lag_removed: LagRemoved = None
     observed: Annotated[ObservedOwners | None, "what was seen of the owners; null when nothing was"] = None
 
     @property
@@ -201,22 +198,14 @@ class Comparison(Struct, frozen=True, rename="camel"):
 
 
 class Convergence(Struct, frozen=True, rename="camel"):
-    """What the group goes through in between, over a few simulations; times in milliseconds.
-
-    Attributes:
-        convergence_ms: the median time until all queues have their final owners, of those that converged; null when
-            none did.
-        longest_gap_ms: the longest time that a queue had no owner; null when one has none at either end of the plan.
-        longest_overlap_ms: the longest time that a queue had duplicate owners; null when one has them at either end of
-            the plan.
-    """
+    """What the group goes through in between, over a few simulations; times in milliseconds."""
 
     trials: Annotated[int, "how many simulations"]
     converged: Annotated[int, "how many of them converged"]
-    convergence_ms: float | None
+    convergence_ms: Annotated[float | None, "median time until all queues have their final owners; null when none has"]
     max_convergence_ms: Annotated[float | None, "the longest; null when one did not converge"]
-    longest_gap_ms: float | None
-    longest_overlap_ms: float | None
+    longest_gap_ms: Annotated[float | None, "longest time of a queue without owner; null if the plan leaves one so"]
+    longest_overlap_ms: Annotated[float | None, "longest time of duplicate owners; null if the plan leaves some"]
     unread_ms: Annotated[float, "the longest time until a new owner's first pull"]
 
 
@@ -233,19 +222,17 @@ class PopTopicPlan(Struct, frozen=True, rename="camel"):
     """A topic that is consumed by POP, before and after: no consumer owns a queue of it, so that none moves.
 
     Attributes:
-        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ; none behind a Proxy.
         queues: who may read what; empty where brokers do not have one of the strategies: they answer nothing to it, and
             consumers keep what they have.
-        by_proxy: its consumers are behind a Proxy, which gives each of them any queue of each broker.
     """
 
     topic: str
     strategy: Annotated[str | None, "that brokers assign by before; null behind a Proxy, where none decides"]
     strategy_after: Annotated[str | None, "afterwards"]
-    pop_share_queue_nums: tuple[int, ...]
-    assumed: Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
+    pop_share_queue_nums: PopShares
+    assumed: AssumedShare
     queues: tuple[PopChange, ...]
-    by_proxy: bool = False
+    by_proxy: ByProxy = False
 
 
 class RebalancePlan(Result, frozen=True):
@@ -254,10 +241,6 @@ class RebalancePlan(Result, frozen=True):
     Attributes:
         strategy_origin: how the strategy before is known: given, reported (by consumers), observed (it fits the
             observed owners) or assumed.
-        convergence: what the consumers go through in between; null when that was not simulated.
-        strategies_reported: strategy → number of consumers that report it; empty where they do not decide.
-        pop_topics: the topics that are consumed by POP, of which no queue has an owner.
-        sdks: the client libraries of the consumers before, and how well their rules are known; none in Python.
     """
 
     group: Annotated[str | None, "the group; null when the source names none"]
@@ -270,12 +253,12 @@ class RebalancePlan(Result, frozen=True):
     sorted_consumers_before: Annotated[tuple[str, ...], "the consumers in the clients' order, duplicates kept"]
     sorted_consumers_after: Annotated[tuple[str, ...], "the same afterwards"]
     summary: Annotated[Summary, "in numbers"]
-    convergence: Convergence | None
+    convergence: Annotated[Convergence | None, "what the consumers go through in between; null when not simulated"]
     comparison: Annotated[tuple[Comparison, ...], "the same change under each strategy asked for, the plan's own first"]
     conditions: tuple[TriedCondition, ...] = ()
-    strategies_reported: Mapping[str, int] = {}
-    pop_topics: tuple[PopTopicPlan, ...] = ()
-    sdks: tuple[SdkUse, ...] = ()
+    strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
+    pop_topics: Annotated[tuple[PopTopicPlan, ...], "the topics that are consumed by POP, without owners"] = ()
+    sdks: Annotated[tuple[SdkUse, ...], "client libraries of the consumers before; none in Python"] = ()
 
     @property
     def moves(self) -> list[Move]:
@@ -293,26 +276,20 @@ class RebalancePlan(Result, frozen=True):
 
 
 class PlansSummary(Struct, frozen=True, rename="camel"):
-    """The effect of the change on all groups together.
-
-    Attributes:
-        moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
-        lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
-        lag_removed: messages waiting in the queues that exist only before; null when not known for all of them.
-    """
+    """The effect of the change on all groups together."""
 
     groups: Annotated[int, "how many"]
     queues: Annotated[int, "queues afterwards"]
-    moved: Annotated[int, "queues that go from one owner to another"]
-    moved_range: MovedRange | None
-    newly_assigned: Annotated[int, "queues that had no owner and get one"]
-    newly_unassigned: Annotated[int, "queues that lose their owner and get none"]
-    added: Annotated[int, "queues that exist only afterwards"]
-    removed: Annotated[int, "queues that exist only before"]
-    unassigned: Annotated[int, "queues without an owner afterwards"]
-    duplicate_owners: Annotated[int, "queues with duplicate owners afterwards"]
-    lag_unassigned: int | None
-    lag_removed: int | None
+    moved: Moved
+    moved_range: Range
+    newly_assigned: NewlyAssigned
+    newly_unassigned: NewlyUnassigned
+    added: Added
+    removed: Removed
+    unassigned: Unassigned
+    duplicate_owners: DuplicateOwners
+    lag_unassigned: LagUnassigned
+    lag_removed: LagRemoved
 
 
 class PlanOfGroups(Result, frozen=True):
@@ -322,47 +299,32 @@ class PlanOfGroups(Result, frozen=True):
     summary: Annotated[PlansSummary, "of all of them"]
 
 
-_SUMMED = ("moved", "newly_assigned", "newly_unassigned", "added", "removed", "idle", "unassigned", "duplicate_owners")
-_SUMMED_IF_KNOWN = ("minimum_moves", "lag_moved", "lag_unassigned", "lag_removed")
-_SUMMED_OF_SPREADS = ("queues", "idle", "unassigned", "duplicate_owners", "queues_of_duplicate_client_ids", "consumers")
+_NOT_SUMMED = ("imbalance", "queues_per_consumer")
 
 
 def plans_of_groups(plans: Sequence[RebalancePlan]) -> PlanOfGroups:
     """The plans of several groups, and what the change does to all of them."""
     total = total_of([plan.summary for plan in plans])
-    names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
-    numbers = {name: getattr(total, name) for name in names}
-    return PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), queues=total.after.queues, **numbers))
+    numbers = {name: getattr(total, name) for name in PlansSummary.__struct_fields__ if name != "groups"}
+    return PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), **numbers))
 
 
 def total_of(summaries: Sequence[Summary]) -> Summary:
-    observed = [summary.observed for summary in summaries if summary.observed is not None]
-    known: dict[str, Any] = {name: sum_if_known(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
-    return Summary(
-        **_sums(summaries, _SUMMED),
-        **known,
-        writable_queues_before=0,
-        writable_queues_after=0,
-        imbalance=None,
-        before=_spread([summary.before for summary in summaries]),
-        after=_spread([summary.after for summary in summaries]),
-        moved_range=_range([summary.moved_range for summary in summaries]),
-        observed=ObservedOwners(**_sums(observed, ObservedOwners.__struct_fields__)) if observed else None,
-    )
+    """The sum of each figure; null where one is unknown, but observed owners of those groups that have some.
+
+    Each group's new consumers sort on their own: the fewest moves of each may come together.
+    """
+    return _total(Summary, summaries)
 
 
-def _sums(parts: Sequence[Struct], names: Iterable[str]) -> dict[str, Any]:
-    return {name: sum(getattr(part, name) for part in parts) for name in names}
+def _total(kind: type[_Summed], parts: Sequence[_Summed]) -> _Summed:
+    return kind(**{name: _sum(name, [getattr(part, name) for part in parts]) for name in kind.__struct_fields__})
 
 
-def _range(ranges: Sequence[MovedRange | None]) -> MovedRange | None:
-    """Each group's new consumers sort on their own: the fewest of each may come together."""
-    known = [each for each in ranges if each is not None]
-    if len(known) < len(ranges):
+def _sum(name: str, values: Sequence[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    if name in _NOT_SUMMED or not known or (len(known) < len(values) and name != "observed"):
         return None
-    complete = all(each.complete for each in known)
-    return MovedRange(sum(each.fewest for each in known), sum(each.most for each in known), complete)
-
-
-def _spread(spreads: Sequence[Spread]) -> Spread:
-    return Spread(**_sums(spreads, _SUMMED_OF_SPREADS), queues_per_consumer=None, imbalance=None)
+    if isinstance(known[0], Struct):
+        return _total(type(known[0]), known)
+    return all(known) if isinstance(known[0], bool) else sum(known)

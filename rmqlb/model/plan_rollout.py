@@ -15,8 +15,6 @@ class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
     """One way to restart a group's consumers, and what many trials of it say.
 
     Attributes:
-        takes_ms: from the first going down until the group has converged, in 95 % of trials; null when it does not
-            always converge.
         restarts: consumers that the trials restart, evenly spread over the order; fewer than all where the group is too
             large (finding `searched-in-part`). The figures are those of these restarts.
     """
@@ -26,7 +24,7 @@ class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
     at_once: Annotated[int, "how many go down together"]
     pause_ms: Annotated[float, "from one going down to the next"]
     down_ms: Annotated[float, "how long each is away"]
-    takes_ms: float | None
+    takes_ms: Annotated[float | None, "from the first stop until convergence, in 95 % of trials; null for never"]
     restarts: int
     best: Annotated[bool, "no other way that was tried is better in what was asked for"] = False
 
@@ -44,9 +42,7 @@ class Rollout(Result, frozen=True):
     """A rolling restart or a change of strategy, planned.
 
     Attributes:
-        members: client ids that are restarted, sorted as clients sort them.
-        stages: the mixed stages of the best order, of a large group the first ones; empty for a mere restart.
-        choices_in_all: how many ways there are to try; more than were tried where the group is too large.
+        members: client IDs that are restarted, in the clients' order.
     """
 
     group: Annotated[str | None, "the group; null when the source names none"]
@@ -54,8 +50,8 @@ class Rollout(Result, frozen=True):
     strategy_after: Annotated[str, "by RocketMQ's name; the same for a mere restart"]
     members: tuple[str, ...] = field(name="consumers")
     choices: Annotated[tuple[RolloutChoice, ...], "the ways that were tried, the best first"]
-    stages: tuple[MixedStage, ...]
+    stages: Annotated[tuple[MixedStage, ...], "mixed stages of the best order; empty for a mere restart"]
     misassigned: Annotated[int, "queues that are unassigned or have duplicate owners, summed over these stages"]
     misassigned_is_minimum: Annotated[bool, "every order was tried: none has fewer"]
-    choices_in_all: int = 0
+    choices_in_all: Annotated[int, "ways there are to try; more than tried where the group is too large"] = 0
     conditions: tuple[TriedCondition, ...] = ()

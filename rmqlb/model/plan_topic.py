@@ -42,13 +42,9 @@ class Checked(Struct, frozen=True, rename="camel"):
 
 
 class AdminCommand(Struct, frozen=True, rename="camel"):
-    """A command of mqadmin; rmqlb never runs it.
+    """A command of mqadmin; rmqlb never runs it."""
 
-    Attributes:
-        broker_name: the broker that it changes; null when it changes the NameServers' order configuration.
-    """
-
-    broker_name: str | None
+    broker_name: Annotated[str | None, "the broker that it changes; null for the NameServers' configuration"]
     address: Annotated[str | None, "of that broker's master; null when it is unknown, and the text has a placeholder"]
     text: Annotated[str, "the command to copy"]
 
@@ -73,11 +69,6 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     """What a step does to a group.
 
     Attributes:
-        strategy: by which its queues are assigned; null when none decides, as in BROADCASTING or POP.
-        moved: queues that go from one owner to another; null like the others when the group has no consumer online or
-            no strategy decides.
-        skipped: messages in new queues that their owners never read, because they begin at the end; null when that
-            cannot be known.
         first_lost: new queues in which messages are lost that come before there is an owner: the group has no offset of
             them and begins at the end, and their first message is gone or not in the broker's memory; null when that
             cannot be known.
@@ -89,15 +80,15 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     """
 
     group: Annotated[str, "its name"]
-    strategy: str | None
-    moved: int | None
+    strategy: Annotated[str | None, "strategy that assigns its queues; null when none decides"]
+    moved: Annotated[int | None, "queues that change their owner; null like the others when unknown"]
     added: Annotated[int | None, "queues that its consumers get and that were not readable before"]
     removed: Annotated[int | None, "queues that are no longer readable"]
     unassigned: Annotated[int | None, "queues without an owner afterwards"]
     idle: Annotated[int | None, "consumers without a queue afterwards"]
     imbalance: Annotated[float | None, "of the queues per consumer afterwards"]
     starts: Annotated[tuple[StartCount, ...], "how the owners of new queues begin"]
-    skipped: int | None
+    skipped: Annotated[int | None, "messages in new queues that their owners never read; null when unknown"]
     first_lost: int | None
     lag_removed: int | None
     out_of_order_unheld: int | None = None
@@ -124,11 +115,7 @@ class Step(Struct, frozen=True, rename="camel"):
     """One step.
 
     Attributes:
-        estimated_ms: how long until then, at most where clients' timers decide; null when it is unknown.
-        keys: keys that move, SDK by SDK; empty where no key moves or no keys are given.
-        uniform_share: share of evenly hashed keys (hash % number of queues) that go to another queue.
-        order_broken_ms: for how long messages of a moved key can be consumed out of order; 0 where producers are held.
-        order_broken_unheld_ms: the same if producers are not held, at most; null when it is unknown.
+        order_broken_unheld_ms: the same if producers are not held, at most; null when unknown.
     """
 
     number: Annotated[int, "from 1; the same in every run with the same options"]
@@ -136,27 +123,23 @@ class Step(Struct, frozen=True, rename="camel"):
     done: Annotated[bool, "its change is in the route already, or none is needed"]
     commands: Annotated[tuple[AdminCommand, ...], "what to run, in this order; empty where nothing is run"]
     wait_for: Annotated[tuple[WaitFor, ...], "all of it, before the next step"]
-    estimated_ms: float | None
+    estimated_ms: Annotated[float | None, "time until then, at most where timers decide; null when unknown"]
     brokers: Annotated[tuple[BrokerQueues, ...], "what each broker has of the topic afterwards"]
     readable_queues: Annotated[int, "queues that consumers can read afterwards"]
     writable_queues: Annotated[int, "queues that producers can write afterwards"]
     groups: Annotated[tuple[GroupEffect, ...], "what it does to each group, by name"] = ()
-    keys: tuple[KeysMoved, ...] = ()
-    uniform_share: float = 0.0
-    order_broken_ms: float | None = 0.0
+    keys: Annotated[tuple[KeysMoved, ...], "keys that move, SDK by SDK; empty where none moves or none is given"] = ()
+    uniform_share: Annotated[float, "share of evenly hashed keys that go to another queue"] = 0.0
+    order_broken_ms: Annotated[float | None, "time with moved keys out of order; 0 where producers are held"] = 0.0
     order_broken_unheld_ms: float | None = 0.0
 
 
 class StepCheck(Struct, frozen=True, rename="camel"):
-    """Whether all that a step waits for holds.
-
-    Attributes:
-        conditions: each thing waited for, those of earlier steps that must still hold included.
-    """
+    """Whether all that a step waits for holds."""
 
     number: Annotated[int, "of the step"]
     holds: Annotated[bool | None, "whether the next step may begin; null when that cannot be known"]
-    conditions: tuple[Checked, ...]
+    conditions: Annotated[tuple[Checked, ...], "each condition, those of earlier steps that must still hold included"]
 
 
 class TopicChangePlan(Result, frozen=True):

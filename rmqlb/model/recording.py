@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import Figure
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
 from rmqlb.model.times import Microseconds
@@ -29,6 +30,7 @@ LineChange = Literal[
 Outcome = Literal["as-predicted", "earlier", "later", "other-owner", "not-yet", "unknown"]
 OUTCOMES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier", "unknown", "as-predicted")
 """The gravest first."""
+_CONVERGED = "when no owner changed, or the group is not converged in the last look"
 DIFFERENCES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier")
 
 
@@ -52,7 +54,7 @@ class Look(Struct, frozen=True):
 class Between(Struct, frozen=True, rename="camel"):
     """A stretch of time."""
 
-    from_ms: Annotated[int, "its begin; of a change the request of the last look that showed what was before"]
+    from_ms: Annotated[int, "its begin; of a change the request of the last look that showed the former state"]
     to_ms: Annotated[int, "its end; of a change the last answer of the first look that shows it"]
 
 
@@ -60,18 +62,18 @@ class OwnerChange(Between, frozen=True):
     """A consumer gained a queue, or lost it."""
 
     change: Annotated[Literal["gained", "lost"], "gained or lost"]
-    client_id: Annotated[str, "the consumer"]
+    client_id: str
 
 
 class ConsumerChange(Between, frozen=True):
     """A consumer came to the lists of the brokers, or left all of them."""
 
     change: Annotated[Literal["joined", "left"], "joined or left"]
-    client_id: Annotated[str, "the consumer"]
+    client_id: str
 
 
 class Silence(Between, frozen=True):
-    """A stretch in which it is unknown what a consumer owned: from its last answer before to its first one after."""
+    """A stretch in which a consumer's queues are unknown: from its last answer before to its first one after."""
 
     reason: Annotated[str, "why it did not answer"]
 
@@ -100,48 +102,47 @@ class QueueRecording(OfQueue, frozen=True, rename="camel"):
     longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
     longest_overlap_at_least_ms: Annotated[int, "lower bound of the longest time with duplicate owners"]
     longest_overlap_at_most_ms: Annotated[int, "upper bound of it"]
-    changes: Annotated[tuple[OwnerChange, ...], "of its owners, in the order in which they were seen"]
+    changes: Annotated[tuple[OwnerChange, ...], "changes of its owners, in the order in which they were seen"]
     intervals: Annotated[tuple[RecordedInterval, ...], "they cover the time from 0 to the end; neighbours differ"]
 
     @property
     def longest_bad_ms(self) -> float:
-        """How bad it was: certain gaps and overlaps, the longest of them."""
+        """The longest certain gap or overlap."""
         return max(self.longest_gap_at_least_ms, self.longest_overlap_at_least_ms)
 
 
 class ConsumerRecording(Struct, frozen=True, rename="camel"):
     """A consumer over the whole recording."""
 
-    client_id: Annotated[str, "its client ID"]
+    client_id: str
     queues_before: Annotated[int | None, "queues that it owned in the first look; null when it did not say"]
     queues_after: Annotated[int | None, "queues that it owned in the last look; null when it did not say"]
-    gained: Annotated[int, "how often it gained a queue"]
-    lost: Annotated[int, "how often it lost one"]
+    gained: Annotated[int, "queues that it gained, each time counted"]
+    lost: Annotated[int, "queues that it lost, each time counted"]
     changes: Annotated[tuple[ConsumerChange, ...], "when it joined or left the group"]
     silences: Annotated[tuple[Silence, ...], "when it did not answer"]
 
 
 class RecordingFigures(Struct, frozen=True, rename="camel"):
-    """A recording in numbers; of two bounds the truth is between them.
-
-    Attributes:
-        convergence_at_least_ms: lower bound of the time from the event to the last change of an owner; null when no
-            owner changed, or it is not converged in the last look.
-    """
+    """A recording in numbers; of two bounds the truth is between them."""
 
     queues: Annotated[int, "how many"]
-    changed: Annotated[int, "queues whose owners changed at some time"]
-    moved: Annotated[int, "queues that have other owners in the last look than in the first"]
-    unassigned: Annotated[int, "queues without owner in the last look"]
-    duplicate_owners: Annotated[int, "queues with duplicate owners in the last look"]
-    unknown: Annotated[int, "queues whose owners are unknown in the last look"]
-    longest_gap_at_least_ms: Annotated[int, "lower bound of the longest time that a queue had no owner"]
-    longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
-    longest_overlap_at_least_ms: Annotated[int, "lower bound of the longest time that a queue had duplicate owners"]
-    longest_overlap_at_most_ms: Annotated[int, "upper bound of it"]
-    convergence_at_least_ms: int | None
-    convergence_at_most_ms: Annotated[int | None, "upper bound of it"]
-    failed_looks: Annotated[int, "looks that showed nothing"]
+    changed: Annotated[int, Figure("queues whose owners changed at some time", of="queues")]
+    moved: Annotated[int, Figure("queues with other owners in the last look than in the first", of="queues")]
+    unassigned: Annotated[int, Figure("queues without owner in the last look", of="queues")]
+    duplicate_owners: Annotated[int, Figure("queues with duplicate owners in the last look", of="queues")]
+    unknown: Annotated[int, Figure("queues whose owners are unknown in the last look", of="queues")]
+    longest_gap_at_least_ms: Annotated[int, Figure("lower bound of the longest time that a queue had no owner")]
+    longest_gap_at_most_ms: Annotated[int, Figure("upper bound of the longest time that a queue had no owner")]
+    longest_overlap_at_least_ms: Annotated[int, Figure("lower bound of the longest time with duplicate owners")]
+    longest_overlap_at_most_ms: Annotated[int, Figure("upper bound of the longest time with duplicate owners")]
+    convergence_at_least_ms: Annotated[
+        int | None, Figure("lower bound of the time from the event to the last change of an owner", unknown=_CONVERGED)
+    ]
+    convergence_at_most_ms: Annotated[
+        int | None, Figure("upper bound of the time from the event to the last change of an owner", unknown=_CONVERGED)
+    ]
+    failed_looks: Annotated[int, Figure("looks that showed nothing")]
 
 
 class QueueComparison(OfQueue, frozen=True, rename="camel"):
@@ -151,14 +152,13 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
         outcome: as-predicted, earlier, later (it got its owners before or after the predicted time), other-owner,
             not-yet (it still has the owners of before) or unknown.
         owners_predicted: client IDs, sorted, as the prediction names them; placeholders with the IDs that came instead.
-        predicted_from_ms: when it gets them, in the recording's time; null where the prediction has no times.
         predicted_to_ms: the latest such time of several trials, or by an uncertain time of the event.
     """
 
     outcome: Outcome
     owners_predicted: tuple[str, ...]
     owners_after: Annotated[tuple[str, ...] | None, "the owners in the last look; null when they are unknown"]
-    predicted_from_ms: int | None = None
+    predicted_from_ms: Annotated[int | None, "when it gets them, in the recording's time; null without times"] = None
     predicted_to_ms: int | None = None
     seen_from_ms: Annotated[int | None, "not before it got them; null when they did not change"] = None
     seen_to_ms: Annotated[int | None, "not after it got them"] = None
@@ -189,8 +189,33 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
     aligned_to_ms: Annotated[int | None, "when that was at the latest"]
     tolerance_ms: Annotated[int, "so much earlier or later is as predicted"]
     placeholders: Mapping[str, str]
-    differences: Annotated[int, "queues whose outcome is a difference: earlier, later, other-owner or not-yet"]
+    differences: Annotated[
+        int, Figure("queues whose outcome is a difference: earlier, later, other-owner or not-yet", of="compared")
+    ]
     queues: Annotated[tuple[QueueComparison, ...], "queue by queue"]
+
+    @property
+    def compared(self) -> int:
+        return len(self.queues)
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(queue.outcome == outcome for queue in self.queues)
+
+    @property
+    def other_owner(self) -> Annotated[int, Figure("queues with another owner", of="compared")]:
+        return self.count("other-owner")
+
+    @property
+    def not_yet(self) -> Annotated[int, Figure("queues that still have the owners of before", of="compared")]:
+        return self.count("not-yet")
+
+    @property
+    def later(self) -> Annotated[int, Figure("queues that got their owners later", of="compared")]:
+        return self.count("later")
+
+    @property
+    def earlier(self) -> Annotated[int, Figure("queues that got their owners earlier", of="compared")]:
+        return self.count("earlier")
 
 
 class Recording(Struct, frozen=True, rename="camel"):
@@ -214,7 +239,7 @@ class Recording(Struct, frozen=True, rename="camel"):
     queues: Annotated[tuple[QueueRecording, ...], "queue by queue, in the clients' order"]
     consumers: Annotated[tuple[ConsumerRecording, ...], "consumer by consumer, in the clients' order"]
     comparison: Annotated[RecordingComparison | None, "with the prediction of --against; null without it"] = None
-    conditions: Annotated[tuple[TriedCondition, ...], "what --fail-on asked for"] = ()
+    conditions: tuple[TriedCondition, ...] = ()
 
     @property
     def consumer_changes(self) -> list[ConsumerChange]:
@@ -230,24 +255,24 @@ class Recording(Struct, frozen=True, rename="camel"):
 
 
 class RecordLine(Struct, frozen=True, rename="camel"):
-    """What a look showed that was new, a line each.
+    """The news of a look, a line each; the queue, the consumer and the owners are null where it is not about one.
 
     Attributes:
         change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
             answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
-        not_before: the request of the last look that showed what was before; null where nothing changed.
-        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where it is about no queue,
-            or a recording is shown again.
-        owners: that the queue has from then on, sorted, as far as they are known; null in the same cases.
+        not_before: the request of the last look that showed the former state; null where nothing changed.
+        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where a recording is shown
+            again.
+        owners: owners of the queue from then on, sorted, as far as they are known; null in the same cases.
     """
 
     at: Annotated[str, "when the look had its last answer, ISO-8601 in UTC"]
     look: Annotated[int | None, "its number, from 1; null where a recording is shown again"]
     change: LineChange
-    topic: Annotated[str | None, "of the queue; null where it is about no queue"] = None
-    broker_name: Annotated[str | None, "of the queue, or null"] = None
-    queue_id: Annotated[int | None, "of the queue, or null"] = None
-    client_id: Annotated[str | None, "of the consumer, or null"] = None
+    topic: str | None = None
+    broker_name: str | None = None
+    queue_id: int | None = None
+    client_id: str | None = None
     not_before: str | None = None
     not_after: Annotated[str | None, "the last answer of the look that shows it, or null"] = None
     state: KnownState | None = None

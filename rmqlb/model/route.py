@@ -55,7 +55,6 @@ class BrokerData(Struct, frozen=True, rename="camel"):
 
     @property
     def has_master(self) -> bool:
-        """A broker with id 0 is registered."""
         return MASTER_ID in self.broker_addrs
 
     @property
@@ -86,12 +85,10 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
 
     @property
     def is_order_topic(self) -> bool:
-        """Producers take their queues from `order_topic_conf`."""
         return bool(self.order_topic_conf)
 
     @property
     def is_static(self) -> bool:
-        """A 5.x static topic, whose queues are logical ones over all brokers."""
         return bool(self.topic_queue_mapping_by_broker)
 
     def broker(self, broker_name: str) -> BrokerData | None:
@@ -99,7 +96,6 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
         return next((broker for broker in self.broker_datas if broker.broker_name == broker_name), None)
 
     def brokers_by_name(self) -> dict[str, BrokerData]:
-        """Broker name → what `broker` answers, for those who ask for many."""
         return {broker.broker_name: broker for broker in reversed(self.broker_datas)}
 
     def differs_from(self, other: TopicRouteData) -> bool:

@@ -54,7 +54,7 @@ class Takeover(OfQueue, frozen=True, rename="camel"):
     """A consumer takes a queue.
 
     Attributes:
-        unread_ms: for how long no consumer had read the queue by then; 0 if one still did, null without a first pull.
+        unread_ms: time without a reading consumer by then; 0 if one read it, null without a first pull.
         start_rule: where it starts to pull: stored (the group's offset), end (of the queue), beginning (offset 0),
             timestamp (what the broker finds for consumeTimestamp), refused (the queue is not taken in this pass),
             unknown (not enough was observed).
@@ -94,23 +94,20 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     """One queue over the whole simulation.
 
     Attributes:
-        total_overlap_ms: total time with duplicate owners; 0 with BROADCASTING, where several are the rule.
         unread_ms: the longest time in which no consumer reads it, outages included: the longest wait of a message. A
             wait that is not over lasts until the simulation ends.
-        redelivered: bound of the messages redelivered, over all takeovers; null if the rate is unknown.
-        intervals: they cover the time from 0 to the end exactly, without gap or overlap; neighbours differ.
     """
 
     total_gap_ms: Annotated[float, "total time without owner"]
     longest_gap_ms: Annotated[float, "the longest stretch of it"]
-    total_overlap_ms: float
+    total_overlap_ms: Annotated[float, "total time with duplicate owners; 0 with BROADCASTING"]
     longest_overlap_ms: Annotated[float, "the longest stretch of it"]
     total_outage_ms: Annotated[float, "total time in which its broker cannot be read, until an owner pulls again"]
     longest_outage_ms: Annotated[float, "the longest stretch of it"]
     unread_ms: float
     unread_at_end: Annotated[bool, "no consumer reads it when the simulation ends"]
-    redelivered: int | None
-    intervals: tuple[Interval, ...]
+    redelivered: Annotated[int | None, "bound of redelivered messages; null if the rate is unknown"]
+    intervals: Annotated[tuple[Interval, ...], "they cover the time from 0 to the end; neighbours differ"]
     takeovers: Annotated[tuple[Takeover, ...], "in the order of time"]
 
     @property
@@ -122,7 +119,7 @@ class Step(Struct, frozen=True, rename="camel"):
     """Something that happened, and why.
 
     Attributes:
-        what: one of event, notice, wake, rebalance, keep, drop, take, lock, unlock, pull, heartbeat, route, expire.
+        what: event, notice, wake, rebalance, keep, drop, take, lock, unlock, pull, heartbeat, route or expire.
     """
 
     at_ms: Annotated[float, "when"]
@@ -140,8 +137,6 @@ class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
             no trial. 0 if nothing changed.
         unread_ms: the longest time in which no consumer read a queue, outages included: the longest wait of a message.
             What is not over, as an outage may be, lasts until the simulation ends.
-        redelivered: bound of the messages that are redelivered; null if a rate that it needs is unknown.
-        queues_with_gap_at_end: queues that have no owner when the simulation ends; their times above are not over then.
     """
 
     convergence_ms: _Time | None
@@ -152,11 +147,11 @@ class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
     longest_outage_ms: Annotated[_Time, "the longest time that a queue's broker could not be read"]
     total_outage_ms: Annotated[_Time, "the sum of it over all queues"]
     unread_ms: _Time
-    redelivered: _Count | None
+    redelivered: Annotated[_Count | None, "bound of redelivered messages; null if a rate is unknown"]
     queues_with_gap: Annotated[_Count, "queues that had no owner at some time"]
     queues_with_overlap: Annotated[_Count, "queues that had several"]
     queues_with_outage: Annotated[_Count, "queues whose broker could not be read at some time"]
-    queues_with_gap_at_end: _Count
+    queues_with_gap_at_end: Annotated[_Count, "queues without an owner at the end, whose times are not over"]
     queues_with_overlap_at_end: Annotated[_Count, "queues that have several then"]
     queues_with_outage_at_end: Annotated[_Count, "queues whose broker cannot be read then"]
     queues_unread_at_end: Annotated[_Count, "queues that no consumer reads then, for any reason"]
@@ -236,8 +231,8 @@ class SimulatedEvent(Struct, frozen=True, rename="camel"):
     """Something that happens to the group or its brokers.
 
     Attributes:
-        read_queues: new number of read queues; null for as before.
-        write_queues: new number of write queues; null for as before.
+        read_queues: new number of read queues; null for no change.
+        write_queues: new number of write queues; null for no change.
     """
 
     at_ms: Annotated[float, "when"]
@@ -263,12 +258,7 @@ class ConsumerPart(Struct, frozen=True, rename="camel"):
 
 
 class RebalanceResult(Result, frozen=True):
-    """A consumer group over time.
-
-    Attributes:
-        sdks: the client libraries of the consumers, of those that join too, and how well their rules are known; none in
-            Python.
-    """
+    """A consumer group over time."""
 
     group: Annotated[str | None, "the group; null if the source names none"]
     strategy: str
@@ -282,7 +272,7 @@ class RebalanceResult(Result, frozen=True):
     steps: Annotated[tuple[Step, ...] | None, "what happened; null without --explain"] = None
     trials: Annotated[GroupTrials | None, "the spreads over many trials; null without --trials"] = None
     conditions: tuple[TriedCondition, ...] = ()
-    sdks: tuple[SdkUse, ...] = ()
+    sdks: Annotated[tuple[SdkUse, ...], "client libraries of all consumers; none in Python"] = ()
 
     end_us = Microseconds("end_ms")
 
@@ -315,31 +305,22 @@ class RebalanceResult(Result, frozen=True):
 
 
 class SimulationsSummary(Struct, frozen=True, rename="camel"):
-    """All groups together, and the producers.
-
-    Attributes:
-        groups_affected: groups of which a queue is in an outage, has a gap, an overlap or is unread at the end, or that
-            do not converge.
-        queues_misassigned_throughout: queues that are unassigned or have duplicate owners at the beginning and at the
-            end: the events are not why.
-        redelivered: bound of the messages that are redelivered; null if a rate that it needs is unknown.
-        convergence_ms: from the first event until the last group has converged; null if one has not.
-    """
+    """All groups together, and the producers."""
 
     groups: Annotated[int, "how many"]
-    groups_affected: int
+    groups_affected: Annotated[int, "groups with an outage, a gap, an overlap or no convergence"]
     queues: Annotated[int, "of all groups; one that two groups read counts twice"]
     queues_with_gap: Annotated[int, "queues that had no owner at some time"]
     queues_with_overlap: Annotated[int, "queues that had several"]
     queues_with_outage: Annotated[int, "queues whose broker could not be read at some time"]
     queues_unread_at_end: Annotated[int, "queues that no consumer reads at the end"]
-    queues_misassigned_throughout: int
+    queues_misassigned_throughout: Annotated[int, "queues that are misassigned at the beginning and at the end"]
     longest_gap_ms: Annotated[float, "of any group"]
     longest_overlap_ms: Annotated[float, "of any group"]
     longest_outage_ms: Annotated[float, "of any group"]
     unread_ms: Annotated[float, "the longest time in which no consumer read a queue: the longest wait of a message"]
-    redelivered: int | None
-    convergence_ms: float | None
+    redelivered: Annotated[int | None, "bound of redelivered messages; null if a rate is unknown"]
+    convergence_ms: Annotated[float | None, "from the first event until all groups have converged; null otherwise"]
     topics: Annotated[int, "topics of which producers were simulated"]
     messages: Annotated[int, "that these sent"]
     lost: Annotated[int, "of these, lost"]
@@ -348,12 +329,8 @@ class SimulationsSummary(Struct, frozen=True, rename="camel"):
 
 
 class RebalanceResults(Result, frozen=True):
-    """Several consumer groups over time, and producers while brokers fail.
-
-    Attributes:
-        producers: a producer of each topic that a failing broker has queues of, as rmqlb/send has it.
-    """
+    """Several consumer groups over time, and producers while brokers fail."""
 
     groups: Annotated[tuple[RebalanceResult, ...], "each group's simulation, as rmqlb/simulate-rebalance has it"]
-    producers: tuple[SendResult, ...]
+    producers: Annotated[tuple[SendResult, ...], "a producer of each topic on a failing broker, as rmqlb/send has it"]
     summary: Annotated[SimulationsSummary, "of all of them"]

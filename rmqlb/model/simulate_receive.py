@@ -64,7 +64,7 @@ class ReceiveScenario(Struct, frozen=True):
         rates: messages per second of queues; a queue that is not there gets none. Empty is so rare that each message
             finds every receive idle.
         messages: how many are measured, or None for as many as `duration_us` has room for.
-        duration_us: none is measured that arrives at or after this time; None without limit.
+        duration_us: messages that arrive from then on do not count; None without limit.
         failures: which brokers fail, when, and whether they refuse or are silent.
         crashes: which consumers die, and when.
     """
@@ -151,14 +151,10 @@ class ReceivedMessage(Struct, frozen=True, rename="camel"):
 
 
 class ReceiveTotals(Struct, frozen=True, rename="camel"):
-    """The simulation in numbers.
-
-    Attributes:
-        further: that were stored after these until they were received; they keep the load up and count nowhere else.
-    """
+    """The simulation in numbers."""
 
     messages: Annotated[int, "that were stored, of those that are measured"]
-    further: int
+    further: Annotated[int, "messages stored later, which keep the load up and count nowhere else"]
     received: Annotated[int, "of these, received by a client"]
     acknowledged: Annotated[int, "of these, acknowledged by the end"]
     dead_lettered: Annotated[int, "delivered so often that they went to the dead-letter queue"]
@@ -172,13 +168,7 @@ class ReceiveTotals(Struct, frozen=True, rename="camel"):
 
 
 class FailureReceived(Struct, frozen=True, rename="camel"):
-    """A broker's failure, and what receives met.
-
-    Attributes:
-        received_again_ms: when the first message was received from it after its end; null when none was.
-        longest_wait_ms: the longest that a message waited that was on it when it failed; null when none was, or none
-            was received.
-    """
+    """A broker's failure, and what receives met."""
 
     broker_name: str
     kind: Annotated[ReactionKind, "refused or timeout"]
@@ -186,24 +176,20 @@ class FailureReceived(Struct, frozen=True, rename="camel"):
     to_ms: Annotated[float | None, "when it ended; null when it never does"]
     failed: Annotated[int, "receives that ended with an error by it"]
     last_failed_ms: Annotated[float | None, "when the last of them ended; null when none did"]
-    received_again_ms: float | None
-    longest_wait_ms: float | None
+    received_again_ms: Annotated[float | None, "first message received from it after its end; null for none"]
+    longest_wait_ms: Annotated[float | None, "longest wait of a message on it when it failed; null for none"]
     left: Annotated[int, "messages of it that no consumer had received by the end"]
 
 
 class CrashReceived(Struct, frozen=True, rename="camel"):
-    """A consumer's death, and when what it had not acknowledged was received again.
-
-    Attributes:
-        again_earliest_ms: closed form: how long after the death a message can be received again at the earliest.
-    """
+    """A consumer's death, and when what it had not acknowledged was received again."""
 
     consumer: Annotated[int, "its number"]
     at_ms: Annotated[float, "when it died"]
     unacknowledged: Annotated[int, "messages that it had received or was being sent, and did not acknowledge"]
     again: Annotated[int, "of these, received by another consumer"]
     after: Annotated[WaitTimes | None, "how long after the death that was; null when none was"]
-    again_earliest_ms: float
+    again_earliest_ms: Annotated[float, "closed form: earliest redelivery after the death"]
     again_latest_ms: Annotated[float, "closed form: and from when on it only waits for a receive"]
 
 
@@ -211,37 +197,27 @@ class ClosedForms(Struct, frozen=True, rename="camel"):
     """What needs no simulation.
 
     Attributes:
-        cycle_ms: how long receives take for all queues once, when no message comes; null of clients that wait at all
-            brokers at once.
+        cycle_ms: time in which receives take all queues once without messages; null without turns.
         wait_ms: the longest that a message waits when messages are rare: whole turns of the receives in the longest row
             of queues of other brokers.
-        unpolled_ms: the longest that no receive waits at a working broker, whatever the rates; null where consumption
-            has no bound.
-        always_polled: receives in parallel from which on a receive waits at every broker at all times, when messages
-            are rare.
     """
 
     receive_ms: Annotated[float, "the longest that an empty receive takes, with its way there and back"]
     cycle_ms: float | None
     wait_ms: float
-    unpolled_ms: float | None
-    always_polled: int
+    unpolled_ms: Annotated[float | None, "longest time without a receive at a working broker; null without a bound"]
+    always_polled: Annotated[int, "parallel receives from which on every broker has one waiting"]
 
 
 class TargetWait(Struct, frozen=True, rename="camel"):
-    """How many receives in parallel keep waits within a time.
-
-    Attributes:
-        simulated: the number was found by simulation at the rates given, otherwise it is the closed form's.
-        max_ms: the longest wait with that number, simulated or by closed form; null without number.
-    """
+    """How many receives in parallel keep waits within a time."""
 
     wait_ms: Annotated[float, "the time"]
     receives: Annotated[int | None, "the number; null when up to a thousand do not"]
     rare: Annotated[int | None, "closed form: the number when messages are rare"]
-    simulated: bool
+    simulated: Annotated[bool, "found by simulation at the given rates, otherwise by the closed form"]
     trials: Annotated[int, "simulations per number tried; 0 without simulation"]
-    max_ms: float | None
+    max_ms: Annotated[float | None, "longest wait with that number, simulated or closed form; null without number"]
 
 
 class TrialWaits(Struct, frozen=True, rename="camel"):
@@ -279,16 +255,12 @@ class SimulatedReceivers(Struct, frozen=True, rename="camel"):
 
 
 class ReceiveReport(Result, frozen=True):
-    """How long messages wait for consumers that receive: gRPC SimpleConsumer and PushConsumer, and POP clients.
-
-    Attributes:
-        back: how long after their first delivery messages were redelivered; null when none was.
-    """
+    """How long messages wait for consumers that receive: gRPC SimpleConsumer and PushConsumer, and POP clients."""
 
     topic: str
     scenario: Annotated[SimulatedReceivers, "what was simulated"]
     wait: Annotated[WaitTimes | None, "how long messages waited until they were received first; null when none was"]
-    back: WaitTimes | None
+    back: Annotated[WaitTimes | None, "time from first delivery to redelivery; null when none was"]
     quantiles: Annotated[tuple[Quantile, ...], "the distribution of waits; empty when no message was received"]
     brokers: Annotated[tuple[BrokerReceives, ...], "broker by broker, in the route's order"]
     queue_waits: Annotated[tuple[QueueWaits, ...], "queue by queue, in the same order"]

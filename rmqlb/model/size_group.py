@@ -100,8 +100,6 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     Attributes:
         imbalance: most queues of one consumer over the mean. Where client IDs decide, the figures are those that the
             share of ID sets asked for does not exceed.
-        utilisation: of the busiest consumer, the share of its threads that consumes; null when no work is given.
-        share: of the sets of client IDs, the share for which all hold (0..1); 1 or 0 where IDs do not matter.
         after_loss: after the worst loss of consumers; null when none is asked for, or when without one something fails
             already with every set of client IDs.
     """
@@ -109,10 +107,10 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     consumers: Annotated[int, "how many"]
     imbalance: float | None
     idle: Annotated[int, "consumers without a queue"]
-    utilisation: float | None
+    utilisation: Annotated[float | None, "consuming share of the busiest consumer's threads; null without work"]
     satisfied: Annotated[bool, "all limits hold"]
     fails: Annotated[tuple[Limit, ...], "those that do not"]
-    share: float
+    share: Annotated[float, "share of the sets of client IDs for which all hold (0..1)"]
     unassigned: Annotated[int, "queues without an owner"] = 0
     duplicate_owners: Annotated[int, "queues with two or more owners"] = 0
     after_loss: AfterLoss | None = None
@@ -138,24 +136,19 @@ class SizeCandidate(Struct, frozen=True, rename="camel"):
 
 
 class SizedTopic(Struct, frozen=True, rename="camel"):
-    """A topic of the group.
-
-    Attributes:
-        consume_ms: how long a listener takes for one of its messages; null when no rate is given.
-    """
+    """A topic of the group."""
 
     topic: str
     queues: Annotated[int, "its readable queues, as they would be"]
     queues_now: Annotated[int, "its readable queues now"]
     rate_per_second: Annotated[float | None, "messages that come into them; null when no rate is given"] = None
-    consume_ms: float | None = None
+    consume_ms: Annotated[float | None, "listener time of one of its messages; null without a rate"] = None
 
 
 class GroupSize(Result, frozen=True):
     """How many consumers a group should have.
 
     Attributes:
-        queues_per_broker: its read queues of each topic on each broker; null when they stay as they are.
         consumers_now: how many consumers the group has; null when that is unknown, or when they share client IDs or run
             several strategies or libraries, which no size describes.
         every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
@@ -169,7 +162,7 @@ class GroupSize(Result, frozen=True):
     group: Annotated[str | None, "its name; null when the source names none"]
     consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none of those looked at do"]
     strategy: Annotated[str, "the strategy of that answer, or of what comes nearest"]
-    queues_per_broker: int | None
+    queues_per_broker: Annotated[int | None, "read queues per topic and broker; null when they stay as they are"]
     curve: Annotated[tuple[SizePoint, ...], "size by size, under that strategy with those queues"]
     replica_counts: Annotated[ReplicaCounts, "the sizes that satisfy all limits, for an autoscaler"]
     best: Annotated[SizePoint, "the answer, or the size that comes nearest; its `fails` are what blocks it"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -71,26 +71,24 @@ class OffsetQuestion(Struct, frozen=True):
 
     queue: MessageQueue
     address: str
-    # moments, in milliseconds since 1970, one of which is the consumer's `consumeTimestamp`; none when that plays no
-    # part
-    timestamps: tuple[int, ...] = ()
+    timestamps: tuple[int, ...] = ()  # possible `consumeTimestamp`s of the consumer, ms since 1970; none if irrelevant
 
 
 class AssignmentQuestion(Struct, frozen=True):
     """A consumer on whose behalf a broker is asked for its queues of a topic."""
 
-    topic: Annotated[str, "the topic"]
-    client_id: Annotated[str, "the consumer"]
-    strategy: Annotated[str, "the name of the strategy that it sends"]
-    broker_name: Annotated[str, "the broker"]
-    address: Annotated[str, "of that broker"]
+    topic: str
+    client_id: str
+    strategy: str  # the name that the consumer sends
+    broker_name: str
+    address: str  # of that broker
 
 
 class AssignmentAnswer(Struct, frozen=True):
-    """What the broker answers."""
+    """The broker's answer."""
 
-    mode: Annotated[str | None, "PULL or POP; None where no queue says it"]
-    queues: Annotated[frozenset[MessageQueue] | None, "None where the broker assigns nothing"]
+    mode: str | None  # PULL or POP; None where no queue says it
+    queues: frozenset[MessageQueue] | None  # None where the broker assigns nothing, and the consumer keeps its queues
 
 
 class RouteSighting(Struct, frozen=True, rename="camel"):
@@ -98,8 +96,7 @@ class RouteSighting(Struct, frozen=True, rename="camel"):
 
     route: TopicRouteData
     seen: Seen
-    # what other NameServers say, where they say something else; one that does not know the topic is there with an empty
-    # route
+    # what other NameServers report, where it differs; an empty route where one does not know the topic
     others: tuple[RouteSighting, ...] = ()
 
 

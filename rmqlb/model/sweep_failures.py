@@ -31,15 +31,10 @@ class Loss(Struct, frozen=True):
 
 
 class LossParts(Loss, frozen=True):
-    """A loss that was tried, and what it takes.
+    """A loss that was tried, and what it takes."""
 
-    Attributes:
-        consumers: client IDs; one that several processes share once for each that is lost.
-        addresses: of brokers, as `broker-a/0`, the broker's name and ID; a broker without an address as its name.
-    """
-
-    consumers: tuple[str, ...] = ()
-    addresses: tuple[str, ...] = ()
+    consumers: Annotated[tuple[str, ...], "client IDs; a shared one once for each process that is lost"] = ()
+    addresses: Annotated[tuple[str, ...], "of brokers, as `broker-a/0` (name and ID); a name without an address"] = ()
 
 
 class CaseCounts(Struct, frozen=True, rename="camel"):
@@ -48,14 +43,13 @@ class CaseCounts(Struct, frozen=True, rename="camel"):
     Attributes:
         tried: cases with a known result, computed or equal to a computed one; fewer than all where a group is too large
             for all pairs (finding `searched-in-part`).
-        computed: results that were computed: for each group and topic one for all cases that take the same of it.
     """
 
     all: Annotated[int, "single losses and pairs of them"]
     singles: Annotated[int, "single losses"]
     pairs: Annotated[int, "pairs of different losses"]
     tried: int
-    computed: int
+    computed: Annotated[int, "results computed: one for all equal cases of a group or topic"]
     broken: Annotated[int, "cases that break a limit which holds while nothing is lost"]
     broken_singles: Annotated[int, "single losses among them"]
 
@@ -102,17 +96,15 @@ class Counterexample(BrokenAlready, frozen=True, rename="camel"):
     """A smallest failure that breaks a limit: none that takes less of the group or topic breaks the same limit.
 
     Attributes:
-        cases: how many cases are similar: as many losses of the same kinds break the same limit with the same value.
-        command: the command that shows it in full; null where no command line can name what is lost.
         gap_command: the command that simulates how long queues have no owner meanwhile; null for a topic, where queues
             stay without an owner or no consumer is left, and where no command line can name what is lost.
     """
 
     losses: Annotated[tuple[Loss, ...], "one, or two at once; of similar cases the one with the most moves"]
-    cases: int
+    cases: Annotated[int, "similar cases: equal kinds of losses that break the same limit with the same value"]
     group: Annotated[GroupOutcome | None, "the group after it; null for a topic"] = None
     topic: Annotated[TopicOutcome | None, "the topic after it; null for a group"] = None
-    command: str | None = None
+    command: Annotated[str | None, "the command that shows it in full; null where none can name it"] = None
     gap_command: str | None = None
 
 
@@ -126,14 +118,10 @@ class Unjudged(Struct, frozen=True):
 
 
 class Worst(Struct, frozen=True):
-    """The largest value of a figure over all cases.
-
-    Attributes:
-        losses: the first of the fewest losses that give it; none when it is the same without a loss.
-    """
+    """The largest value of a figure over all cases."""
 
     value: Annotated[float, "the figure"]
-    losses: tuple[Loss, ...]
+    losses: Annotated[tuple[Loss, ...], "the first of the fewest losses that give it; none when no loss is needed"]
 
 
 class GroupWorst(Struct, frozen=True, rename="camel"):

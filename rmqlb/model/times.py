@@ -38,10 +38,3 @@ class Microseconds:
     def __get__(self, owner: object, kind: object = None) -> int:
         milliseconds: float = getattr(owner, self.name)
         return round(milliseconds * 1000)
-
-
-class MicrosecondsIfKnown(Microseconds):
-    """None stays unknown."""
-
-    def __get__(self, owner: object, kind: object = None) -> int | None:  # type: ignore[override]
-        return None if getattr(owner, self.name) is None else super().__get__(owner, kind)

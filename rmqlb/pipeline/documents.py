@@ -111,7 +111,7 @@ class _Read(Struct):
     hash: str
 
 
-class Reader(Struct, frozen=True):
+class DocumentReader(Struct, frozen=True):
     """How documents are read; it travels to the workers.
 
     Attributes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.documents import Reader, labels, last_day
+from rmqlb.pipeline.documents import DocumentReader, labels, last_day
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.tables import (
     INGESTED,
@@ -150,7 +150,7 @@ def ingest(
     broken = {day for day in warehouse.dates(Snapshots) if nights.get(day, Night()).ingested is None}
     if not chosen:
         return Ingested(len(files), 0, unread=tuple(sorted(broken)))
-    reader = Reader(cluster, __version__, last_day())
+    reader = DocumentReader(cluster, __version__, last_day())
     staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED)), "read")
     return _write(warehouse, staged, chosen, digests, broken, len(files))
 
@@ -229,7 +229,7 @@ def _write(
     broken: set[date],
     given: int,
 ) -> Ingested:
-    spark, paths = warehouse.spark, {file.path for file in chosen}
+    paths = {file.path for file in chosen}
     found = staged.selectExpr("snapshots", "quarantine").where("snapshots is not null or quarantine is not null")
     wanted = ", ".join(f"'{column}', snapshots.{column}" for column in _HEAD)
     rows = found.selectExpr(f"if(snapshots is null, null, named_struct({wanted})) as head", "quarantine").collect()
@@ -239,7 +239,8 @@ def _write(
     written = set(warehouse.dates(Snapshots))
     earlier_days = sorted(touched & written)
     before = [day for day in written if touched and day < min(touched)][-1:]
-    old = [_head(row) for row in warehouse.read(Snapshots, [*before, *earlier_days]).select(*_HEAD).collect()]
+    there = [*before, *earlier_days]
+    old = [_head(row) for row in warehouse.read(Snapshots, there).select(*_HEAD).collect()] if there else []
     kept = [head for head in old if head.date in touched and not head.paths & paths]
     night_before = [head for head in old if head.date not in touched and head.counts]
     new = list({head.key: head for head in new}.values())
@@ -251,13 +252,14 @@ def _write(
     days = sorted(touched)
     for day in days:
         warehouse.unmark(day, ingested=True)
-    choice = spark.createDataFrame(
+    choice = warehouse.spark.createDataFrame(
         [(*head.key, head.key in counting, head in kept) for head in [*kept, *new]],
         "date date, cluster string, snapshot string, counts boolean, isOld boolean",
     )
     for table in (Snapshots, Groups, Queues):
         warehouse.replace(table, _chosen(warehouse, staged, table, choice, earlier_days), days)
-    warehouse.replace(Quarantine, _quarantine(warehouse, rejected, earlier_days, paths), days)
+    if rejected or set(earlier_days).intersection(warehouse.dates(Quarantine)):
+        warehouse.replace(Quarantine, _quarantine(warehouse, rejected, earlier_days, paths), days)
     for day in days:
         token = short(__version__, sorted(key for key in counting if key[0] == day))
         warehouse.mark(day, INGESTED_MARK, f"{token}.{digests.get(day, '')}")
@@ -337,10 +339,10 @@ def _chosen(
         fresh = fresh.drop("counts")
     else:
         choice = choice.where("counts")
-    rows = fresh.join(fn.broadcast(choice.where("not isOld")), keys).select(*own)
+    rows = fresh.join(choice.where("not isOld"), keys).select(*own)
     if days:
         there = warehouse.read(table, days).drop("counts")
-        rows = rows.unionByName(there.join(fn.broadcast(choice.where("isOld")), keys).select(*own))
+        rows = rows.unionByName(there.join(choice.where("isOld"), keys).select(*own))
     return rows
 
 
@@ -356,7 +358,7 @@ def _quarantine(
         return rows
     there = warehouse.read(Quarantine, days)
     read_again = warehouse.spark.createDataFrame([(path,) for path in paths], "path string")
-    there = there.join(fn.broadcast(read_again), fn.col("file.path") == fn.col("path"), "left_anti")
+    there = there.join(read_again, fn.col("file.path") == fn.col("path"), "left_anti")
     return rows.unionByName(there.select(*rows.columns))
 
 

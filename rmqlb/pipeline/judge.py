@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -172,29 +173,46 @@ def _fleet_findings(warehouse: Warehouse, asked: Asked, days: Sequence[date], us
 
 def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Asked) -> Verdict:
     """What a night comes to, from its tables."""
+    from pyspark.sql import DataFrame
     from pyspark.sql import functions as fn
 
-    rows = warehouse.read(Findings, [day]).groupBy("kind", "code", "severity", "verdict").agg(fn.count("*").alias("n"))
-    found = [row.asDict() for row in rows.collect()]
-    differs = warehouse.read(Changes, [day]).where("change like 'finding-%' and severity <> 'info'")
-    changed = {row[0]: row[1] for row in differs.groupBy("change").count().collect()}
-    clusters = warehouse.read(Snapshots, [day]).where("counts").select("cluster").count()
+    def counted(of: str, rows: DataFrame, *keys: str) -> DataFrame:
+        """Rows counted by up to three keys, all in the same columns."""
+        named = [fn.col(key).cast("string").alias(f"key{at}") for at, key in enumerate(keys)]
+        more = [fn.lit(None).cast("string").alias(f"key{at}") for at in range(len(keys), 3)]
+        keyed = rows.select(*named, *more)
+        return keyed.groupBy("key0", "key1", "key2").agg(fn.count("*").alias("n")).withColumn("of", fn.lit(of))
 
-    def number(**wanted: str) -> int:
-        return sum(row["n"] for row in found if all(row[key] == value for key, value in wanted.items()))
+    changed = warehouse.read(Changes, [day]).where("change like 'finding-%' and severity <> 'info'")
+    tables = (
+        counted("findings", warehouse.read(Findings, [day]), "kind", "severity", "verdict"),
+        counted("changes", changed, "change"),
+        counted("clusters", warehouse.read(Snapshots, [day]).where("counts"), "cluster"),
+        counted("groups", warehouse.read(Groups, [day])),
+    )
+    rows = reduce(DataFrame.unionByName, tables).collect()
+    clusters = {row["key0"] for row in rows if row["of"] == "clusters"}
+
+    def number(of: str, *keys: str | None) -> int:
+        """How many rows have these keys; None is any."""
+        return sum(
+            row["n"]
+            for row in rows
+            if row["of"] == of and all(key in (None, row[f"key{at}"]) for at, key in enumerate(keys))
+        )
 
     verdict = Verdict(
         date=day,
         previous=previous,
-        clusters=clusters,
-        silent=tuple(silent(warehouse, day, asked.expected)) if asked.expected else (),
-        groups=warehouse.read(Groups, [day]).count(),
-        failed=number(verdict="failed", severity="error"),
-        incomplete=number(verdict="incomplete", severity="error"),
-        waived=number(verdict="waived"),
-        errors=number(kind="group", severity="error"),
-        new=changed.get("finding-new", 0),
-        gone=changed.get("finding-gone", 0),
+        clusters=len(clusters),
+        silent=tuple(sorted(set(asked.expected) - clusters)),
+        groups=number("groups"),
+        failed=number("findings", None, "error", "failed"),
+        incomplete=number("findings", None, "error", "incomplete"),
+        waived=number("findings", None, None, "waived"),
+        errors=number("findings", "group", "error"),
+        new=number("changes", "finding-new"),
+        gone=number("changes", "finding-gone"),
     )
     return replace(verdict, line=verdict.sentence)
 

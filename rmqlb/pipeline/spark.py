@@ -131,6 +131,8 @@ def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
         "spark.sql.codegen.wholeStage": "false",
         # A plan that is made anew after each stage makes each stage a job.
         "spark.sql.adaptive.enabled": "false",
+        # A table that is broadcast for a join is a job of its own.
+        "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.driver.memory": "1g",
         # The second compiler and parallel collectors never earn back their start in a minute. Without that compiler
         # Java keeps 48 MB for compiled code, which one run fills.

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from rmqlb.errors import UsageError
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.text import encode_text
+from rmqlb.remoting.header import encode_text
 
 ACCESS_KEY: Final = "AccessKey"
 SECURITY_TOKEN: Final = "SecurityToken"  # noqa: S105 - the name of the field, not its value
@@ -45,21 +44,13 @@ class Credentials:
 
 
 def sign(command: RemotingCommand, credentials: Credentials) -> RemotingCommand:
-    """The command with AccessKey, SecurityToken and Signature (`AclClientRPCHook`; raises UsageError)."""
+    """The command with AccessKey, SecurityToken and Signature (`AclClientRPCHook`, `AclUtils`; raises UsageError)."""
     fields = dict(command.ext_fields) | {ACCESS_KEY: credentials.access_key}
     fields.pop(SIGNATURE, None)
     if credentials.security_token is not None:
         fields[SECURITY_TOKEN] = credentials.security_token
-    fields[SIGNATURE] = _signature(_content(fields, command.body), credentials)
-    return replace(command, ext_fields=fields)
-
-
-def _content(fields: Mapping[str, str], body: bytes | None) -> bytes:
-    """What is signed (`AclUtils.combineRequestContent`); `fields` are without the signature."""
     keys = sorted(fields, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
-    return b"".join(encode_text(fields[key], key) for key in keys) + (body or b"")
-
-
-def _signature(content: bytes, credentials: Credentials) -> str:
-    key = encode_text(credentials.secret_key, "the secret key")
-    return base64.b64encode(hmac.digest(key, content, "sha1")).decode()
+    content = b"".join(encode_text(fields[key], key) for key in keys) + (command.body or b"")
+    secret = encode_text(credentials.secret_key, "the secret key")
+    fields[SIGNATURE] = base64.b64encode(hmac.digest(secret, content, "sha1")).decode()
+    return replace(command, ext_fields=fields)

@@ -1,4 +1,4 @@
-"""One message of the remoting protocol, request or response, as a value."""
+"""One message of the remoting protocol, request or response, as a value; the versions that it names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
 
-from rmqlb.remoting.version import V5_5_0
+from rmqlb.errors import ProtocolError
 
 RESPONSE_FLAG: Final = 1  # bit of `flag` that marks a response; a request has it off
+
+V5_0_0: Final = 413  # ordinals of `MQVersion.Version`
+V5_5_0: Final = 513  # the version that our requests carry
+HIGHER_VERSION: Final = 612  # the last ordinal: every later version counts as this one
 
 INT32_MIN: Final = -(2**31)  # least number of Java's int, which code, version, opaque and flag are
 INT32_MAX: Final = 2**31 - 1  # greatest number of Java's int
@@ -54,7 +58,7 @@ class RemotingCommand:
 
     code: int  # request code, or in a response the response code (0 is success)
     language: LanguageCode = LanguageCode.PYTHON  # language of the sender; one unknown to us reads as OTHER
-    version: int = V5_5_0  # MQVersion ordinal of the sender; see `rmqlb.remoting.version`.
+    version: int = V5_5_0  # MQVersion ordinal of the sender
     opaque: int = 0  # id that a response shares with its request, int32
     flag: int = 0  # bit 0 on in a response, bit 1 on in a one-way request
     remark: str | None = None  # the far side's text, mostly about an error; None if it sent none
@@ -79,3 +83,41 @@ class RemotingCommand:
             f"opaque={self.opaque}, flag={self.flag}, remark={self.remark!r}, ext_fields={fields!r}, "
             f"body={len(self.body or b'')} bytes, serialize_type={self.serialize_type.name})"
         )
+
+
+# The enum has 613 constants, V3_0_0_SNAPSHOT = 0 to HIGHER_VERSION = 612; the same in 4.9.7 and 5.5.0. Its first 16
+# names are irregular; after them come runs of releases, each release preceded by its snapshot. From 4.0.0 on the
+# ordinal is 212 + 200*(major - 4) + 20*minor + 2*patch, and 1 more unless it is a snapshot. 4.10 and 5.10 have no
+# ordinal; a newer RocketMQ sends HIGHER_VERSION or more.
+_FIRST_NAMES: Final = (
+    *("V3_0_0_SNAPSHOT", "V3_0_0_ALPHA1", "V3_0_0_BETA1", "V3_0_0_BETA2", "V3_0_0_BETA3", "V3_0_0_BETA4"),
+    *("V3_0_0_BETA5", "V3_0_0_BETA6_SNAPSHOT", "V3_0_0_BETA6", "V3_0_0_BETA7_SNAPSHOT", "V3_0_0_BETA7"),
+    *("V3_0_0_BETA8_SNAPSHOT", "V3_0_0_BETA8", "V3_0_0_BETA9_SNAPSHOT", "V3_0_0_BETA9", "V3_0_0_FINAL"),
+)
+
+
+_RUNS: Final = (
+    (3, range(1), range(1, 16)),
+    (3, range(1, 3), range(10)),
+    (3, range(3, 10), range(1, 10)),
+    (4, range(10), range(10)),
+    (5, range(10), range(10)),
+)
+"""Major, minors and patches of releases in order, two ordinals each."""
+
+
+_RELEASES: Final = (
+    f"V{major}_{minor}_{patch}" for major, minors, patches in _RUNS for minor in minors for patch in patches
+)
+_NAMES: Final = (
+    *_FIRST_NAMES,
+    *(name for release in _RELEASES for name in (f"{release}_SNAPSHOT", release)),
+    "HIGHER_VERSION",
+)
+
+
+def version_text(ordinal: int) -> str:
+    """`V5_5_0` or `V5_5_0_SNAPSHOT` for an ordinal (`MQVersion.getVersionDesc`), `HIGHER_VERSION` from 612 on."""
+    if ordinal < 0:
+        raise ProtocolError(f"version {ordinal} is not one of RocketMQ's")
+    return _NAMES[min(ordinal, HIGHER_VERSION)]

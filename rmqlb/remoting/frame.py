@@ -1,4 +1,4 @@
-"""Frames: how commands follow one another in a stream of bytes.
+"""Frames: how commands follow one another in a stream of bytes; the client's side of one connection.
 
     int32 total, the number of bytes after it | int8 serialize type, int24 length of the header | header | body
 
@@ -10,18 +10,24 @@ Rules of this file:
 - There is no way to find the next frame after a bad one: a broken decoder stays broken.
 - The limit on a frame is Netty's in `NettyDecoder`; the one on a header is ours, since reading JSON takes a multiple of
   its size.
+- There is no socket: `send` gives the bytes to write, `receive` takes the bytes that were read. Deadlines are the
+  caller's; a 4.9 name server does not answer a request code it does not know.
+- Only requests of `codes.READ_ONLY` that want a response leave this file.
+- Responses may come in any order. A response to no pending request is dropped, never an error: a server may send
+  requests of its own (40, NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from struct import Struct
-from typing import Final, NoReturn
+from typing import Final
 
 from rmqlb.errors import ProtocolError
-from rmqlb.remoting.binary_header import decode_binary_header, encode_binary_header
+from rmqlb.remoting.codes import READ_ONLY
 from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand, SerializeType
-from rmqlb.remoting.json_header import decode_json_header, encode_json_header
+from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_binary_header, encode_json_header
 
 MAX_FRAME: Final = 16 * 1024 * 1024
 """Bytes of the longest frame taken, its length field included (`NettyDecoder`,
@@ -33,6 +39,7 @@ _TOTAL: Final = Struct(">i")
 _META: Final = Struct(">I")
 _PREFIX: Final = _TOTAL.size + _META.size
 _HEADER_LENGTH: Final = 0x00FFFFFF
+_INT32_SIZE: Final = 2**32
 
 _ENCODERS: Final[dict[SerializeType, Callable[[RemotingCommand], bytes]]] = {
     SerializeType.JSON: encode_json_header,
@@ -78,39 +85,23 @@ class FrameDecoder:
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
         """The commands completed by these bytes, in the order of the stream (raises ProtocolError)."""
-        self._raise_if_broken()
+        if self._error is not None:
+            raise ProtocolError(self._error)
         self._buffer += data
         commands: list[RemotingCommand] = []
+        start = 0
         try:
-            self._decode_into(commands)
+            while (end := self._frame_end(start)) is not None:
+                commands.append(_decode_frame(self._buffer, start, end))
+                start = end
+            # One cut for all frames of this piece, so that many small frames cost no more than one large one.
+            del self._buffer[:start]
         except ProtocolError as error:
             self._error = error.message
             self._buffer.clear()
             if not commands:
                 raise
         return commands
-
-    def close(self) -> None:
-        """Says that the stream has ended; ProtocolError when it ended inside a frame, or was broken before."""
-        self._raise_if_broken()
-        if self._buffer:
-            self._fail(f"the stream ended inside a frame, {len(self._buffer)} bytes into it")
-
-    def _raise_if_broken(self) -> None:
-        if self._error is not None:
-            self._fail(self._error)
-
-    def _fail(self, message: str) -> NoReturn:
-        self._error = message
-        raise ProtocolError(message)
-
-    def _decode_into(self, commands: list[RemotingCommand]) -> None:
-        start = 0
-        while (end := self._frame_end(start)) is not None:
-            commands.append(_decode_frame(self._buffer, start, end))
-            start = end
-        # One cut for all frames of this piece, so that many small frames cost no more than one large one.
-        del self._buffer[:start]
 
     def _frame_end(self, start: int) -> int | None:
         """Where the frame at `start` ends, None if it is not all there; both its lengths are checked."""
@@ -121,17 +112,14 @@ class FrameDecoder:
             raise ProtocolError(f"frame length {total} is not between {_META.size} and {self._max_frame - _TOTAL.size}")
         if len(self._buffer) - start < _PREFIX:
             return None
-        _check_meta(_META.unpack_from(self._buffer, start + _TOTAL.size)[0], total)
+        meta: int = _META.unpack_from(self._buffer, start + _TOTAL.size)[0]
+        if meta >> 24 not in _DECODERS:
+            raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
+        header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
+        if header_length > longest:
+            raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
         end = start + _TOTAL.size + total
         return end if end <= len(self._buffer) else None
-
-
-def _check_meta(meta: int, total: int) -> None:
-    if meta >> 24 not in _DECODERS:
-        raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
-    header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
-    if header_length > longest:
-        raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
 
 
 def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
@@ -140,3 +128,47 @@ def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
     with memoryview(buffer) as view, view[start + _PREFIX : body_start] as header, view[body_start:end] as body:
         header_bytes, body_bytes = bytes(header), bytes(body)
     return _DECODERS[meta >> 24](header_bytes, body_bytes or None)
+
+
+class RequestNotAllowedError(ValueError):
+    """A command was to be sent that is not on the read-only allow-list; a mistake in rmqlb, not in its input."""
+
+
+class Exchange:
+    """Matches responses to requests as `NettyRemotingAbstract` does with its `responseTable`."""
+
+    def __init__(self, *, first_opaque: int = 0, max_frame: int = MAX_FRAME) -> None:
+        self.unknown_answers = 0  # responses with an opaque that was never sent
+        self._decoder = FrameDecoder(max_frame=max_frame)
+        self._first_opaque = first_opaque
+        self._sent = 0
+        self._pending: dict[int, RemotingCommand] = {}
+
+    @property
+    def broken(self) -> bool:
+        """Whether the far side broke the protocol, so that no response can come any more and `receive` raises."""
+        return self._decoder.broken
+
+    def send(self, command: RemotingCommand) -> bytes:
+        """The frame of a request, which is pending from now on under a new opaque (raises RequestNotAllowedError)."""
+        if command.code not in READ_ONLY:
+            raise RequestNotAllowedError(f"request code {command.code} is not on the read-only list")
+        if command.flag != 0:
+            raise RequestNotAllowedError(f"request code {command.code} has flag {command.flag}, not 0")
+        number = self._first_opaque + self._sent
+        request = replace(command, opaque=(number - INT32_MIN) % _INT32_SIZE + INT32_MIN)
+        frame = encode_frame(request)
+        self._pending[request.opaque] = request
+        self._sent += 1
+        return frame
+
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[RemotingCommand, RemotingCommand]]:
+        """Request and response, pair by pair (raises ProtocolError; after good responses the next call does)."""
+        pairs = []
+        for command in self._decoder.feed(data):
+            request = self._pending.pop(command.opaque, None) if command.is_response else None
+            if request is not None:
+                pairs.append((request, command))
+            elif command.is_response and (command.opaque - self._first_opaque) % _INT32_SIZE >= self._sent:
+                self.unknown_answers += 1
+        return pairs

@@ -128,7 +128,6 @@ class DashboardReads:
         *,
         stacks: bool = False,
     ) -> docs.RunningInfoDocument:
-        """What a consumer reports about itself."""
         params = {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()}
         return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
@@ -171,14 +170,6 @@ def _asks_for_login(answer: Answer) -> bool:
     return answer.status == 200 and len(answer.body) < 1000 and b"user not login" in answer.body
 
 
-def _response_code(text: str) -> int | None:
-    """What a broker answered the Dashboard (`MQClientException`), or that it did not; None where neither is told."""
-    code = re.search(_CODE, text)
-    if code is not None:
-        return int(code[1])
-    return ResponseCode.RPC_TIME_OUT if _TIMED_OUT in text else None
-
-
 def _open(answer: Answer) -> object:
     """The data of the envelope (raises EndpointError, ProtocolError)."""
     where, url_hint = answer.where, "is this the Dashboard's URL, context path included?"
@@ -201,7 +192,10 @@ def _open(answer: Answer) -> object:
         raise ProtocolError(f"{where}: not a Dashboard's answer", hint=hint, code="not-a-dashboard")
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
-        raise Refused(f"{where}: {docs.first_line(text)}", text, response_code=_response_code(text))
+        # What a broker answered the Dashboard (`MQClientException`), or that it did not.
+        code = re.search(_CODE, text)
+        timed_out = ResponseCode.RPC_TIME_OUT if _TIMED_OUT in text else None
+        raise Refused(f"{where}: {docs.first_line(text)}", text, response_code=int(code[1]) if code else timed_out)
     return envelope["data"]
 
 
@@ -214,8 +208,6 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """How to talk to an endpoint."""
-
     timeout: float = 5.0  # seconds that one attempt may take from connecting to the last byte
     retries: int = 2
     ca_file: str | None = None  # the only CA certificates to trust, or None for the system's
@@ -227,8 +219,6 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer, whole."""
-
     where: str
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -392,8 +382,6 @@ _CSRF = "/rocketmq-dashboard/csrf-token"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who logs in."""
-
     user: str
     # gives the password when it is needed (from a file, the environment or a prompt)
     password: Callable[[], str] = field(repr=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import BinaryIO, Literal
@@ -32,8 +33,6 @@ _CHUNK = 1 << 20
 
 
 class DumpSource(NothingToAsk):
-    """A dump in a file or on stdin."""
-
     def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT, stdin: BinaryIO | None = None) -> None:
         self._path = path  # the file, or `-` for stdin
         self._max_bytes = max_bytes
@@ -42,35 +41,27 @@ class DumpSource(NothingToAsk):
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         progress(self._where, 0, 0)
-        of = {"topic": wanted.only_topic, "group": wanted.group}
-        return read_document(self._body(), self._where, wanted, **of, limit=self._max_bytes).snapshot
-
-    def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)
-        return inflate(body, self._max_bytes, self._where) if body.startswith(GZIP) else body
+        if body.startswith(GZIP):
+            body = inflate(body, self._max_bytes, self._where)
+        of = {"topic": wanted.only_topic, "group": wanted.group}
+        return read_document(body, self._where, wanted, **of, limit=self._max_bytes).snapshot
 
     def _chunks(self) -> Iterator[bytes]:
         try:
             if self._path == STDIN:
-                yield from _read(self._stdin or _own_stdin())
+                if self._stdin is None and sys.stdin is None:
+                    raise ValueError("it is closed")
+                yield from _read(self._stdin or sys.stdin.buffer)
                 return
             if os.path.isfile(self._path) and os.path.getsize(self._path) > self._max_bytes:
                 raise too_large(self._where, self._max_bytes)
             with open(self._path, "rb") as file:
                 yield from _read(file)
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise DocumentError(
-                f"cannot read {self._where}: {reason}",
-                hint="-s takes a URL, a file, or - for stdin",
-                code="cannot-read",
-            ) from None
-
-
-def _own_stdin() -> BinaryIO:
-    if sys.stdin is None:
-        raise ValueError("it is closed")
-    return sys.stdin.buffer
+            problem = f"cannot read {self._where}: {getattr(error, 'strerror', None) or error}"
+            hint = "-s takes a URL, a file, or - for stdin"
+            raise DocumentError(problem, hint=hint, code="cannot-read") from None
 
 
 def _read(file: BinaryIO) -> Iterator[bytes]:
@@ -78,13 +69,9 @@ def _read(file: BinaryIO) -> Iterator[bytes]:
         yield chunk
 
 
-# A file's bytes as its documents, and a document's bytes as what it says: whatever reads files asks here.
-#
-# Rules of this file:
-# - A file that is not one strict JSON document is taken apart at lines: a document begins at a line whose first
-#   character
-#   is `{` or `[`, or after a line that holds a whole one. So a line that is cut short loses itself and no other.
-# - Nothing is built before its size and its number of values are known to be bounded.
+# A file that is not one strict JSON document is taken apart at lines: a document begins at a line whose first character
+# is `{` or `[`, or after a line that holds a whole one. So a line that is cut short loses itself and no other. Nothing
+# is built before its size and its number of values are known to be bounded.
 
 LARGEST_FILE = 4 * DEFAULT_LIMIT  # bytes, packed and unpacked, of a file with several documents
 GZIP = b"\x1f\x8b"
@@ -92,8 +79,6 @@ _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What a document says."""
-
     # `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say
     kind: Literal["snapshot", "pieces"]
     snapshot: ClusterSnapshot  # all of it
@@ -150,8 +135,15 @@ def split_documents(content: bytes, where: str) -> list[bytes]:
     if len(content) > LARGEST_FILE:
         raise too_large(where, LARGEST_FILE)
     body = inflate(content, LARGEST_FILE, where) if content.startswith(GZIP) else content
-    if not _is_one(body):
-        lines = _lines(body)
+    try:
+        decode(body, msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        # A JVM writes noise before a command's own output; bytes that are not text stay as they are. An earlier line
+        # that is noise is blanked only before the first document, so nothing of a document is lost.
+        text = body
+        with suppress(UnicodeDecodeError):
+            text = without_noise(body.decode("utf-8-sig")).encode()
+        lines = text.split(b"\n")
         if any(_is_whole(line) or line[:1] in _OPENS for line in lines):
             return list(_documents(lines))
     return [body.strip()]
@@ -164,42 +156,15 @@ def _of_pieces(pieces: Pieces) -> Document:
 def _document(snapshot: ClusterSnapshot, snapshots: int = 1, pieces: Pieces | None = None) -> Document:
     routes = (sighting.route for sighting in snapshot.routes.values())
     clusters = {broker.cluster for route in routes for broker in route.broker_datas} - {""}
-    taken_at = _taken_at(snapshot) if snapshots else None
+    seen = [snapshot.taken_at]
+    if snapshot.taken_at is None:
+        seen = [sighting.seen.at for sighting in snapshot.routes.values()]
+        for group in snapshot.groups.values():
+            seen += (group.seen.at, *(view.seen.at for view in group.views or ()))
+    utc = (at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC) for at in seen if at is not None)
+    taken_at = max(utc, default=None) if snapshots else None
     kind: Literal["snapshot", "pieces"] = "snapshot" if snapshots else "pieces"
     return Document(kind, snapshot, snapshots, ",".join(sorted(clusters)) or None, taken_at, pieces)
-
-
-def _taken_at(snapshot: ClusterSnapshot) -> datetime | None:
-    if snapshot.taken_at is not None:
-        return _utc(snapshot.taken_at)
-    seen = [sighting.seen.at for sighting in snapshot.routes.values()]
-    for group in snapshot.groups.values():
-        seen += (group.seen.at, *(view.seen.at for view in group.views or ()))
-    return max((_utc(at) for at in seen if at is not None), default=None)
-
-
-def _utc(at: datetime) -> datetime:
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-
-
-def _is_one(body: bytes) -> bool:
-    try:
-        decode(body, msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return False
-    return True
-
-
-def _lines(body: bytes) -> list[bytes]:
-    """Lines without the noise that a JVM writes before a command's own output; bytes that are no text stay whole."""
-    from rmqlb.sources.formats.mqadmin_text import without_noise
-
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return body.split(b"\n")
-    # An earlier line that is noise is blanked only before the first document, so nothing of a document is lost.
-    return without_noise(text).encode().split(b"\n")
 
 
 def _documents(lines: list[bytes]) -> Iterator[bytes]:
@@ -249,7 +214,17 @@ def read_pieces(body: bytes, where: str, wanted: Wanted, topic: str | None = Non
     elif start[:1] in ("{", "["):
         _add_json(text.encode(), where, pieces)
     else:
-        _add_yaml(text, where, pieces)
+        from rmqlb.sources.formats.yaml_text import read_yaml
+
+        value = read_yaml(text, where)
+        if not isinstance(value, dict):
+            kinds = {str: "plain text", list: "a YAML list", type(None): "nothing"}
+            raise DocumentError(
+                f"{where}: neither JSON nor a YAML mapping, but {kinds.get(type(value), type(value).__name__)}",
+                hint="expected a snapshot, a route or a Dashboard response",
+                code="not-recognised",
+            )
+        pieces.add(value, where)
     return pieces
 
 
@@ -261,32 +236,10 @@ def _add_json(body: bytes, where: str, pieces: Pieces) -> None:
         pieces.add(document, where if len(documents) == 1 else f"{where}, document {number}")
 
 
-def _add_yaml(text: str, where: str, pieces: Pieces) -> None:
-    from rmqlb.sources.formats.yaml_text import read_yaml
-
-    value = read_yaml(text, where)
-    if not isinstance(value, dict):
-        raise DocumentError(
-            f"{where}: neither JSON nor a YAML mapping, but {_kind(value)}",
-            hint="expected a snapshot, a route or a Dashboard response",
-            code="not-recognised",
-        )
-    pieces.add(value, where)
-
-
-def _kind(value: object) -> str:
-    return {str: "plain text", list: "a YAML list", type(None): "nothing"}.get(type(value), type(value).__name__)
-
-
-_BESIDE_THE_POINT = {
-    "topicList",
-    "clusterInfo",
-    "clusterAddrTable",
-    "offsetTable",
-    "namesvrAddrList",
-    "subscriptionGroupConfig",
-}
-"""Fields of Dashboard answers that are known, and say nothing about routes, members or owners."""
+# Fields of Dashboard answers that are known, and say nothing about routes, consumers or owners.
+_SKIPPED = frozenset(
+    "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
+)
 
 
 @dataclass(slots=True)
@@ -353,7 +306,6 @@ class Pieces:
 
     @property
     def snapshots(self) -> tuple[ClusterSnapshot, ...]:
-        """Those of the documents that are snapshots of their own."""
         return tuple(self._snapshots)
 
     def merge(self, later: Pieces) -> None:
@@ -385,12 +337,14 @@ class Pieces:
         elif docs.is_route(value):
             self.add_anonymous_route(docs.convert(value, docs.RouteDocument, where), where)
         elif "connectionSet" in value:
-            self._add_connections(docs.convert(value, docs.ConnectionsDocument, where), where)
+            connections = docs.convert(value, docs.ConnectionsDocument, where)
+            group = self._group_name(docs.group_of(connections.subscription_table or ()), where)
+            self._pieces(group).connections.append((connections, where))
         elif {"group", "consumeType"} <= value.keys():
             self._add_group_item(docs.convert(value, docs.GroupItem, where))
         elif {"properties", "mqTable"} <= value.keys():
             self._add_running_info(docs.convert(value, docs.RunningInfoDocument, where), where)
-        elif _BESIDE_THE_POINT & value.keys():
+        elif _SKIPPED & value.keys():
             self.notes.append(f"{where} says nothing about routes or consumers and was skipped")
         else:
             self._add_mapping(value, where)
@@ -419,10 +373,6 @@ class Pieces:
 
     def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
         self._routes[topic] = RouteSighting(docs.route(document, topic), Seen(where))
-
-    def _add_connections(self, document: docs.ConnectionsDocument, where: str) -> None:
-        group = self._group_name(docs.group_of(document.subscription_table or ()), where)
-        self._pieces(group).connections.append((document, where))
 
     def _add_running_info(self, document: docs.RunningInfoDocument, where: str) -> None:
         pieces = self._pieces(self._group_name(document.properties.get("consumerGroup"), where))
@@ -463,6 +413,10 @@ class Pieces:
             views = tuple(MemberView(docs.connections(doc), Seen(where)) for doc, where in pieces.connections)
         elif item is not None and item.count == 0:
             views = ()
+        # The subscription's topics, as all brokers tell them; else those of which offsets are known.
+        tables = [document.subscription_table for document, _ in pieces.connections]
+        told = [table for table in tables if table is not None]
+        topics = {topic for table in told for topic in table} if told else {queue.topic for queue in pieces.queues}
         ids = None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)
         return ConsumerGroup(
             group=name,
@@ -471,19 +425,10 @@ class Pieces:
             message_model=first.message_model if first else item.message_model if item else None,
             consume_from_where=first.consume_from_where if first else None,
             views=views,
-            topics=_topics((document.subscription_table for document, _ in pieces.connections), pieces.queues),
+            topics=tuple(sorted(topics)) or None,
             queues=with_owners(pieces.queues, pieces.held, ids, popped_topics(pieces.reports)),
             reports=pieces.reports,
         )
-
-
-def _topics(
-    tables: Iterable[Mapping[str, object] | None], queues: Mapping[MessageQueue, QueueState]
-) -> tuple[str, ...] | None:
-    """The subscription's topics, as all brokers tell them; else those of which offsets are known."""
-    told = [table for table in tables if table is not None]
-    names = {topic for table in told for topic in table} if told else {queue.topic for queue in queues}
-    return tuple(sorted(names)) or None
 
 
 def _unknown(where: str) -> DocumentError:

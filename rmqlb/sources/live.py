@@ -311,7 +311,6 @@ class LiveSource:
             return self._proxies.consumers(group)
 
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
-        """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
             parts = [part for part in self._unread if (part.kind, part.name) == ("members", group)]
             reason = parts[-1].reason if parts else "there is no broker to ask"
@@ -412,7 +411,6 @@ class LiveSource:
     def _reported(
         self, group: str, client_id: str, addresses: Sequence[str]
     ) -> tuple[MemberReport, frozenset[MessageQueue]]:
-        """What a consumer says of itself, and the queues that it holds."""
         document, address = self._through_any(group, client_id, addresses)
         where, report = f"{address}, {client_id}", docs.member_report(document, client_id)
         if self._evidence:

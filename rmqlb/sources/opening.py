@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
-from rmqlb.sources.source import Source
 from rmqlb.sources.source_text import is_login_without_scheme
 
 if TYPE_CHECKING:
-    from rmqlb.sources.native.proxies import Proxies
+    from rmqlb.sources.dashboard import DashboardReads
+    from rmqlb.sources.dump import DumpSource
+    from rmqlb.sources.live import LiveSource
+    from rmqlb.sources.native.source import NameServerReads
     from rmqlb.sources.native.wire import WireSettings
     from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
@@ -31,16 +33,7 @@ _ALMOST = r"(?i)\s*(https?|rocketmqs?):/*(?=[^/].*@)"
 _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*)://"
 
 
-class Reading(Struct, frozen=True):
-    """What the reads of one reading share: their deadline, and which servers were silent."""
-
-    deadline: Deadline
-    silent: SilentServers
-
-
 class Access(Struct, frozen=True):
-    """How to reach a source and who asks."""
-
     user: str | None = None
     password: Callable[[str], str] | None = None
     ca_file: str | None = None
@@ -57,18 +50,18 @@ class Access(Struct, frozen=True):
     proxies: tuple[str, ...] = ()  # whose remoting ports tell consumers that brokers do not list
     pace: Pace | None = None  # when each consumer may be asked again, for all readings that share it
     deadline_s: float = DEADLINE_S  # seconds for all reads of one reading together
-    reading: Reading | None = None  # what the reads of one reading share; None begins another
+    # what the reads of one reading share: its deadline, and which servers were silent; None begins another reading
+    reading: tuple[Deadline, SilentServers] | None = None
 
 
 def for_another_reading(access: Access) -> Access:
-    """The access for a reading that begins now."""
     from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
     pace = access.pace or Pace()
-    return replace(access, pace=pace, reading=Reading(Deadline(access.deadline_s, pace.now), SilentServers()))
+    return replace(access, pace=pace, reading=(Deadline(access.deadline_s, pace.now), SilentServers()))
 
 
-def open_source(text: str, access: Access) -> Source:
+def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     """The source that a URL, a path or `-` names (raises UsageError)."""
     if access.map_address:
         from rmqlb.sources.native.address_map import parse_address_map
@@ -120,15 +113,27 @@ def _name_servers(hosts: str) -> list[str]:
     return servers
 
 
-def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
-    from rmqlb.sources.live import LiveSource
+def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource:
     from rmqlb.sources.native.source import NameServerReads
 
-    reads = NameServerReads(name_servers, _wire_settings(access, tls=tls))
-    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=tls), deadline=_reading(access).deadline)
+    return _live(NameServerReads(name_servers, _wire_settings(access, tls=tls)), access, tls=tls)
 
 
-def _reading(access: Access) -> Reading:
+def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> LiveSource:
+    """The cluster with its Proxies, read with TLS when the source has it, or one Proxy is given as rocketmqs://."""
+    from rmqlb.sources.live import LiveSource
+
+    proxies = None
+    if access.proxies:
+        from rmqlb.sources.native.proxies import TLS_PREFIX, Proxies, proxy_address
+
+        addresses = dict.fromkeys(map(proxy_address, access.proxies))
+        tls = tls or any(proxy.startswith(TLS_PREFIX) for proxy in access.proxies)
+        proxies = Proxies(tuple(addresses), _wire_settings(access, tls=tls))
+    return LiveSource(reads, pace=access.pace, proxies=proxies, deadline=_reading(access)[0])
+
+
+def _reading(access: Access) -> tuple[Deadline, SilentServers]:
     if access.reading is None:
         raise AssertionError("open_source begins a reading")
     return access.reading
@@ -139,6 +144,7 @@ def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
     from rmqlb.sources.native.address_map import parse_address_map
     from rmqlb.sources.native.wire import WireSettings, tls_context
 
+    deadline, silent = _reading(access)
     credentials = None
     if access.access_key is not None:
         secret = access.secret_key() if access.secret_key else ""
@@ -151,31 +157,20 @@ def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
         credentials=credentials,
         addresses=parse_address_map(access.map_address),
         max_bytes=access.max_bytes,
-        deadline=_reading(access).deadline,
-        silent=_reading(access).silent,
+        deadline=deadline,
+        silent=silent,
     )
 
 
-def _proxies(access: Access, *, tls: bool) -> Proxies | None:
-    """The Proxies, with TLS when the source has it, or one of them is given as rocketmqs://."""
-    if not access.proxies:
-        return None
-    from rmqlb.sources.native.proxies import TLS_PREFIX, Proxies, proxy_address
-
-    addresses = dict.fromkeys(map(proxy_address, access.proxies))
-    tls = tls or any(proxy.startswith(TLS_PREFIX) for proxy in access.proxies)
-    return Proxies(tuple(addresses), _wire_settings(access, tls=tls))
-
-
-def _named(text: str, access: Access, *, tls: bool = False) -> Source:
+def _named(text: str, access: Access, *, tls: bool = False) -> LiveSource:
     return _native(_name_servers(text.partition("://")[2]), access, tls=tls)
 
 
-def _over_http(text: str, access: Access) -> Source:
+def _over_http(text: str, access: Access) -> LiveSource:
     return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
 
 
-def _address_server(url: str, access: Access) -> Source:
+def _address_server(url: str, access: Access) -> LiveSource:
     """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
 
     Raises UsageError with an access key and plain HTTP: whoever answers for the address server would choose the hosts
@@ -208,17 +203,15 @@ def _address_server(url: str, access: Access) -> Source:
     return _native(servers, access, tls=False)
 
 
-def _dashboard(text: str, access: Access) -> Source:
+def _dashboard(text: str, access: Access) -> LiveSource:
     from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
-    from rmqlb.sources.live import LiveSource
 
     url, named = _without_login(text)
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
-    deadline = _reading(access).deadline
+    deadline, _ = _reading(access)
     settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
-    reads = DashboardReads(url, settings, credentials)
-    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=False), deadline=deadline)
+    return _live(DashboardReads(url, settings, credentials), access, tls=False)
 
 
 def _without_login(text: str) -> tuple[str, str | None]:
@@ -244,7 +237,7 @@ def _without_login(text: str) -> tuple[str, str | None]:
     return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
 
 
-OPENERS: Mapping[str, Callable[[str, Access], Source]] = {
+OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
     "rocketmq": _named,
     "rocketmqs": partial(_named, tls=True),
     "http": _over_http,

@@ -54,7 +54,6 @@ class Deadline:
 
     @property
     def rest(self) -> float:
-        """Seconds until then; infinite without one."""
         return self._at - self._now()
 
     @property
@@ -74,7 +73,6 @@ class Deadline:
             raise self._late("not asked")
 
     def must_leave_time_for(self, where: str) -> None:
-        """Refuse a request that had no more time (raises EndpointError)."""
         if self.has_passed:
             raise self._late(f"{where}: no answer")
 
@@ -173,7 +171,6 @@ class SilentServers:
         return address in self._errors
 
     def forget(self, addresses: Sequence[str]) -> None:
-        """Let these servers be asked again."""
         with self._lock:
             for address in addresses:
                 self._errors.pop(address, None)

@@ -104,8 +104,7 @@ def rate(text: str, option: str) -> Fraction:
 
 def percentage(text: str, option: str) -> float:
     """`0.1%` or `0.001`, as a fraction."""
-    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,40})?)(%?)", text.strip())
-    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    value = _fraction(text)
     if not 0 < value < 1:
         raise UsageError(f"{option} {text}: not a precision", hint="write 0.1% or 0.001")
     return value
@@ -113,11 +112,15 @@ def percentage(text: str, option: str) -> float:
 
 def share(text: str, option: str) -> float:
     """`80%` or `0.8`, more than nothing and at most the whole, as a fraction."""
-    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,40})?)(%?)", text.strip())
-    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    value = _fraction(text)
     if not 0 < value <= 1:
         raise UsageError(f"{option} {text}: not a share", hint="write 80% or 0.8, at most 100%")
     return value
+
+
+def _fraction(text: str) -> float:
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,40})?)(%?)", text.strip())
+    return float(match[1]) / (100 if match[2] else 1) if match else 0.0
 
 
 def imbalance(text: str, option: str) -> float:
@@ -158,7 +161,6 @@ def byte_count(text: str, option: str) -> int:
 
 
 def day(text: str, option: str) -> date:
-    """A date as `2026-11-01`."""
     try:
         if not re.fullmatch(_DAY, text):
             raise ValueError
@@ -194,7 +196,6 @@ def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
 
 
 def on_or_off(text: str, option: str) -> bool:
-    """`on` or `off`."""
     known = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
     if text.lower() not in known:
         raise UsageError(f"{option} {text}: write on or off")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.model.finding import Finding
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, Snapshot, with_meta
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.globs import in_vain_of
 from rmqlb.verbs.parse import names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
@@ -67,8 +66,14 @@ def fetch_source(
     progress: Progress = no_progress,
 ) -> tuple[Meta, Renaming | None]:
     """The wanted parts of the source, and which name became which under `redact` (raises RmqlbError)."""
-    snapshot = source.fetch(Wanted(everything=everything, evidence=evidence, spaced=spaced))
-    snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
+    read = source.fetch(Wanted(everything=everything, evidence=evidence, spaced=spaced))
+    routes = {name: sighting for name, sighting in read.routes.items() if everything.takes_topic(name)}
+    groups = {name: seen for name, seen in read.groups.items() if everything.takes_group(name)}
+    in_vain = [
+        *in_vain_of("topic", everything.topics, read.routes, routes, read.endpoint, told=not redact),
+        *in_vain_of("group", everything.groups, read.groups, groups, read.endpoint, told=not redact),
+    ]
+    snapshot = replace(read, routes=routes, groups=groups)
     names: Renaming | None = None
     if redact:
         from rmqlb.engine.redact import redact as renamed
@@ -76,16 +81,3 @@ def fetch_source(
         progress("everything", 0, 0)
         snapshot, names = renamed(snapshot)
     return Meta(snapshot, (*source_findings(snapshot), *in_vain)), names
-
-
-def _wanted(
-    snapshot: ClusterSnapshot, everything: Everything, *, redact: bool
-) -> tuple[ClusterSnapshot, list[Finding]]:
-    """The requested parts of the snapshot, and a finding for each pattern that matches nothing."""
-    routes = {name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)}
-    groups = {name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)}
-    in_vain = [
-        *in_vain_of("topic", everything.topics, snapshot.routes, routes, snapshot.endpoint, told=not redact),
-        *in_vain_of("group", everything.groups, snapshot.groups, groups, snapshot.endpoint, told=not redact),
-    ]
-    return replace(snapshot, routes=routes, groups=groups), in_vain

@@ -12,13 +12,15 @@ from rmqlb.model.snapshot import is_pattern, suggestion
 from rmqlb.model.system_names import is_system_group, is_system_topic
 
 _IS_OWN = {"topic": is_system_topic, "group": is_system_group}
+Kind = Literal["topic", "group"]
+Names = Collection[str]
 
 
 def in_vain_of(
-    kind: Literal["topic", "group"],
-    globs: Collection[str],
-    present: Collection[str],
-    taken: Collection[str],
+    kind: Kind,
+    globs: Names,
+    present: Names,
+    taken: Names,
     endpoint: str,
     *,
     told: bool = True,
@@ -31,45 +33,34 @@ def in_vain_of(
         told: whether names may stand in findings.
         but: of RocketMQ's own, which are left out: how not.
     """
-    _must_be_there(kind, globs, present, endpoint)
     return [
         Finding(
             "matches-nothing",
             f"none of the {kind}s matches {glob if told else 'a pattern'}{_own_left_out(kind, glob, present, but)}",
         )
-        for glob in globs
-        if not any(fnmatchcase(name, glob) for name in taken)
+        for glob in _unmatched(kind, globs, present, taken, endpoint)
     ]
 
 
-def each_matches(
-    kind: Literal["topic", "group"],
-    globs: Collection[str],
-    present: Collection[str],
-    taken: Collection[str],
-    endpoint: str,
-) -> None:
+def each_matches(kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str) -> None:
     """DataError for a name or a pattern that matches nothing."""
-    _must_be_there(kind, globs, present, endpoint)
-    for glob in globs:
-        if not any(fnmatchcase(name, glob) for name in taken):
-            own = _own_left_out(kind, glob, present)
-            raise _not_found(kind, f"{glob}: it matches no {kind} of {endpoint}{own}", glob, present)
+    for glob in _unmatched(kind, globs, present, taken, endpoint):
+        own = _own_left_out(kind, glob, present)
+        raise _not_found(kind, f"{glob}: it matches no {kind} of {endpoint}{own}", glob, present)
 
 
-def _must_be_there(
-    kind: Literal["topic", "group"], globs: Collection[str], present: Collection[str], endpoint: str
-) -> None:
+def _unmatched(kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str) -> list[str]:
     for name in globs:
         if name not in present and not is_pattern(name):
             raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
+    return [glob for glob in globs if not any(fnmatchcase(name, glob) for name in taken)]
 
 
-def _own_left_out(kind: str, glob: str, present: Collection[str], but: str = "") -> str:
+def _own_left_out(kind: Kind, glob: str, present: Names, but: str = "") -> str:
     left_out = _IS_OWN[kind](glob) or any(fnmatchcase(name, glob) for name in present)
     return f"; RocketMQ's own are left out{but}" if left_out else ""
 
 
-def _not_found(kind: str, problem: str, name: str, known: Collection[str]) -> DataError:
+def _not_found(kind: Kind, problem: str, name: str, known: Names) -> DataError:
     hint = suggestion(f"{kind}s", name, known) if known else None
-    return DataError(f"--{kind} {problem}", hint=hint, code="topic-not-found" if kind == "topic" else "group-not-found")
+    return DataError(f"--{kind} {problem}", hint=hint, code=f"{kind}-not-found")

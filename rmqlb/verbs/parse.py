@@ -20,16 +20,16 @@ _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
 
 
-def texts_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """One text or several: a plain text is one value, not its characters.
+def texts_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One text or several: a plain text is one value, not its characters; None is none.
 
-    >>> texts_of("ab"), texts_of(["a", "b"])
-    (('ab',), ('a', 'b'))
+    >>> texts_of("ab"), texts_of(["a", "b"]), texts_of(None)
+    (('ab',), ('a', 'b'), ())
     """
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
-def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
+def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """One name or several, each once.
 
     >>> names_of("a"), names_of(["b", "a", "b"])
@@ -38,7 +38,7 @@ def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts_of(given)))
 
 
-def conditions(given: str | Sequence[str], figures: Figures) -> list[Condition]:
+def conditions(given: str | Sequence[str] | None, figures: Figures) -> list[Condition]:
     """The conditions of `--fail-on` (raises UsageError)."""
     from rmqlb.engine.conditions import parse_condition
 
@@ -46,7 +46,6 @@ def conditions(given: str | Sequence[str], figures: Figures) -> list[Condition]:
 
 
 def severity(text: str, option: str) -> Severity:
-    """How grave something is, as findings and rules say it."""
     for each in SEVERITIES:
         if each == text:
             return each
@@ -66,7 +65,6 @@ def count_or_id(text: str, option: str) -> int | str:
 
 
 def client_id(text: str, option: str) -> str:
-    """A client ID, which is not blank (raises UsageError)."""
     if not text.strip():
         raise UsageError(f"{option}: a client id cannot be empty")
     return text
@@ -86,7 +84,6 @@ def members(text: str) -> tuple[str, ...] | int:
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """OLD=NEW."""
     old, equals, new = text.partition("=")
     if not (old and equals and new):
         raise UsageError(f"{option} {text}: expected OLD=NEW")
@@ -131,7 +128,6 @@ def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -
 
 
 def queue_number(text: str, what: str, hint: str | None = None) -> int:
-    """A number of queues."""
     if not re.fullmatch(r"[0-9]{1,5}", text):
         raise UsageError(f"{what}: {text or 'nothing'} is not a number of queues (0 to 99999)", hint=hint)
     return int(text)
@@ -186,11 +182,7 @@ def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:
 
 
 def require_members(said: Iterable[str], client_ids: Collection[str], option: str) -> None:
-    """Refuse what an option says of a consumer that is never in the group (raises UsageError)."""
     for client_id in said:
         if client_id not in client_ids:
-            raise UsageError(
-                f"{option} {client_id}=…: it is never in the group",
-                hint=suggestion("consumers", client_id, client_ids),
-                code="not-in-group",
-            )
+            hint = suggestion("consumers", client_id, client_ids)
+            raise UsageError(f"{option} {client_id}=…: it is never in the group", hint=hint, code="not-in-group")

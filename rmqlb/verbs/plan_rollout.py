@@ -133,7 +133,6 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
 
 
 def order_of(ids: Sequence[str] | None) -> tuple[str, ...] | None:
-    """`--order ID,ID,…`."""
     if ids is not None and not all(ids):
         raise UsageError(f"--order {','.join(ids)}: a client id is empty", hint="write --order ID,ID,…")
     return None if ids is None else tuple(ids)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.plan_topic.conditions import check_step as check_one_step
 from rmqlb.engine.plan_topic.effects import Keys, PlannedGroup, consumed_per_ms
 from rmqlb.engine.plan_topic.steps import Routes, TopicRequest, routes_of
+from rmqlb.engine.plan_topic.steps import check_step as check_one_step
 from rmqlb.engine.plan_topic.steps import plan_topic as steps_of_topic
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
 from rmqlb.engine.route_findings import sighting_findings
@@ -22,13 +21,12 @@ from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan_topic import StepCheck, TopicChangePlan
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import MASTER_ID, BrokerData
 from rmqlb.model.send_scenario import ProxyMode
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, OffsetQuestion, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.words import counted, named
 from rmqlb.verbs import parse as values
 from rmqlb.verbs.amounts import one_of
@@ -46,16 +44,16 @@ def plan_topic(
     topic: str,
     *,
     queues: int | str | None = None,
-    add_brokers: str | Sequence[str] = (),
-    drain_brokers: str | Sequence[str] = (),
+    add_brokers: str | Sequence[str] | None = (),
+    drain_brokers: str | Sequence[str] | None = (),
     move_to_cluster: str | None = None,
     message_type: str | None = None,
     unordered: bool = False,
-    groups: str | Sequence[str] = (),
+    groups: str | Sequence[str] | None = (),
     strategy: str | None = None,
-    strategy_options: str | Sequence[str] = (),
+    strategy_options: str | Sequence[str] | None = (),
     keys: str | Sequence[str] | None = None,
-    sdks: str | Sequence[str] = (),
+    sdks: str | Sequence[str] | None = (),
     proxy_mode: str = "local",
     rates_since: AnySource | Earlier | None = None,
     check_step: int | None = None,
@@ -87,8 +85,20 @@ def plan_topic(
         DataError: the topic is not there, or whether the step holds is unknown.
         EndpointError: the source cannot be read.
     """
-    request = _request(queues, texts_of(add_brokers), texts_of(drain_brokers), move_to_cluster, ordered=not unordered)
-    asked_keys = _keys(None if keys is None else texts_of(keys), names_of(sdks), proxy_mode)
+    given, drained = texts_of(add_brokers), texts_of(drain_brokers)
+    request = TopicRequest(
+        queues=None if queues is None else values.queue_number(str(queues), f"--queues {queues}"),
+        add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in given),
+        drain_brokers=tuple(dict.fromkeys(drained)),
+        move_to_cluster=move_to_cluster,
+        ordered=not unordered,
+    )
+    _check(request, given)
+    sent = Keys(
+        tuple(dict.fromkeys(() if keys is None else texts_of(keys))),
+        tuple(sdks_of(names_of(sdks))),
+        one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode)),
+    )
     typed = None if message_type is None else one_of(message_type, "--message-type", MESSAGE_TYPES)
     strategies = Strategies(strategy_options)
     own = strategies.optional(strategy)
@@ -99,48 +109,44 @@ def plan_topic(
     progress(topic, 0, 0)
     routes = routes_of(snapshot.route(topic), request, _known(snapshot, request, opened))
     then = None if before is None else before.source.fetch(wanted)
-    names = group_names(snapshot, topic, names_of(groups))
-    question = GroupsQuestion(strategies, own, then, "" if before is None else before.option)
-    planned, of_groups = planned_groups(snapshot, names, routes, question, opened)
+    present = Wanted(several=names_of(groups) or ("*",)).groups_among(snapshot.groups)
+    names = [name for name in present if snapshot.group(name).subscribes_to(topic)]
+    planned: list[PlannedGroup] = []
+    findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot)]
+    offline: list[str] = []
+    for name in names:
+        rates = {} if then is None or before is None else consumed_per_ms(snapshot, then, name, before.option)
+        group = PlannedGroup(name, None, snapshot.group(name).without_foreign_offsets.queues, consumed_per_ms=rates)
+        try:
+            found = Selection(topics=(topic,)).resolve(snapshot, name, strategies.settings_for, strategy=own)
+            found.must_share(broadcasting=True, pop=True)
+            if found.client_ids and not found.broadcasting and not found.popped_routes:
+                group, missing = _with_members(group, found, routes, opened)
+                findings += (each for each in planning_findings(found) if each.group in (None, found.name))
+                findings += missing
+            elif not found.client_ids and not found.broadcasting and found.consume_from == CONSUME_FROM_LAST_OFFSET:
+                offline.append(name)
+        except (DataError, UsageError) as error:
+            text = f"group {name}: its owners are not predicted: {error.problem}"
+            findings.append(Finding("owners-not-planned", text, name, INFO))
+        planned.append(group)
     known_type, of_type = _message_type(typed, routes, opened)
-    findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *of_groups, *of_type]
     plan = steps_of_topic(
         routes,
         request,
         planned if snapshot.groups else None,
-        asked_keys,
+        sent,
         name_servers=_name_servers(snapshot),
         message_type=known_type,
     )
     if check_step is not None:
         plan = replace(plan, checked=_checked(plan, check_step, snapshot, names))
+    findings += (*_offline(offline, routes), *of_type)
     return with_meta(plan, Meta(snapshot, tuple(dict.fromkeys(findings))))
 
 
-def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, groups: Sequence[str]) -> StepCheck:
-    if not 0 < number <= len(plan.steps):
-        raise UsageError(f"--check-step {number}: the plan has {len(plan.steps)} steps")
-    checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)
-    _must_be_known(checked)
-    return checked
-
-
-def _request(
-    queues: int | str | None,
-    add_brokers: Sequence[str],
-    drain_brokers: Sequence[str],
-    move_to_cluster: str | None,
-    *,
-    ordered: bool,
-) -> TopicRequest:
-    """The requested change (raises UsageError)."""
-    request = TopicRequest(
-        queues=None if queues is None else values.queue_number(str(queues), f"--queues {queues}"),
-        add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in add_brokers),
-        drain_brokers=tuple(dict.fromkeys(drain_brokers)),
-        move_to_cluster=move_to_cluster,
-        ordered=ordered,
-    )
+def _check(request: TopicRequest, add_brokers: Sequence[str]) -> None:
+    """Refuse a request that changes nothing, or contradicts itself (raises UsageError)."""
     if request.queues == 0:
         raise UsageError("--queues 0: a topic without queues takes no message", hint="write 1 or more")
     values.must_differ(add_brokers, [broker.name for broker in request.add_brokers], "--add-broker")
@@ -153,7 +159,21 @@ def _request(
     if request == TopicRequest(ordered=request.ordered):
         hint = "name it with --queues N, --add-broker, --drain-broker or --move-to-cluster"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
-    return request
+
+
+def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, groups: Sequence[str]) -> StepCheck:
+    """Whether what the step waits for holds (raises DataError where that is unknown)."""
+    if not 0 < number <= len(plan.steps):
+        raise UsageError(f"--check-step {number}: the plan has {len(plan.steps)} steps")
+    checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)
+    if checked.holds is None:
+        unknown = [each.found.removeprefix("unknown: ") for each in checked.conditions if each.holds is None]
+        raise DataError(
+            f"--check-step {number}: whether it holds is unknown: {'; '.join(unknown)}",
+            hint="ask the running cluster, or a snapshot of it with groups: fetch-routes --all",
+            code="step-not-known",
+        )
+    return checked
 
 
 def _message_type(typed: str | None, routes: Routes, reader: Reader) -> tuple[str | None, list[Finding]]:
@@ -168,13 +188,6 @@ def _message_type(typed: str | None, routes: Routes, reader: Reader) -> tuple[st
         return found, []
     text = f"message.type of topic {routes.now.topic} is unknown: updateTopic makes it NORMAL on {named(new)}"
     return None, [Finding("message-type-unknown", f"{text}; name the type with --message-type")]
-
-
-def _keys(keys: Sequence[str] | None, sdks: Sequence[str], proxy_mode: str) -> Keys | None:
-    """The keys that producers send, each once, and whose producers (raises UsageError)."""
-    mode: ProxyMode = one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode))
-    named = sdks_of(sdks)
-    return None if keys is None else Keys(tuple(dict.fromkeys(keys)), tuple(named), mode)
 
 
 def _known(snapshot: ClusterSnapshot, request: TopicRequest, reader: Reader) -> list[BrokerData]:
@@ -193,85 +206,20 @@ def _name_servers(snapshot: ClusterSnapshot) -> str | None:
     return None if prefix is None else endpoint.removeprefix(prefix).rstrip("/").replace(",", ";")
 
 
-def _must_be_known(checked: StepCheck) -> None:
-    if checked.holds is None:
-        raise DataError(
-            f"--check-step {checked.number}: whether it holds is unknown: {'; '.join(_unknown(checked))}",
-            hint="ask the running cluster, or a snapshot of it with groups: fetch-routes --all",
-            code="step-not-known",
-        )
-
-
-def _unknown(checked: StepCheck) -> Iterator[str]:
-    return (each.found.removeprefix("unknown: ") for each in checked.conditions if each.holds is None)
-
-
-class GroupsQuestion(Struct, frozen=True):
-    """What is asked about every group alike."""
-
-    strategies: Strategies
-    strategy: str | None  # the one to predict with, or None for what consumers report or show
-    earlier: ClusterSnapshot | None  # for how fast they read
-    earlier_option: str  # what errors about it begin with
-
-
-def group_names(snapshot: ClusterSnapshot, topic: str, patterns: Sequence[str] | None) -> list[str]:
-    """The groups that read the topic (raises DataError for one that is named and not there)."""
-    names = Wanted(several=tuple(patterns or ("*",))).groups_among(snapshot.groups)
-    return [name for name in names if snapshot.group(name).subscribes_to(topic)]
-
-
-def planned_groups(
-    snapshot: ClusterSnapshot, names: Sequence[str], routes: Routes, question: GroupsQuestion, reader: Reader
-) -> tuple[list[PlannedGroup], list[Finding]]:
-    """The groups with what decides who owns what, and what there is to say of them (raises DataError)."""
-    groups: list[PlannedGroup] = []
-    findings: list[Finding] = []
-    offline: list[str] = []
-    for name in names:
-        states = snapshot.group(name).without_foreign_offsets.queues
-        group = PlannedGroup(name, None, states, consumed_per_ms=_rates(snapshot, name, question))
-        try:
-            chosen = Selection(topics=(routes.now.topic,))
-            found = chosen.resolve(snapshot, name, question.strategies.settings_for, strategy=question.strategy)
-            found.must_share(broadcasting=True, pop=True)
-            if found.client_ids and not found.broadcasting and not found.popped_routes:
-                of_group = (each for each in planning_findings(found) if each.group in (None, found.name))
-                group = replace(group, members=found.members, consume_from=found.consume_from)
-                group, missing = _with_starts(group, found, routes, reader)
-                findings += (*of_group, *missing)
-            elif not found.client_ids and not found.broadcasting and found.consume_from == CONSUME_FROM_LAST_OFFSET:
-                offline.append(name)
-        except (DataError, UsageError) as error:
-            text = f"group {name}: its owners are not predicted: {error.problem}"
-            findings.append(Finding("owners-not-planned", text, name, INFO))
-        groups.append(group)
-    return groups, [*findings, *_offline(offline, routes)]
-
-
-def _rates(snapshot: ClusterSnapshot, name: str, question: GroupsQuestion) -> Mapping[MessageQueue, float]:
-    if question.earlier is None:
-        return {}
-    return consumed_per_ms(snapshot, question.earlier, name, question.earlier_option)
-
-
-def _with_starts(
+def _with_members(
     group: PlannedGroup, found: Group, routes: Routes, reader: Reader
-) -> tuple[PlannedGroup, list[Finding]]:
-    """The group with what brokers say of queues that it begins to read and that may have messages already."""
-    if group.members is None or found.seen is None:
-        return group, []
-    before, after = (Side(group.members, (route,)) for route in (routes.now, routes.opened))
+) -> tuple[PlannedGroup, Sequence[Finding]]:
+    """The group with its consumers, and with the offsets of queues that it begins to read and may have messages."""
+    group = replace(group, members=found.members, consume_from=found.consume_from)
+    if found.seen is None:
+        return group, ()
+    before, after = (Side(found.members, (route,)) for route in (routes.now, routes.opened))
     plan = plan_rebalance(group.name, before, after, states=group.states)
     questions = start_questions(plan, found.seen, found.consume_from, (routes.now,))
-    answers, missing = ask_starts(reader, found.seen, list(_of_opened(questions, routes)))
-    return replace(group, states={**group.states, **answers}), list(missing)
-
-
-def _of_opened(questions: Sequence[OffsetQuestion], routes: Routes) -> Iterator[OffsetQuestion]:
-    """Those about queues that consumers cannot read yet and that are there: what is new is empty."""
-    known, is_new = set(routes.now.subscribe_queues()), new_queues((routes.now,))
-    return (each for each in questions if each.queue not in known and not is_new(each.queue))
+    readable, is_new = set(routes.now.subscribe_queues()), new_queues((routes.now,))  # a new queue is empty
+    stored = [each for each in questions if each.queue not in readable and not is_new(each.queue)]
+    answers, missing = ask_starts(reader, found.seen, stored)
+    return replace(group, states={**group.states, **answers}), missing
 
 
 def _offline(names: Sequence[str], routes: Routes) -> Iterator[Finding]:

@@ -31,8 +31,6 @@ from rmqlb.verbs.strategies import Strategies
 
 
 class Verb(Struct, frozen=True):
-    """The syntax of one kind of event."""
-
     example: str
     qualifiers: tuple[str, ...] = ()  # what may follow its time
     needed: tuple[str, ...] = ()
@@ -79,8 +77,6 @@ _VALUES = {"by": ("leave", "crash"), "with": ("slaves",)}
 
 
 class TypedEvent(Struct, frozen=True):
-    """An event as typed, in its parts."""
-
     text: str
     verb: str
     subject: str = ""
@@ -106,7 +102,6 @@ class TypedEvent(Struct, frozen=True):
         return duration_us(text.strip(), f"{self.option}:", zero=zero)
 
     def times(self, when: str) -> tuple[int, int | None]:
-        """Parse TIME or FROM-TO."""
         if when.startswith("-"):
             raise self.wrong("before the start", "times count from the start, 0s")
         first, dash, second = when.partition("-")

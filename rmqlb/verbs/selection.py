@@ -25,7 +25,7 @@ SettingsOf = Callable[[Sequence[str], str | None], Settings]
 
 
 class Selection(Struct, frozen=True):
-    """The groups that are asked for, and what a caller says of them."""
+    """The groups that a caller names, and what it says of them."""
 
     names: tuple[str, ...] = ()  # of groups, or patterns of names; () is the only one there is
     topics: tuple[str, ...] = ()  # only these; () takes those that each group subscribes to
@@ -37,22 +37,17 @@ class Selection(Struct, frozen=True):
     def __post_init__(self) -> None:
         """Refuse what cannot be meant, before anything is read (raises UsageError)."""
         sdks(self.sdk)
-        if not self.several:
+        of_one = [text for text in self.sdk if "=" in text]
+        if not self.several or (self.consumers is None and not of_one):
             return
         listed = ", ".join(self.names)
         if self.consumers is not None:
-            raise UsageError(
-                f"--consumers {self.consumers if isinstance(self.consumers, int) else ','.join(self.consumers)}: the "
-                f"consumers of which of the groups {listed}?",
-                hint="give --consumers with one --group",
-                code="which-group",
-            )
-        if named := [text for text in self.sdk if "=" in text]:
-            raise UsageError(
-                f"--sdk {named[0]}: a consumer of which of the groups {listed}?",
-                hint="give --sdk ID=NAME with one --group, or --sdk NAME for all consumers",
-                code="which-group",
-            )
+            typed = self.consumers if isinstance(self.consumers, int) else ",".join(self.consumers)
+            text = f"--consumers {typed}: the consumers of which of the groups {listed}?"
+            raise UsageError(text, hint="give --consumers with one --group", code="which-group")
+        text = f"--sdk {of_one[0]}: a consumer of which of the groups {listed}?"
+        hint = "give --sdk ID=NAME with one --group, or --sdk NAME for all consumers"
+        raise UsageError(text, hint=hint, code="which-group")
 
     @property
     def several(self) -> bool:
@@ -62,9 +57,8 @@ class Selection(Struct, frozen=True):
     def wanted(self, source: Reader) -> Wanted:
         """The parts to read; a running cluster is only asked for those that are named (raises UsageError)."""
         if source.live and not self.names and not (self.consumers is not None and self.topics):
-            raise UsageError(
-                "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
-            )
+            hint = "name it with --group, or name --topic and --consumers"
+            raise UsageError("which group?", hint=hint, code="which-group")
         wanted = Wanted(self.topics or None, next(iter(self.names), None), retry=self.retry)
         return replace(wanted, group=None, several=self.names) if self.several else wanted
 
@@ -92,7 +86,6 @@ class Selection(Struct, frozen=True):
         strategy: str | None = None,
         by_pop: bool = False,
     ) -> Group:
-        """One of the groups (raises DataError, UsageError)."""
         group = resolve(snapshot, name, None, self.given(strategy=strategy, by_pop=by_pop))
         settings = settings_of([route.topic for route in group.known_routes], group.name)
         return group.with_settings(settings)
@@ -118,38 +111,36 @@ class Selection(Struct, frozen=True):
             found, findings = ask(next(iter(self.names), None))
             return [found], tuple(dict.fromkeys(findings))
         answers: list[tuple[str, Found, tuple[Finding, ...]]] = []
-        left_out: list[tuple[str, RmqlbError]] = []
+        left_out: list[Finding] = []
+        first: RmqlbError | None = None
         for name in self.names_in(snapshot):
             try:
                 answers.append((name, *ask(name)))
             except RmqlbError as error:
+                why = error.message
+                if name != error.group:
+                    error.message = f"group {name}: {why}"
                 if name in self.names or not isinstance(error, DataError | UsageError):
-                    raise _naming(error, name) from None
-                left_out.append((name, error))
-        if not answers:
-            raise _naming(left_out[0][1], left_out[0][0])
-        told = [Finding("group-left-out", f"group {name} is left out: {why.message}", name) for name, why in left_out]
+                    raise
+                first = first or error
+                left_out.append(Finding("group-left-out", f"group {name} is left out: {why}", name))
+        if first is not None and not answers:
+            raise first
         each = [(name, findings) for name, _, findings in answers]
-        return [found for _, found, _ in answers], (*_of_several(each), *told)
-
-
-def _naming(error: RmqlbError, name: str) -> RmqlbError:
-    if name != error.group:
-        error.message = f"group {name}: {error.message}"
-    return error
+        return [found for _, found, _ in answers], (*_of_several(each), *left_out)
 
 
 def _of_several(findings: Sequence[tuple[str, Sequence[Finding]]]) -> Iterator[Finding]:
     """Each finding once: as it is where it holds for all groups, otherwise with the name of its group."""
-    times = Counter(finding for _, its in findings for finding in set(its))
-    seen: set[Finding] = set()
-    for name, its in findings:
-        for finding in its:
-            is_named = times[finding] == len(findings) or name == finding.group
-            of_group = finding if is_named else replace(finding, message=f"group {name}: {finding.message}")
-            if of_group not in seen:
-                seen.add(of_group)
-                yield of_group
+    times = Counter(finding for _, own in findings for finding in set(own))
+    named = (
+        finding
+        if times[finding] == len(findings) or name == finding.group
+        else replace(finding, message=f"group {name}: {finding.message}")
+        for name, own in findings
+        for finding in own
+    )
+    yield from dict.fromkeys(named)
 
 
 def select(

@@ -68,8 +68,8 @@ def show_owners(
         progress(f"the owners of {found.title}", 0, 0)
         chosen.require_named(found.client_ids)
         report, findings = owners_of_group(found, names, named=bool(strategies), pop_share=pop_share, explain=explain)
-        asked, of_brokers = _by_brokers(found, opened)
-        return replace(report, broker_assignments=asked), (*findings, *of_brokers)
+        answers, of_brokers = _by_brokers(found, opened)
+        return replace(report, broker_assignments=answers), (*findings, *of_brokers)
 
     reports, findings = chosen.ask(snapshot, owners_in)
     meta = Meta(snapshot, findings)

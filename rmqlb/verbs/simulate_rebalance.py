@@ -117,7 +117,6 @@ def simulate_rebalance(
 
 
 def summary_of(groups: Sequence[RebalanceResult], producers: Sequence[SendReport]) -> SimulationsSummary:
-    """All groups together, and the producers of their topics."""
     figures = [each.figures for each in groups]
     converged = [each.convergence_ms for each in figures]
     sends = [report.totals for report in producers]
@@ -137,12 +136,10 @@ def summary_of(groups: Sequence[RebalanceResult], producers: Sequence[SendReport
 
 
 def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
-    """Topic → its route, without RocketMQ's own topics."""
     return {route.topic: route for route in routes if not is_system_topic(route.topic)}
 
 
 def _producers(asked: Simulation, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]) -> Producers:
-    """Producers of these topics, while brokers fail as the events say."""
     failures = failures_of(events_of_brokers(asked.events, routes, elsewhere))
     sends = SendScenario(
         client_version=asked.options.get("client") or NEWEST,

@@ -130,8 +130,6 @@ def simulation(
 
 
 class SimulatedGroup(Struct, frozen=True):
-    """A group and the scenario that it goes through."""
-
     group: Group
     members: Members
     scenario: GroupScenario
@@ -191,7 +189,6 @@ def simulated_group(
 
 
 def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding]]:
-    """The consumers with their strategies, and the findings about these."""
     if broadcasting and not group.broadcasting:
         return replace(group.under_all("AVG"), broadcasting=False), [broadcasting_finding(group.title, group.name)]
     if broadcasting:

@@ -18,9 +18,11 @@ from rmqlb.model.result import Snapshot
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted
-from rmqlb.sources.source import NothingToAsk, Source
+from rmqlb.sources.source import NothingToAsk
 
 if TYPE_CHECKING:
+    from rmqlb.sources.dump import DumpSource
+    from rmqlb.sources.live import LiveSource
     from rmqlb.sources.opening import Access
 
 MOST_ASKED = 256
@@ -57,8 +59,6 @@ AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snaps
 
 
 class SnapshotReader(NothingToAsk):
-    """A snapshot that was read before."""
-
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
 
@@ -93,13 +93,13 @@ class TextReader:
         self._text = text
         self.access = access
 
-    def open(self) -> Source:
+    def open(self) -> DumpSource | LiveSource:
         """The source (raises UsageError)."""
         from rmqlb.sources.opening import open_source
 
         return open_source(self._text, self.access)
 
-    def open_for_another_reading(self) -> Source:
+    def open_for_another_reading(self) -> DumpSource | LiveSource:
         """The source, whose deadline begins now and in which every server may answer again (raises UsageError)."""
         if self.live:
             from rmqlb.sources.opening import for_another_reading
@@ -108,7 +108,6 @@ class TextReader:
         return self.open()
 
     def telling(self) -> AbstractContextManager[Progress]:
-        """Whom questions tell of their progress."""
         return nullcontext(no_progress)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
@@ -152,15 +151,10 @@ def reader(source: AnySource) -> Reader:
 
 
 class Earlier(Struct, frozen=True):
-    """An earlier snapshot of the same cluster.
-
-    Attributes:
-        source: the snapshot.
-        option: what errors about it begin with, as `--rates-since FILE`.
-    """
+    """An earlier snapshot of the same cluster."""
 
     source: Reader
-    option: str
+    option: str  # what errors about it begin with, as `--rates-since FILE`
 
 
 def earlier(source: AnySource | Earlier | None, option: str = "--rates-since") -> Earlier | None:

@@ -29,8 +29,6 @@ _PREDICTION = "what plan-rebalance or simulate-rebalance wrote with -o json"
 
 
 class StoredPlan(Struct, rename="camel"):
-    """The part of a plan that predicts owners."""
-
     group: str | None
     topics: tuple[TopicPlan, ...]
 
@@ -42,8 +40,6 @@ class _Event(Struct, rename="camel"):
 
 
 class StoredSimulation(Struct, rename="camel"):
-    """The part of a simulation that predicts owners."""
-
     group: str | None
     queues: tuple[QueueTimeline, ...]
     events: tuple[_Event, ...]
@@ -66,7 +62,6 @@ def expected(paths: Sequence[str], group: str) -> Expected:
 
 
 def of_trials(trials: Sequence[StoredSimulation]) -> Expected:
-    """The prediction of one simulation, or of several as trials."""
     first = next(iter(trials[0].events), None)
     event = None if first is None else (first.kind, first.subject, first.at_ms)
     return simulated([trial.queues for trial in trials], event)

@@ -23,111 +23,9 @@ if TYPE_CHECKING:
     from rmqlb.engine.user_functions import FromFile, Kind
 
 
+OPTION = "--strategy-option"
 _FILE = r"(?s)(?P<path>.+\.py)(?::(?P<name>.*))?"
 _LONGEST_FILE = 1024 * 1024
-
-
-class Strategies:
-    """The strategies that a command's options name, and what is known of them before any cluster is."""
-
-    def __init__(self, options: str | Sequence[str] | None = None) -> None:
-        """`options` are those of `--strategy-option`."""
-        self.settings = Settings()
-        self.named: list[str] = []
-        self.given = parse_strategy_options(texts_of(options or ()))
-        (inner,) = self.given.get("inner", ("AVG",))
-        innermost = self._name(inner, f"{OPTION} inner=")
-        self.settings = Settings(inner=innermost, custom=self.settings.custom)
-
-    def name(self, text: str, option: str = "--strategy") -> str:
-        name = self._name(text, option)
-        self.named.append(name)
-        return name
-
-    def _name(self, text: str, option: str) -> str:
-        outer, dash, rest = text.partition("-")
-        if dash and outer.upper() in WRAPPERS and is_file(text):
-            return f"{outer.upper()}-{self._name(rest, option)}"
-        if is_file(text):
-            from rmqlb.engine.user_functions import STRATEGY
-
-            name, self.settings = with_function(from_file(text, option, STRATEGY), self.settings)
-            return name
-        full_name(text.upper(), self.settings)
-        return text.upper()
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The texts of all files that were named, which are run."""
-        files = (getattr(function, "source", None) for function in self.settings.custom.values())
-        return tuple(text for text in files if isinstance(text, str))
-
-    def must_apply(self, *, reported: bool) -> None:
-        """Refuse options at which no strategy looks; `reported`: consumers may run others than those named."""
-        if self.given:
-            inside = [each for name in self.named for each in names_inside(name, self.settings)]
-            must_apply(self.given, inside, reported=reported)
-
-    def settings_for(self, topics: Sequence[str], group: str | None = None) -> Settings:
-        """The settings; `topics` are those that a CONFIG entry without a topic stands for."""
-        given, config = self.given, None
-        for path in given.get("queues", ()):
-            from rmqlb.sources.user_files.config_file import read_config_lists
-
-            config = read_config_lists(path, topics, f"{OPTION} queues={path}")
-        ring = virtual_nodes(given)
-        return replace(
-            self.settings,
-            virtual_nodes=DEFAULT_VIRTUAL_NODES if ring is None else ring,
-            consumer_idcs=frozenset(given["idc"]) if "idc" in given else None,
-            config=config,
-            broker_zones=zones(given, "broker-zone"),
-            client_zones=zones(given, "client-zone"),
-            hosts=frozenset(given["host"]) if "host" in given else None,
-            pins=self._pins(topics),
-            group=group or "",
-        )
-
-    def _pins(self, topics: Sequence[str]) -> dict[str, frozenset[str]]:
-        found = pins(self.given)
-        unknown = [topic for topic in found if topic not in topics]
-        if unknown and "*" not in topics:  # which is every topic, of a fleet
-            hint = suggestion("topics", unknown[0], topics)
-            raise UsageError(f"{OPTION} pin={unknown[0]}=…: none of the topics looked at is {unknown[0]}", hint=hint)
-        return found
-
-    def optional(self, text: str | None, option: str = "--strategy") -> str | None:
-        return None if text is None else self.name(text, option)
-
-
-def reported_strategies(options: str | Sequence[str]) -> Strategies:
-    """The settings of whatever strategies consumers report (raises UsageError)."""
-    strategies = Strategies(options)
-    strategies.must_apply(reported=True)
-    return strategies
-
-
-def is_file(text: str) -> bool:
-    """It is meant as FILE.py:NAME."""
-    return ".py" in text and re.fullmatch(_FILE, text) is not None
-
-
-def from_file(text: str, option: str, kind: Kind) -> FromFile:
-    """FILE.py:NAME: the function of the file, whose code is run."""
-    from rmqlb.engine.user_functions import FromFile
-    from rmqlb.sources.user_files.text_file import read_text
-
-    match = re.fullmatch(_FILE, text)
-    if match is None or not match["name"]:
-        typed = option if option.endswith("=") else f"{option} "
-        raise UsageError(f"{text}: which function of it?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
-    source = read_text(match["path"], option, _LONGEST_FILE, "a file with a function is at most 1 MB long")
-    return FromFile(source, match["path"], match["name"], kind)
-
-
-OPTION = "--strategy-option"
-Given = Mapping[str, Sequence[str]]
-"""Key → its values, as typed."""
 
 
 class Key(Struct, frozen=True):
@@ -156,8 +54,106 @@ KEYS: Mapping[str, Key] = {
 }
 
 
-def parse_strategy_options(texts: Sequence[str]) -> dict[str, list[str]]:
-    """Key → its values; all that can be wrong without a cluster is refused (raises UsageError)."""
+class Strategies:
+    """The strategies that a command's options name, and what is known of them before any cluster is."""
+
+    def __init__(self, options: str | Sequence[str] | None = None) -> None:
+        """Parse the values of `--strategy-option`; refuse (UsageError) all that can be wrong without a cluster."""
+        self.named: list[str] = []
+        self._given = _by_key(texts_of(options or ()))
+        given = self._given
+        self.settings = Settings(
+            virtual_nodes=_virtual_nodes(given.get("virtual-nodes", ())),
+            consumer_idcs=frozenset(given["idc"]) if "idc" in given else None,
+            broker_zones=zones(given.get("broker-zone", ()), "broker-zone"),
+            client_zones=zones(given.get("client-zone", ()), "client-zone"),
+            hosts=frozenset(given["host"]) if "host" in given else None,
+            pins=_pins(given.get("pin", ())),
+        )
+        (inner,) = given.get("inner", ("AVG",))
+        innermost = self._name(inner, f"{OPTION} inner=")
+        self.settings = replace(self.settings, inner=innermost)
+
+    def name(self, text: str, option: str = "--strategy") -> str:
+        name = self._name(text, option)
+        self.named.append(name)
+        return name
+
+    def optional(self, text: str | None, option: str = "--strategy") -> str | None:
+        return None if text is None else self.name(text, option)
+
+    def _name(self, text: str, option: str) -> str:
+        outer, dash, rest = text.partition("-")
+        if dash and outer.upper() in WRAPPERS and is_file(text):
+            return f"{outer.upper()}-{self._name(rest, option)}"
+        if is_file(text):
+            from rmqlb.engine.user_functions import STRATEGY
+
+            name, self.settings = with_function(from_file(text, option, STRATEGY), self.settings)
+            return name
+        full_name(text.upper(), self.settings)
+        return text.upper()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The texts of all files that were named, which are run."""
+        files = (getattr(function, "source", None) for function in self.settings.custom.values())
+        return tuple(text for text in files if isinstance(text, str))
+
+    def must_apply(self, *, reported: bool) -> None:
+        """Refuse options at which no strategy looks; `reported`: consumers may run others than those named."""
+        chosen = [each for name in self.named for each in names_inside(name, self.settings)] if self._given else []
+        for key, texts in self._given.items():
+            own = KEYS[key].strategies
+            if any(name in chosen for name in own) or (reported and not set(own) <= set(PINNED)):
+                continue
+            names = " and ".join(own) if len(own) < 3 else ", ".join(own[:-1]) + f" and {own[-1]}"
+            named = f"the strategy named is {', '.join(dict.fromkeys(chosen))}" if chosen else "no strategy is named"
+            raise UsageError(
+                f"{OPTION} {key}={texts[0]}: only {names} {'looks' if len(own) == 1 else 'look'} at it, and {named}",
+                hint=f"leave it out, or name {own[0]} as the strategy",
+                code="strategy-option-unused",
+            )
+
+    def settings_for(self, topics: Sequence[str], group: str | None = None) -> Settings:
+        """The settings; `topics` are those that a CONFIG entry without a topic stands for."""
+        config = None
+        for path in self._given.get("queues", ()):
+            from rmqlb.sources.user_files.config_file import read_config_lists
+
+            config = read_config_lists(path, topics, f"{OPTION} queues={path}")
+        unknown = [topic for topic in self.settings.pins if topic not in topics]
+        if unknown and "*" not in topics:  # which is every topic, of a fleet
+            hint = suggestion("topics", unknown[0], topics)
+            raise UsageError(f"{OPTION} pin={unknown[0]}=…: none of the topics looked at is {unknown[0]}", hint=hint)
+        return replace(self.settings, config=config, group=group or "")
+
+
+def reported_strategies(options: str | Sequence[str]) -> Strategies:
+    """The settings of whatever strategies consumers report (raises UsageError)."""
+    strategies = Strategies(options)
+    strategies.must_apply(reported=True)
+    return strategies
+
+
+def is_file(text: str) -> bool:
+    return ".py" in text and re.fullmatch(_FILE, text) is not None
+
+
+def from_file(text: str, option: str, kind: Kind) -> FromFile:
+    """FILE.py:NAME: the function of the file, whose code is run."""
+    from rmqlb.engine.user_functions import FromFile
+    from rmqlb.sources.user_files.text_file import read_text
+
+    match = re.fullmatch(_FILE, text)
+    if match is None or not match["name"]:
+        typed = option if option.endswith("=") else f"{option} "
+        raise UsageError(f"{text}: which function of it?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
+    source = read_text(match["path"], option, _LONGEST_FILE, "a file with a function is at most 1 MB long")
+    return FromFile(source, match["path"], match["name"], kind)
+
+
+def _by_key(texts: Sequence[str]) -> dict[str, list[str]]:
     given: dict[str, list[str]] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -167,41 +163,34 @@ def parse_strategy_options(texts: Sequence[str]) -> dict[str, list[str]]:
             raise UsageError(f"{OPTION} {text}: no value", hint=f"write {OPTION} {key}={KEYS[key].metavar}")
         given.setdefault(key, []).append(value)
         if len(given[key]) > 1 and not KEYS[key].repeatable:
+            both = " and ".join(given[key])
             raise UsageError(
-                f"{OPTION} {key} takes one value, and is given {' and '.join(given[key])}",
-                hint="give it once",
-                code="given-twice",
+                f"{OPTION} {key} takes one value, and is given {both}", hint="give it once", code="given-twice"
             )
-    virtual_nodes(given)
-    for key in ("broker-zone", "client-zone"):
-        zones(given, key)
-    pins(given)
     return given
 
 
-def virtual_nodes(given: Given) -> int | None:
-    """The number of a consumer's ring entries, where it is given."""
-    for text in given.get("virtual-nodes", ()):
+def _virtual_nodes(texts: Sequence[str]) -> int:
+    for text in texts:
         if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) > MOST_VIRTUAL_NODES:
             raise UsageError(f"{OPTION} virtual-nodes={text}: not a whole number from 0 to {MOST_VIRTUAL_NODES}")
         return int(text)
-    return None
+    return DEFAULT_VIRTUAL_NODES
 
 
-def pins(given: Given) -> dict[str, frozenset[str]]:
-    """Topic → the machines that it is pinned to."""
-    texts = given.get("pin", ())
-    split = [text.partition("=") for text in texts]
-    for text, (topic, _, hosts) in zip(texts, split, strict=True):
-        if not topic or not all(part.strip() for part in hosts.split(",")):
+def _pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:
+    found = {}
+    for text in texts:
+        topic, _, hosts = text.partition("=")
+        found[topic] = frozenset(part.strip() for part in hosts.split(","))
+        if not topic or not all(found[topic]):
             raise UsageError(f"{OPTION} pin={text}: expected TOPIC=HOST or TOPIC=HOST,HOST")
-    must_differ([f"pin={text}" for text in texts], [topic for topic, _, _ in split], OPTION)
-    return {topic: frozenset(part.strip() for part in hosts.split(",")) for topic, _, hosts in split}
+    must_differ([f"pin={text}" for text in texts], [text.partition("=")[0] for text in texts], OPTION)
+    return found
 
 
-def zones(given: Given, key: str) -> Callable[[str], str | None] | re.Pattern[str] | None:
+def zones(texts: Sequence[str], key: str) -> Callable[[str], str | None] | re.Pattern[str] | None:
     """`broker-zone` or `client-zone`: GLOB=ZONE rules of which the first that matches counts, or one REGEX."""
-    texts = given.get(key, ())
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
@@ -211,11 +200,7 @@ def zones(given: Given, key: str) -> Callable[[str], str | None] | re.Pattern[st
         if not glob or not zone:
             raise UsageError(f"{OPTION} {key}={text}: expected GLOB=ZONE, or a single pattern with one group")
     must_differ([f"{key}={text}" for text in texts], [glob for glob, _, _ in rules], OPTION)
-
-    def zone_of(name: str) -> str | None:
-        return next((zone for glob, _, zone in rules if fnmatchcase(name, glob)), None)
-
-    return zone_of
+    return lambda name: next((zone for glob, _, zone in rules if fnmatchcase(name, glob)), None)
 
 
 def _pattern(text: str, key: str) -> re.Pattern[str]:
@@ -228,24 +213,3 @@ def _pattern(text: str, key: str) -> re.Pattern[str]:
     if pattern.groups != 1:
         raise UsageError(f"{OPTION} {key}={text}: the pattern needs one group, the zone, as in '([^-]+)-'")
     return pattern
-
-
-def must_apply(given: Given, chosen: Sequence[str], *, reported: bool) -> None:
-    """Refuse a key that no strategy looks at: it would not count.
-
-    Args:
-        given: key → its values.
-        chosen: the strategies that are named, those inside them too.
-        reported: consumers may run any of RocketMQ's own.
-    """
-    for key, texts in given.items():
-        own = KEYS[key].strategies
-        if any(name in chosen for name in own) or (reported and not set(own) <= set(PINNED)):
-            continue
-        names = " and ".join(own) if len(own) < 3 else ", ".join(own[:-1]) + f" and {own[-1]}"
-        named = f"the strategy named is {', '.join(dict.fromkeys(chosen))}" if chosen else "no strategy is named"
-        raise UsageError(
-            f"{OPTION} {key}={texts[0]}: only {names} {'looks' if len(own) == 1 else 'look'} at it, and {named}",
-            hint=f"leave it out, or name {own[0]} as the strategy",
-            code="strategy-option-unused",
-        )

@@ -32,18 +32,18 @@ BUILT_IN = "built_in_sweep_policy.yaml"
 def sweep_failures(
     source: AnySource,
     *,
-    groups: str | Sequence[str] = (),
-    topics: str | Sequence[str] = (),
-    orderly: str | Sequence[str] = (),
-    lose: str | Sequence[str] = (),
+    groups: str | Sequence[str] | None = (),
+    topics: str | Sequence[str] | None = (),
+    orderly: str | Sequence[str] | None = (),
+    lose: str | Sequence[str] | None = (),
     at_once: int = 2,
-    zones: str | Sequence[str] = (),
+    zones: str | Sequence[str] | None = (),
     zones_file: str | None = None,
     policy: str | None = None,
     today: str | None = None,
     jobs: int = 1,
-    strategy_options: str | Sequence[str] = (),
-    fail_on: str | Sequence[str] = (),
+    strategy_options: str | Sequence[str] | None = (),
+    fail_on: str | Sequence[str] | None = (),
     source_words: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> FailureSweep:
@@ -131,7 +131,7 @@ def _zones(lose: Sequence[str], texts: Sequence[str], path: str | None) -> list[
             raise UsageError(f"--zone {text}: expected GLOB=ZONE", hint="write '10.1.*=az1' or 10.1.0.0/16=az1")
         rules.append(ZoneRule(zone.strip(), pattern.strip()))
     if path is not None:
-        from rmqlb.sources.user_files.zones_file import read_zones
+        from rmqlb.sources.user_files.strict_yaml import read_zones
 
         rules += [ZoneRule(zone, pattern) for zone, pattern in read_zones(path)]
     return rules

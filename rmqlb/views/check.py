@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from rmqlb.model.check_result import (
 )
 from rmqlb.model.policy import GROUP, TOPIC, Bound, Unit
 from rmqlb.model.words import counted
-from rmqlb.views.report import Audience, Column, Report, Section, attribute_of, numbers, rows_of
+from rmqlb.views.report import Column, Report, Section, attribute_of, numbers, rows_of
 
 _WORDS: dict[Unit, tuple[str, str]] = {
     "least": ("at least", "min"),
@@ -57,7 +58,7 @@ def allowed_text(unit: Unit, bound: Bound) -> str:
 
 
 def bound_text(unit: Unit, bound: Bound) -> str:
-    """The same in a cell."""
+    """What a limit allows, in a cell."""
     return f"{_WORDS.get(unit, ('at most', 'max'))[1]} {amount_text(unit, bound)}"
 
 
@@ -80,6 +81,7 @@ _DIAGNOSED = (
 _SIGN = Column("", "severity", "sign")
 _SEVERITY = Column("severity", "severity", quiet=True)
 _WHY = Column("why", "why", "prose")
+_UNTIL = Column("until", "until", of=lambda one: str(one.until))
 _VALUE = (
     Column("is", "valueText", of=lambda one: one.unit and amount_text(one.unit, one.value)),
     Column("allowed", "allowed", of=lambda one: one.unit and bound_text(one.unit, one.bound)),
@@ -89,31 +91,31 @@ _VALUE = (
 
 
 def check_report(result: CheckResult) -> Report:
-    """The check for people and machines."""
+    if result.failed:
+        grave: str = result.failed[0].severity
+    elif result.incomplete:
+        grave = "warning" if result.outcome == "incomplete" else ""
+    else:
+        grave = "inOrder"
+    failed = _judgements("failed", result.failed, _SIGN, *_VALUE)
+    incomplete = _unless_empty(_judgements("incomplete", result.incomplete, _SEVERITY))
     sections = (
-        _unless_empty(_judgements("failed", result.failed, _SIGN, *_VALUE), "scripts"),
+        failed if result.failed else replace(failed, audience="scripts"),
         _unless_empty(_waived(result.waived)),
-        _incomplete(result),
+        incomplete if result.outcome == "incomplete" else replace(incomplete, audience="scripts"),
         replace(_judgements("not-applicable", result.not_applicable, _SEVERITY), named_only=True),
         replace(_rules(result.rules), audience="scripts"),
         replace(_unless_empty(_waivers(result.waivers)), audience="scripts"),
         replace(_summary(result), audience="scripts"),
     )
-    closing = tuple(_why(result))
-    return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=_grave(result), closing=closing)
-
-
-def _why(result: CheckResult) -> Iterator[str]:
-    """Which command says why the first group is as it is that failed a limit of which there is more to say."""
-    for one in result.failed:
-        if one.about == GROUP and one.name is not None and one.limit in _DIAGNOSED:
-            yield f"rmqlb diagnose -g {one.name} says why"
-            return
+    diagnosed = (one.name for one in result.failed if one.about == GROUP and one.name and one.limit in _DIAGNOSED)
+    closing = tuple(f"rmqlb diagnose -g {name} says why" for name in islice(diagnosed, 1))
+    return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=grave, closing=closing)
 
 
 def _facts(result: CheckResult) -> Iterator[str]:
     s = result.summary
-    yield _verdict(result)
+    yield _headline(result)
     parts = (
         (s.passed, "passed"),
         (s.waived, "waived"),
@@ -124,50 +126,33 @@ def _facts(result: CheckResult) -> Iterator[str]:
     yield f"  {counts}{'; ' if counts else ''}{counted(s.rules, 'rule')} of {result.policy} on {result.today}"
 
 
-def _verdict(result: CheckResult) -> str:
+def _headline(result: CheckResult) -> str:
     s = result.summary
     limits = counted(s.limits, "limit")
     if s.failed:
         decides = "" if result.outcome == "failed" else f", none of severity {result.fail_from}"
-        return f"{s.failed} of {limits} failed{decides}: {_first(result.failed, _short)}"
+        return f"{s.failed} of {limits} failed{decides}: {_first(result.failed)}"
     if result.outcome == "incomplete":
-        return f"{counted(s.incomplete, 'limit')} could not be judged: {_first(result.incomplete, _unknown)}"
+        return f"{counted(s.incomplete, 'limit')} could not be judged: {_first(result.incomplete)}"
     if s.passed == s.limits:
         return f"all {limits} passed"
     unknown = f", {s.incomplete} could not be judged" if s.incomplete else ""
     return f"none of {limits} failed{unknown}"
 
 
-def _first(judged: Sequence[JudgedLimit], said: Callable[[JudgedLimit], str]) -> str:
-    more = f", and {len(judged) - 1} more" if len(judged) > 1 else ""
-    return f"{said(judged[0])}{more}"
+def _first(judged: Sequence[JudgedLimit]) -> str:
+    one, more = judged[0], f", and {len(judged) - 1} more" if len(judged) > 1 else ""
+    if one.name is None:
+        return f"rule {one.rule}: {one.why}{more}"
+    what = f"{one.about} {one.name}: {one.limit}"
+    if one.verdict == INCOMPLETE or one.unit is None or one.bound is None:
+        return f"{what}: {one.why}{more}"
+    return f"{what} is {amount_text(one.unit, one.value)} ({bound_text(one.unit, one.bound)}){more}"
 
 
-def _short(one: JudgedLimit) -> str:
-    if one.unit is None or one.bound is None:
-        return _unknown(one)
-    amount, bound = amount_text(one.unit, one.value), bound_text(one.unit, one.bound)
-    return f"{one.about} {one.name}: {one.limit} is {amount} ({bound})"
-
-
-def _unknown(one: JudgedLimit) -> str:
-    return f"rule {one.rule}: {one.why}" if one.name is None else f"{one.about} {one.name}: {one.limit}: {one.why}"
-
-
-def _grave(result: CheckResult) -> str:
-    """The severity of the worst that failed; what could not be judged, and decides, is a warning."""
-    if result.failed:
-        return result.failed[0].severity
-    if result.incomplete:
-        return "warning" if result.outcome == "incomplete" else ""
-    return "inOrder"
-
-
-def _unless_empty(section: Section, to: Audience | None = None) -> Section:
-    """An empty table is there for those who ask for it, and shown to no others, or to `to` alone."""
-    if section.rows:
-        return section
-    return replace(section, named_only=True) if to is None else replace(section, audience=to)
+def _unless_empty(section: Section) -> Section:
+    """An empty table is shown only to those who name it."""
+    return section if section.rows else replace(section, named_only=True)
 
 
 def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *more: Column) -> Section:
@@ -175,25 +160,15 @@ def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *mor
     return Section(name, name.replace("-", " "), columns, rows_of(columns, judged), heads=5)
 
 
-def _incomplete(result: CheckResult) -> Section:
-    section = _unless_empty(_judgements("incomplete", result.incomplete, _SEVERITY))
-    return section if result.outcome == "incomplete" else replace(section, audience="scripts")
-
-
 def _waived(waived: Iterable[WaivedLimit]) -> Section:
     value = (replace(column, fold=2) if column.key == "allowed" else column for column in _VALUE)
-    until = Column("until", "until", of=lambda one: str(one.until))
-    columns = (_SEVERITY, *_WHERE, *value, replace(_WHY, fold=3), until, Column("reason", "reason", "prose"))
+    columns = (_SEVERITY, *_WHERE, *value, replace(_WHY, fold=3), _UNTIL, Column("reason", "reason", "prose"))
     return Section("waived", "waived", columns, rows_of(columns, waived), heads=5)
 
 
 def _rules(rules: Iterable[RuleCounts]) -> Section:
-    columns = (
-        Column("rule", "rule"),
-        Column("severity", "severity"),
-        Column("about", "about"),
-        *numbers("names limits passed failed waived incomplete notApplicable"),
-    )
+    texts = (Column("rule", "rule"), Column("severity", "severity"), Column("about", "about"))
+    columns = (*texts, *numbers("names limits passed failed waived incomplete notApplicable"))
     return Section("rules", "rules", columns, rows_of(columns, rules), heads=1)
 
 
@@ -203,7 +178,7 @@ def _waivers(uses: Sequence[WaiverResult]) -> Section:
         Column("about", "about", of=lambda use: GROUP if use.group else TOPIC if use.topic else None),
         Column("name", "name", of=lambda use: use.group or use.topic),
         Column("limit", "limit"),
-        Column("until", "until", of=lambda use: str(use.until)),
+        _UNTIL,
         Column("state", "state"),
         Column("waived", "waived", "number"),
         Column("reason", "reason"),

@@ -66,7 +66,7 @@ class SettingEntry(Struct, frozen=True):
     origin: Annotated[str | None, "the option, the variable or the place in the file, in words; null for a default"]
 
 
-class Settings(Struct, frozen=True, rename="camel"):
+class ConfiguredSettings(Struct, frozen=True, rename="camel"):
     """All settings."""
 
     user_file: Annotated[str | None, "the user's file; null when there is none"]
@@ -74,7 +74,6 @@ class Settings(Struct, frozen=True, rename="camel"):
 
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
-    """All contexts."""
     entries = tuple(_entry(context, active) for context in config.contexts.values())
     section = Section("contexts", "contexts", _LIST, rows_of(_LIST, entries), heads=2)
     facts = (*(() if done is None else (done,)), _which(len(entries), active))
@@ -89,28 +88,26 @@ def _which(contexts: int, active: str | None) -> str:
 
 
 def context_report(context: Context, active: str | None) -> Report:
-    """One context, key by key."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (key.name, _cell(context.values[key.name].value), context.values[key.name].place.line)
+        (key.name, _cell(context.values[key.name].value), context.values[key.name].line)
         for key in ENDPOINT
         if key.name in context.values
     )
     is_active = ", active here" if context.name == active else ""
     source = context.values["source"].value if "source" in context.values else None
-    data = OneContext(context.place.path, _entry(context, active))
+    data = OneContext(context.path, _entry(context, active))
     return Report(
         schema="rmqlb/context",
         data=data,
         facts=(
             f"context {context.name}{is_active}: {source or 'no source'}",
-            f"  {context.place.path}, line {context.place.line}",
+            f"  {context.path}, line {context.line}",
         ),
         sections=(Section("context", "context", _ONE, rows),),
     )
 
 
 def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
-    """Every setting, and what set it."""
     columns = (
         Column("setting", "key"),
         Column("value", "value", of=lambda setting: _cell(setting.value)),
@@ -120,7 +117,7 @@ def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
     entries = tuple(SettingEntry(each.key, each.value, each.layer, each.origin or None) for each in settings)
     return Report(
         "rmqlb/config",
-        Settings(config.path, entries),
+        ConfiguredSettings(config.path, entries),
         (_source_fact(settings), f"  user file: {config.path or 'none'}"),
         (Section("settings", "settings", columns, rows_of(columns, settings)),),
     )
@@ -139,7 +136,7 @@ def _entry(context: Context, active: str | None) -> ContextEntry:
         if key.name in context.values:
             value = context.values[key.name].value
             fields[key.name.replace("-", "_")] = str(value) if key.kind == "amount" else value
-    return ContextEntry(name=context.name, active=context.name == active, line=context.place.line, **fields)
+    return ContextEntry(name=context.name, active=context.name == active, line=context.line, **fields)
 
 
 def _origin(setting: Setting) -> str | None:

@@ -17,13 +17,12 @@ from rmqlb.model.diagnosis import (
     Evidence,
     GroupCounts,
     GroupFinding,
-    Look,
     RuleWords,
     Undecided,
 )
 from rmqlb.model.finding import INFO
 from rmqlb.model.message_queue import queue_ranges
-from rmqlb.model.words import at_least, counted, named, of_all
+from rmqlb.model.words import are, at_least, counted, have, named, of_all
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.report import (
     BETWEEN,
@@ -35,7 +34,6 @@ from rmqlb.views.report import (
     Report,
     Rows,
     Section,
-    attribute_of,
     duration,
     first_places,
     rows_of,
@@ -99,38 +97,33 @@ def _summary(s: DiagnosisSummary) -> Iterator[str]:
 
 
 def _groups(groups: Sequence[Diagnosis]) -> Section:
-    shows_unassigned = any(each.counts.unassigned for each in groups) or not groups
-    shows_duplicate = any(each.counts.duplicate_owners for each in groups) or not groups
+    counts = [each.counts for each in groups]
+    unassigned = any(each.unassigned for each in counts) or not groups
+    duplicate = any(each.duplicate_owners for each in counts) or not groups
     columns = (
-        Column("", "status", "sign", of=_status),
+        Column("", "status", "sign"),
         Column("group", "group"),
         Column("outcome", "outcome", shown=False),
-        Column("consumers", "consumers", "number", fold=4, of=lambda each: each.counts.consumers),
-        Column("queues", "queues", "number", fold=3, of=lambda each: each.counts.queues),
-        Column(
-            "unassigned",
-            "unassigned",
-            "number",
-            shown=shows_unassigned,
-            fold=1,
-            of=lambda each: each.counts.unassigned,
-        ),
-        Column(
-            "duplicate owners",
-            "duplicateOwners",
-            "number",
-            shown=shows_duplicate,
-            fold=2,
-            of=lambda each: each.counts.duplicate_owners,
-        ),
-        Column("lag", "lagText", "number", fold=5, of=lambda each: _lag_text(each.counts)),
-        Column("lag", "lag", "number", shown=False, of=lambda each: each.counts.lag),
-        Column("at least", "lagAtLeast", "number", shown=False, of=lambda each: each.counts.lag_at_least),
-        Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),
-        Column("unknown", "unknown", "number", shown=False, of=lambda each: len(each.unknown)),
-        Column("diagnosis", "diagnosis", "prose", of=lambda each: sentence(each, brief=True)),
+        Column("consumers", "consumers", "number", fold=4),
+        Column("queues", "queues", "number", fold=3),
+        Column("unassigned", "unassigned", "number", shown=unassigned, fold=1),
+        Column("duplicate owners", "duplicateOwners", "number", shown=duplicate, fold=2),
+        Column("lag", "lagText", "number", fold=5),
+        Column("lag", "lag", "number", shown=False),
+        Column("at least", "lagAtLeast", "number", shown=False),
+        Column("findings", "findings", shown=False),
+        Column("unknown", "unknown", "number", shown=False),
+        Column("diagnosis", "diagnosis", "prose"),
     )
-    return Section("groups", "groups", columns, rows_of(columns, groups))
+    rows = tuple(
+        (
+            *(_status(each), each.group, each.outcome, count.consumers, count.queues, count.unassigned),
+            *(count.duplicate_owners, _lag_text(count), count.lag, count.lag_at_least),
+            *(" ".join(_by_code(each.findings)), len(each.unknown), sentence(each, brief=True)),
+        )
+        for each, count in zip(groups, counts, strict=True)
+    )
+    return Section("groups", "groups", columns, rows)
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------
@@ -156,17 +149,13 @@ def sentence(found: Diagnosis, *, brief: bool = False) -> str:
     if number := len(found.not_applicable):
         text += f", {number} {'does' if number == 1 else 'do'} not apply"
     if found.unknown:
-        text = _undecided(found, brief=brief)
+        rules = len(found.unknown) + len(found.checked) + len(found.consequences) + len(_by_code(found.findings))
+        reasons = Counter(each.reason for each in found.unknown).most_common()
+        text = f"no problem found, but {of_all(len(found.unknown), rules, 'rule')} could not be decided"
+        if not brief:
+            more = f" (and {counted(len(reasons) - 1, 'more reason')})" if len(reasons) > 1 else ""
+            text += f": {reasons[0][0]}{more}"
     return "; ".join([text, *(_found(same, found) for same in _by_code(found.findings).values())])
-
-
-def _undecided(found: Diagnosis, *, brief: bool) -> str:
-    reasons = Counter(each.reason for each in found.unknown).most_common()
-    rules = len(found.unknown) + len(found.checked) + len(found.consequences) + len(_by_code(found.findings))
-    more = f", and {counted(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
-    why = "" if brief else f" ({reasons[0][0]}{more})"
-    known = f"; {len(found.checked)} found nothing" if found.checked else ""
-    return f"unknown: {of_all(len(found.unknown), rules, 'rule')} could not be decided{why}{known}"
 
 
 def _by_code(findings: Iterable[GroupFinding]) -> dict[str, list[GroupFinding]]:
@@ -178,11 +167,10 @@ def _by_code(findings: Iterable[GroupFinding]) -> dict[str, list[GroupFinding]]:
 
 def _bad_owners(counts: GroupCounts) -> Iterator[str]:
     if counts.unassigned:
-        is_ = "is" if counts.unassigned == 1 else "are"
-        yield f"{of_all(counts.unassigned, counts.queues or counts.unassigned)} {is_} unassigned"
+        yield f"{of_all(counts.unassigned, counts.queues or counts.unassigned)} {are(counts.unassigned)} unassigned"
     if number := counts.duplicate_owners:
         which = str(number) if counts.unassigned else of_all(number, counts.queues or number)
-        yield f"{which} {'has' if number == 1 else 'have'} duplicate owners"
+        yield f"{which} {have(number)} duplicate owners"
 
 
 def _also(others: Sequence[Sequence[GroupFinding]]) -> str:
@@ -214,9 +202,9 @@ def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
         each_of="" if one else "each of ",
         plural="" if one else "s",
         s="s" if one else "",
-        **{"is": "is" if one else "are"},
+        **{"is": are(len(ids))},
         does="does" if one else "do",
-        has="has" if one else "have",
+        has=have(len(ids)),
         its="its" if one else "their",
     )
 
@@ -240,19 +228,18 @@ def _lag_text(counts: GroupCounts) -> str:
 
 def _looks(found: Diagnosis) -> str:
     """Where and when the group was read."""
-    looks: Sequence[Look] = found.looks
-    if not looks:
+    if not found.looks:
         return ""
-    first, last = looks[0], looks[-1]
+    first, last = found.looks[0], found.looks[-1]
     when = "at an unknown time" if last.at is None else f"at {last.at}"
-    if len(looks) == 1:
+    if len(found.looks) == 1:
         return f"read {when} from {last.source}"
-    try:
-        took = datetime.fromisoformat(last.at or "") - datetime.fromisoformat(first.at or "")
+    span = ""
+    if first.at is not None and last.at is not None:
+        took = datetime.fromisoformat(last.at) - datetime.fromisoformat(first.at)
         span = f" over {duration(took.total_seconds() * 1000)}"
-    except (ValueError, TypeError):
-        span = ""
-    return f"{len(looks)} looks{span}, the last {when}, from {', '.join(dict.fromkeys(look.source for look in looks))}"
+    sources = ", ".join(dict.fromkeys(look.source for look in found.looks))
+    return f"{len(found.looks)} samples{span}, the last {when}, from {sources}"
 
 
 # -- findings ----------------------------------------------------------------------------------------------------------
@@ -357,18 +344,16 @@ def _clock(at: str) -> str:
 
 
 def _predicted(finding: GroupFinding, queues: int | None, causes: int) -> str:
-    """The number of queues whose observed owners the prediction gives, with all causes and without this one."""
     explains = finding.explains
     if explains is None or explains.queues_explained is None or queues is None or finding.severity == INFO:
         return ""
     without = explains.queues_explained_without
-    otherwise = "" if without is None else f", without it {without:,}"
-    given = of_all(explains.queues_explained, queues, "queue")
-    return f"the prediction with {'all causes' if causes > 1 else 'it'} gives the observed owners of {given}{otherwise}"
+    otherwise = "" if without is None else f" ({without:,} of {queues:,} without it)"
+    given, which = of_all(explains.queues_explained, queues), "all causes explain" if causes > 1 else "explains"
+    return f"{which} the owners of {given}{otherwise}"
 
 
 def _afterwards(finding: GroupFinding, queues: int | None) -> str:
-    """The prediction without the cause."""
     explains = finding.explains
     if explains is None or explains.fixes_all is None or finding.severity == INFO:
         return ""
@@ -400,11 +385,10 @@ def _rules(found: Diagnosis, *, with_name: bool) -> Section:
 
 
 def _rules_block(found: Diagnosis, *, with_name: bool) -> Block:
-    parts = []
-    if found.consequences:
-        because: dict[tuple[str, ...], list[str]] = {}
-        for each in found.consequences:
-            because.setdefault(each.causes, []).append(each.code)
+    parts, because = [], dict[tuple[str, ...], list[str]]()
+    for each in found.consequences:
+        because.setdefault(each.causes, []).append(each.code)
+    if because:
         texts = [f"{', '.join(codes)} (because of {', '.join(causes)})" for causes, codes in because.items()]
         parts.append(_line("consequences", BETWEEN.join(texts)))
     parts.append(_line("checked", BETWEEN.join(_words(code).in_order for code in found.checked) or "nothing"))
@@ -426,24 +410,18 @@ def _by_reason(undecided: Sequence[Undecided]) -> tuple[tuple[str, str], ...]:
 
 def _evidence(found: Diagnosis) -> Section:
     columns = (
-        Column("finding", "code"),
         Column("fact", "fact", "prose"),
         Column("value", "value"),
         Column("threshold", "threshold"),
         Column("source", "source", quiet=True),
         Column("at", "at", quiet=True),
     )
-    rows = [(each.code, row) for each in found.findings for row in rows_of(columns[1:], each.evidence)]
-    return Section("evidence", "evidence", columns, tuple((code, *row) for code, row in rows), named_only=True, heads=2)
+    rows = tuple((each.code, *row) for each in found.findings for row in rows_of(columns, each.evidence))
+    return Section("evidence", "evidence", (Column("finding", "code"), *columns), rows, named_only=True, heads=2)
 
 
 def _queues(found: Diagnosis) -> Section:
-    names = [attribute_of(column.key) for column in QUEUE_COLUMNS]
-    rows = tuple(
-        (finding.code, *(getattr(queue, name) for name in names))
-        for finding in found.findings
-        for queue in finding.queues
-    )
+    rows = tuple((each.code, *row) for each in found.findings for row in rows_of(QUEUE_COLUMNS, each.queues))
     columns = (Column("finding", "code"), *QUEUE_COLUMNS)
     return Section("queues", "queues of the findings", columns, rows, named_only=True, heads=4)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -15,7 +16,6 @@ from rmqlb.model.diff import (
     Change,
     Explained,
     GroupDiff,
-    PredictedGroup,
     PredictionDiff,
     QueueDiff,
     SnapshotDiff,
@@ -23,9 +23,8 @@ from rmqlb.model.diff import (
     TopicDiff,
 )
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
-from rmqlb.model.recording import QueueComparison
 from rmqlb.model.route import MASTER_ID
-from rmqlb.model.words import counted, named, of_all
+from rmqlb.model.words import counted, have, named, of_all
 from rmqlb.views.report import (
     NOT_THERE,
     QUEUE_COLUMNS,
@@ -43,14 +42,6 @@ from rmqlb.views.report import (
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
 _WHAT = (Column("what changed", "what", "prose"), Column("effect", "effect", "prose"))
-_LAG = (
-    Column("group", "group"),
-    Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
-    Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
-    Column("growth", "lagGrowth", "number"),
-    Column("produced", "produced", "number"),
-    Column("consumed", "consumed", "number"),
-)
 _MOST_PROCESSES = 3
 _MASTER = str(MASTER_ID)
 _VERBS: Mapping[Change, str] = {
@@ -65,37 +56,34 @@ _VERBS: Mapping[Change, str] = {
 def diff_report(diff: SnapshotDiff) -> Report:
     """The differences for people and machines."""
     topics = {topic.topic: topic for topic in diff.topics}
-    by_group = [row for group in _by_weight(diff.groups) for row in _group_rows(group, topics)]
-    by_topic = [_topic_row(topic, diff.groups) for topic in diff.topics]
-    odd = [(group, queue) for group, queue in _queues(diff) if queue.how == "unexplained"]
+    queues = [(group, queue) for group in diff.groups for queue in group.queues]
+    odd = [(group, queue) for group, queue in queues if queue.how == "unexplained"]
     columns = (Column("", "severity", "sign"), Column("group", "group"), *_WHAT)
-    groups = Section("groups", "groups", columns, tuple(by_group))
+    by_group = tuple(row for group in _by_weight(diff.groups) for row in _group_rows(group, topics))
+    by_topic = tuple(_topic_row(topic, diff.groups) for topic in diff.topics)
+    unexplained = replace(
+        _queue_table("unexplained", "queues whose owners no change explains", odd),
+        brief=first_places(len(odd), _MOST_ROWS),
+        chosen=f"the first {_MOST_ROWS}",
+    )
+    groups = Section("groups", "groups", columns, by_group)
     sections = (
         _unless_empty(groups),
-        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), tuple(by_topic))),
-        _unless_empty(
-            Section(
-                "unexplained",
-                "queues whose owners no change explains",
-                *_queue_table(odd),
-                heads=4,
-                brief=first_places(len(odd), _MOST_ROWS),
-                chosen=f"the first {_MOST_ROWS}",
-            )
-        ),
+        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic)),
+        _unless_empty(unexplained),
         _lag(diff.groups),
-        Section("queues", "queues whose owners differ", *_queue_table(list(_queues(diff))), heads=4, named_only=True),
+        replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True),
     )
-    rows = Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in _queues(diff)])
+    more = f"--section queues lists {counted(len(queues), 'queue')} whose owners differ" if queues else ""
     return Report(
-        schema="rmqlb/diff",
-        data=diff,
-        facts=tuple(_facts(diff)),
-        sections=sections,
-        rows=rows,
+        "rmqlb/diff",
+        diff,
+        tuple(_facts(diff)),
+        sections,
+        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in queues]),
         tables=(groups, *sections[1:]),
         grave=_grave(diff),
-        more=_more(diff),
+        more=more,
     )
 
 
@@ -108,15 +96,18 @@ def _grave(diff: SnapshotDiff) -> str:
     return "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
 
 
-def _more(diff: SnapshotDiff) -> str:
-    number = sum(len(group.queues) for group in diff.groups)
-    return f"--section queues lists {counted(number, 'queue')} whose owners differ" if number else ""
-
-
 def _lag(groups: Sequence[GroupDiff]) -> Section:
     """Groups whose offsets differ; shown are those whose lag grew most."""
     moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
-    columns = (*_LAG, Column("offsets back", "offsetsBack", "number", shown=any(g.offsets_back for g in moved)))
+    columns = (
+        Column("group", "group"),
+        Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
+        Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
+        Column("growth", "lagGrowth", "number"),
+        Column("produced", "produced", "number"),
+        Column("consumed", "consumed", "number"),
+        Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
+    )
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
     shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
     section = Section("lag", "lag", columns, rows_of(columns, moved), heads=1, brief=shown, chosen="where it grew most")
@@ -139,36 +130,33 @@ def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
     s = diff.summary
     if s.newly_unassigned:
         yield f"{counted(s.newly_unassigned, 'queue')} became unassigned"
-    if s.groups_removed or s.groups_added:
-        counts = ((s.groups_removed, "removed"), (s.groups_added, "added"))
-        yield ", ".join(f"{counted(number, 'group')} {what}" for number, what in counts if number)
+    yield from _added_or_removed(s.groups_removed, s.groups_added, "group")
     if s.newly_duplicate_owners:
-        has = "has" if s.newly_duplicate_owners == 1 else "have"
-        yield f"{counted(s.newly_duplicate_owners, 'queue')} {has} duplicate owners now"
+        yield f"{counted(s.newly_duplicate_owners, 'queue')} {have(s.newly_duplicate_owners)} duplicate owners now"
     changed = s.moved + s.newly_assigned
     others = s.groups_changed - s.groups_added - s.groups_removed
     explained = "" if s.unexplained else ", all explained"
     if changed or (others and not (s.newly_unassigned or s.unexplained)):
         yield f"{counted(changed, 'queue')} changed owner{explained}" if changed else "no queue changed owner"
-    if s.queues_added or s.queues_removed:
-        counts = ((s.queues_added, "added"), (s.queues_removed, "removed"))
-        yield ", ".join(f"{counted(number, 'queue')} {what}" for number, what in counts if number)
+    yield from _added_or_removed(s.queues_removed, s.queues_added, "queue")
     if s.unexplained:
         yield f"{counted(s.unexplained, 'queue')} unexplained"
     if s.pending:
         yield f"{counted(s.pending, 'queue')} not yet with the predicted owners"
     if s.topics_changed and not s.groups_changed:
         yield f"{counted(s.topics_changed, 'topic')} differ{'s' if s.topics_changed == 1 else ''}"
-    yield from _lag_verdict(diff)
-
-
-def _lag_verdict(diff: SnapshotDiff) -> Iterator[str]:
     grown = sorted((g for g in diff.groups if (g.lag_growth or 0) > 0), key=lambda g: -(g.lag_growth or 0))
     if grown:
         more = f" and {counted(len(grown) - 1, 'other group')}" if len(grown) > 1 else ""
-        yield f"lag +{diff.summary.lag_growth:,} in {grown[0].group}{more}"
-    if diff.summary.offsets_back:
-        yield f"offsets of {counted(diff.summary.offsets_back, 'queue')} went back"
+        yield f"lag +{s.lag_growth:,} in {grown[0].group}{more}"
+    if s.offsets_back:
+        yield f"offsets of {counted(s.offsets_back, 'queue')} went back"
+
+
+def _added_or_removed(removed: int, added: int, noun: str) -> Iterator[str]:
+    parts = [f"{counted(number, noun)} {what}" for number, what in ((added, "added"), (removed, "removed")) if number]
+    if parts:
+        yield ", ".join(parts)
 
 
 def _side(side: SnapshotSide) -> str:
@@ -200,7 +188,9 @@ def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[t
         there = group.after or group.before
         consumers = None if there is None else there.consumers
         number = "consumers unknown" if consumers is None else counted(consumers, "consumer")
-        yield WARNING if group.after is None else INFO, group.group, f"group {group.change}", f"{number}, {_of(group)}"
+        strategy = _strategies_text(group, "before" if group.after is None else "after")
+        severity = WARNING if group.after is None else INFO
+        yield severity, group.group, f"group {group.change}", f"{number}, strategy {strategy}"
         return
     for explained in group.explanations:
         what = "; ".join(_cause_text(cause, group, topics) for cause in explained.causes)
@@ -210,10 +200,6 @@ def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[t
         yield INFO, group.group, _cause_text(cause, group, topics), _changes_text(())
     for setting in group.settings:
         yield INFO, group.group, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
-
-
-def _of(group: GroupDiff) -> str:
-    return f"strategy {_strategies_text(group, 'before' if group.after is None else 'after')}"
 
 
 def _severity(queues: Sequence[QueueDiff]) -> Severity:
@@ -239,25 +225,14 @@ def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...
     return topic.topic, _route_text(topic), effect
 
 
-def _queues(diff: SnapshotDiff) -> Iterator[tuple[GroupDiff, QueueDiff]]:
-    return ((group, queue) for group in diff.groups for queue in group.queues)
-
-
-def _queue_table(
-    queues: Sequence[tuple[GroupDiff, QueueDiff]],
-) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+def _queue_table(name: str, title: str, queues: Sequence[tuple[GroupDiff, QueueDiff]]) -> Section:
     found = [queue for _, queue in queues]
+    predicted = any(queue.predicted_after not in (None, queue.owners_after) for queue in found)
     columns = (
-        Column("group", "group", quiet=True),
         *QUEUE_COLUMNS,
         Column("before", "ownersBefore", "clients", of=lambda queue: _owners(queue.owners_before)),
         Column("after", "ownersAfter", "clients", of=lambda queue: _owners(queue.owners_after)),
-        Column(
-            "predicted",
-            "predictedAfter",
-            "clients",
-            shown=any(queue.predicted_after not in (None, queue.owners_after) for queue in found),
-        ),
+        Column("predicted", "predictedAfter", "clients", shown=predicted),
         Column("change", "change", "change", fold=3, shown=any(queue.change != "moved" for queue in found)),
         Column("explained by", "how", of=_explained_by),
         Column("causes", "causes", shown=False, of=lambda queue: ", ".join(queue.causes)),
@@ -265,8 +240,14 @@ def _queue_table(
         Column("lag before", "lagBefore", "number", fold=1, shown=any(queue.lag_before for queue in found)),
         Column("lag after", "lagAfter", "number", fold=2, shown=any(queue.lag_after for queue in found)),
     )
-    rows = tuple((group.group, *row) for (group, _), row in zip(queues, rows_of(columns[1:], found), strict=True))
-    return columns, rows
+    return _by_group(name, title, columns, queues)
+
+
+def _by_group(name: str, title: str, columns: tuple[Column, ...], queues: Sequence[tuple[Any, object]]) -> Section:
+    """A table of queues, each with its group."""
+    cells = rows_of(columns, [queue for _, queue in queues])
+    rows = tuple((group.group, *row) for (group, _), row in zip(queues, cells, strict=True))
+    return Section(name, title, (Column("group", "group", quiet=True), *columns), rows, heads=4)
 
 
 def _explained_by(queue: QueueDiff) -> str:
@@ -299,34 +280,22 @@ def prediction_report(found: PredictionDiff) -> Report:
     parts += [f"{summary.not_yet} not yet moved"] if summary.not_yet else []
     parts += [f"{summary.unknown} with unknown owners"] if summary.unknown else []
     came = [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
-    grave = ERROR if summary.other_owner else WARNING if summary.differences or summary.unknown else "inOrder"
-    return Report(
-        "rmqlb/diff-prediction",
-        found,
-        ("; ".join([*parts, *came]), f"{found.prediction} → {_side(found.after)}"),
-        (
-            _unless_empty(
-                Section("differences", "queues that differ from the prediction", *_compared(differ), heads=4)
-            ),
-            Section("queues", "queues, as predicted and as observed", *_compared(items), heads=4, named_only=True),
-        ),
-        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in items]),
-        grave=grave,
-    )
-
-
-def _compared(
-    queues: Sequence[tuple[PredictedGroup, QueueComparison]],
-) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
     columns = (
-        Column("group", "group", quiet=True),
         *QUEUE_COLUMNS,
         Column("predicted", "ownersPredicted", "clients"),
         Column("observed", "ownersAfter", "clients"),
         Column("outcome", "outcome"),
     )
-    rows = rows_of(columns[1:], [queue for _, queue in queues])
-    return columns, tuple((group.group, *row) for (group, _), row in zip(queues, rows, strict=True))
+    differences = _by_group("differences", "queues that differ from the prediction", columns, differ)
+    queues = _by_group("queues", "queues, as predicted and as observed", columns, items)
+    return Report(
+        "rmqlb/diff-prediction",
+        found,
+        ("; ".join([*parts, *came]), f"{found.prediction} → {_side(found.after)}"),
+        (_unless_empty(differences), replace(queues, named_only=True)),
+        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in items]),
+        grave=ERROR if summary.other_owner else WARNING if summary.differences or summary.unknown else "inOrder",
+    )
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

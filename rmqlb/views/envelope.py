@@ -9,7 +9,7 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 
 
-class Source(Struct, frozen=True, rename="camel"):
+class ResultSource(Struct, frozen=True, rename="camel"):
     """Where the result comes from."""
 
     kind: Annotated[str, "which kind of source it is, such as dump or dashboard"]
@@ -24,7 +24,7 @@ class Envelope(Struct, frozen=True, rename="camel"):
     schema: Annotated[str, "which result it is"]
     format_version: Annotated[str, "of the result; a minor version only adds keys, a major one may take some away"]
     command: Annotated[str, "that made it"]
-    source: Annotated[Source, "where it comes from"]
+    source: Annotated[ResultSource, "where it comes from"]
     data: Annotated[Any, "the result"]
     findings: Annotated[tuple[Finding, ...], "what is worth telling about it"]
 

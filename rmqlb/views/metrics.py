@@ -2,6 +2,9 @@
 
 All metrics are gauges, and samples have no time of their own: node_exporter's textfile collector reads the classic text
 format, which knows neither OpenMetrics' other types nor such times. The metrics of a group are the figures of its line.
+
+A label has the name as `visible` shows it, with its own backslashes doubled: two names never become one, and nothing
+raw is written. Each line of the OpenMetrics text is one of Prometheus's classic text format too.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from rmqlb.model.owners import OwnersOfGroups, OwnersReport
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.policy import GROUP
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report
 
 _PREFIX = "rocketmq_lb_"
@@ -238,7 +242,6 @@ def _diagnoses(whole: DiagnosisOfGroups, snapshot: ClusterSnapshot) -> Iterator[
 
 
 def _pipeline(result: PipelineResult, _: ClusterSnapshot) -> Iterator[Sample]:
-    """The metrics of the last night."""
     verdict = result.verdict
     if verdict is None:
         return
@@ -276,3 +279,39 @@ def _cluster_of_topics(snapshot: ClusterSnapshot, topics: Iterable[str] | None) 
 def _cluster_of_group(snapshot: ClusterSnapshot, group: str | None) -> str | None:
     known = None if group is None else snapshot.groups.get(group)
     return None if known is None else _cluster_of_topics(snapshot, known.own_topics)
+
+
+def as_prometheus(samples: Iterable[Sample]) -> str:
+    """The samples that are known, metric by metric; one of which nothing is known is left out."""
+    lines: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
+    for sample in samples:
+        if sample.value is not None:
+            lines[sample.metric].append(_line(sample, sample.value))
+    parts = (part for metric, own in lines.items() if own for part in (*_head(metric), *own))
+    return "\n".join((*parts, "# EOF\n"))
+
+
+def label_value(name: str) -> str:
+    r"""What a name is in a label, before the format's own escapes.
+
+    >>> label_value("orders"), label_value("a\x1b"), label_value("a\\x1b")
+    ('orders', 'a\\x1b', 'a\\\\x1b')
+    """
+    return visible(name.replace("\\", "\\\\"))
+
+
+def _head(metric: Metric) -> tuple[str, ...]:
+    name = metric.full_name
+    unit = (f"# UNIT {name} {metric.unit}",) if metric.unit else ()
+    return (f"# HELP {name} {metric.help}", f"# TYPE {name} gauge", *unit)
+
+
+def _line(sample: Sample, value: float) -> str:
+    given = ((label, sample.labels.get(label)) for label in sample.metric.labels)
+    labels = ",".join(f'{label}="{_escaped(name)}"' for label, name in given if name)
+    return f"{sample.metric.full_name}{f'{{{labels}}}' if labels else ''} {value!r}"
+
+
+def _escaped(name: str) -> str:
+    """Of what the format has to escape, line ends are no longer there."""
+    return label_value(name).replace("\\", r"\\").replace('"', r"\"")

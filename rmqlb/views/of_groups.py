@@ -54,7 +54,6 @@ def of_groups(
 
 
 def rank(grave: str) -> int:
-    """How grave something is as a number, the worse the less."""
     return _GRAVE.index(grave)
 
 
@@ -64,15 +63,13 @@ def _worst_first(groups: Section, order: Sequence[tuple[float, ...]]) -> Section
 
 
 def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iterator[Section]:
-    """The groups' own tables, none of which a screen shows by itself."""
     for name, report in parts:
         for section in report.sections:
             titled = _titled(name, section, shown)
-            yield (
-                replace(titled, named_only=True)
-                if section.audience == "screen"
-                else replace(titled, audience="scripts")
-            )
+            if section.audience == "screen":
+                yield replace(titled, named_only=True)
+            else:
+                yield replace(titled, audience="scripts")
 
 
 def _tables(report: Report) -> tuple[Section, ...]:
@@ -117,8 +114,6 @@ def _keys(section: Section) -> list[str]:
 
 
 def _rows(parts: Sequence[tuple[str, Report]]) -> Rows | None:
-    rows = [(name, report.rows) for name, report in parts if report.rows is not None]
-    if not rows:
-        return None
-    items = [({"group": group, **names}, item) for group, its in rows for names, item in its.items]
-    return Rows(("group", *rows[0][1].keys), items, rows[0][1].unwatched)
+    known = [(name, report.rows) for name, report in parts if report.rows is not None]
+    items = [({"group": group, **names}, item) for group, rows in known for names, item in rows.items]
+    return Rows(("group", *known[0][1].keys), items, known[0][1].unwatched) if known else None

@@ -54,11 +54,10 @@ _GONE, _RED, _LINE = "#b4b4b4", "#cc0000", "#d9dde2"
 _MOST_NAMED = 6
 _HATCHED = "several-owners"
 _CROSSED = "outage"
+_FILLS = {"duplicate-owners": f"url(#{_HATCHED})", "outage": f"url(#{_CROSSED})", "gone": _GONE}
 
 
 class _Plane(Struct, frozen=True):
-    """The area of the bars: the times at its left and right edge, and where it begins."""
-
     begin_us: int
     end_us: int
     left: float
@@ -78,10 +77,7 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
     names = _names(report, shown)
     letters = None if report.broadcasting else symbols(report.client_ids)
     colours = dict(zip(dict.fromkeys(report.client_ids), cycle(COLOURS), strict=False))
-    lines = [
-        *parts_of(facts),
-        *([f"{left} rows that are less bad or not bad at all are left out"] if left else ()),
-    ]
+    lines = [*parts_of(facts), *([f"{left} rows that are less bad or not bad at all are left out"] if left else ())]
     top = _MARGIN + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
     bottom = top + _ROW * len(shown)
@@ -110,14 +106,12 @@ def _paper(width: float, height: float) -> ET.Element:
 
 def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
     many = len({timeline.queue.topic for timeline in report.queues}) > 1
-    queues = [(strip.queues[0].queue, strip.queue_ids) for strip in shown]
-    return [
-        clip(
-            fit_for_xml(f"{queue.topic} {queue.broker_name} {ids}" if many else f"{queue.broker_name} {ids}"),
-            _LONGEST_NAME,
-        )
-        for queue, ids in queues
-    ]
+    names = []
+    for strip in shown:
+        queue = strip.queues[0].queue
+        name = f"{queue.broker_name} {strip.queue_ids}"
+        names.append(clip(fit_for_xml(f"{queue.topic} {name}" if many else name), _LONGEST_NAME))
+    return names
 
 
 def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
@@ -166,23 +160,19 @@ def _row(
         width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
         bar = ET.SubElement(row, "g")
         ET.SubElement(bar, "title").text = fit_for_xml(story(run))
-        state = run.shown.state
+        state, drawn_as = run.shown.state, _FILLS.get(run.shown.state)
+        frame = x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1
         if state == "unassigned":
-            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper bad", stroke=_RED)
-        elif state == "duplicate-owners" and bad:
-            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
-        elif state == "outage":
-            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")
-        elif state == "gone":
-            add_rect(bar, x, y, width, _BAR, fill=_GONE)
+            add_rect(bar, *frame, fill=PAPER, cls="paper bad", stroke=_RED)
         elif state == "unknown":
-            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper", stroke=QUIET)
-            if width >= 2 * _CHARACTER:
-                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="quiet")
+            add_rect(bar, *frame, fill=PAPER, cls="paper", stroke=QUIET)
+        elif drawn_as is not None and (bad or state == "gone"):
+            add_rect(bar, x, y, width, _BAR, fill=drawn_as)
         else:
             add_rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
-            if width >= 2 * _CHARACTER:
-                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="")
+        if width >= 2 * _CHARACTER and not bad and state != "gone":
+            cls = "quiet" if state == "unknown" else ""
+            add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls=cls)
     row.tail = "\n"
 
 
@@ -213,14 +203,12 @@ class Run(Struct, frozen=True):
     shown: AnyInterval
 
     def is_bad(self, *, broadcasting: bool) -> bool:
-        """The queue is unassigned or in an outage, or has duplicate owners."""
         return self.shown.state in ("unassigned", "outage") or (
             self.shown.state == "duplicate-owners" and not broadcasting
         )
 
 
 def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
-    """The strip's runs from left to right."""
     places = range(len(strip.slices))
     found = []
     for _, group in groupby(places, key=lambda place: (strip.slices[place].state, strip.slices[place].owners)):
@@ -255,18 +243,15 @@ def _alike(timeline: AnyTimeline, run: Run) -> list[AnyInterval]:
     return found
 
 
+_OWNERLESS = {"unassigned": "no owner", "gone": "no such queue", "unknown": "unknown"}
+
+
 def _owners(shown: AnyInterval) -> str:
-    if shown.state == "unassigned":
-        return "no owner"
-    if shown.state == "gone":
-        return "no such queue"
-    if shown.state == "unknown":
-        return "unknown"
-    if shown.state == "outage" and not shown.owners:
-        return "outage, no owner"
+    if shown.state in _OWNERLESS:
+        return _OWNERLESS[shown.state]
     more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""
     owners = ", ".join(shown.owners[:_MOST_NAMED]) + more
-    return f"outage, owned by {owners}" if shown.state == "outage" else owners
+    return owners if shown.state != "outage" else f"outage, owned by {owners}" if owners else "outage, no owner"
 
 
 def _time(us: int) -> str:
@@ -274,7 +259,6 @@ def _time(us: int) -> str:
 
 
 def parts_of(facts: Sequence[str]) -> list[str]:
-    """The facts, a line each: pictures break none."""
     return [part for fact in facts for part in fact.strip().split(BETWEEN)]
 
 
@@ -307,12 +291,10 @@ td{white-space:nowrap}
 
 
 def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
-    """The picture as an SVG file, with the facts above it."""
     return svg_file(drawn(group, facts))
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
-    """The picture, and the facts, findings and tables of the group's report as an HTML file."""
     return page_of(report, findings, drawn(group))
 
 

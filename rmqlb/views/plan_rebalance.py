@@ -124,7 +124,6 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
 
 
 def headline(plan: RebalancePlan) -> str:
-    """The group, its consumers before and after, and the verdict."""
     text = "; ".join(_pop_verdict(plan)) if plan.by_pop else verdict(plan.summary, broadcasting=plan.broadcasting)
     if not plan.by_pop and not plan.summary.before.queues and not plan.summary.after.queues:
         text = "its topics have no readable queue, so there is nothing to plan"
@@ -141,7 +140,6 @@ def _consumers_of(plan: RebalancePlan) -> tuple[int, int]:
 
 
 def verdict(s: Summary, *, broadcasting: bool = False) -> str:
-    """The effect on the queues, the worst first."""
     return "; ".join((*_bad(s), *_moves(s, broadcasting=broadcasting), *_observed(s)))
 
 
@@ -285,7 +283,6 @@ def _strategy(plan: RebalancePlan) -> str:
 
 
 def _consumers(plan: RebalancePlan) -> Section:
-    """The consumers; of many, a screen has those whose queues change most."""
     shown = plan.consumers
     places = {consumer.client_id: at for at, consumer in enumerate(shown)}
     columns = (
@@ -324,7 +321,6 @@ def _note(consumer: ConsumerPlan) -> str:
 
 
 def _moves_section(plan: RebalancePlan) -> Iterator[Section]:
-    """The queues that change, those with the same owners as one line."""
 
     def severity(owners: Owners) -> Severity | None:
         return severity_of(owners[1], broadcasting=plan.broadcasting)

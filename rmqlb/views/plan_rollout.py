@@ -20,6 +20,7 @@ from rmqlb.views.report import (
     duration,
     first_places,
     labels,
+    numbers,
     rows_of,
 )
 
@@ -29,12 +30,7 @@ _MOST_MEMBERS = 20
 
 
 def rollout_report(rollout: Rollout) -> Report:
-    """The plan for people and machines."""
-    sections = (
-        _order(rollout),
-        *([_stages(rollout)] if rollout.stages else ()),
-        _choices(rollout.choices),
-    )
+    sections = (_order(rollout), *([_stages(rollout)] if rollout.stages else ()), _choices(rollout.choices))
     best = _best(rollout)
     trials = "" if best is None else f", {counted(best.trials, 'trial')} each"
     return Report(
@@ -75,7 +71,6 @@ def _tried(rollout: Rollout) -> str:
 
 
 def _gravity(rollout: Rollout) -> str:
-    """Error of a way that does not always converge, warning of gaps and overlaps, else in order."""
     best = _best(rollout)
     if best is None:
         return ""
@@ -91,13 +86,10 @@ def _verdict(rollout: Rollout, best: RolloutChoice, *, changes: bool) -> str:
         parts.append("does not always converge")
     if changes and rollout.misassigned:
         summed = f" (summed over {len(rollout.stages)} stages)" if len(rollout.stages) > 1 else ""
-        parts.append(f"mixed strategies leave {_queues(rollout)}{summed}")
+        bad = counted(rollout.misassigned, "queue")
+        parts.append(f"mixed strategies leave {bad} unassigned or with duplicate owners{summed}")
     parts += [f"longest {what} {about(spread.max)}" for what, spread in _longest(best) if spread.max]
     return "; ".join(parts) or "every queue has one owner all the time"
-
-
-def _queues(rollout: Rollout) -> str:
-    return f"{counted(rollout.misassigned, 'queue')} unassigned or with duplicate owners"
 
 
 def _best(rollout: Rollout) -> RolloutChoice | None:
@@ -146,7 +138,13 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
         Column("longest overlap", "longestOverlapP95Ms", "ms", of=attrgetter("figures.longest_overlap_ms.p95")),
         Column("", "longestOverlapMaxMs", "ms", shown=False, of=attrgetter("figures.longest_overlap_ms.max")),
         Column("total", "totalOverlapP95Ms", "ms", of=attrgetter("figures.total_overlap_ms.p95")),
-        Column("redelivered", "redeliveredMax", "number", shown=redelivered, of=_redelivered),
+        Column(
+            "redelivered",
+            "redeliveredMax",
+            "number",
+            shown=redelivered,
+            of=lambda choice: choice.figures.redelivered and choice.figures.redelivered.max,
+        ),
         Column("converged", "converged", "number", shown=any(each.converged < each.trials for each in choices)),
         Column("", "trials", "number", shown=False),
         Column("", "best", shown=False, of=lambda choice: "best" if choice.best else ""),
@@ -155,11 +153,6 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
     title = "ways tried, the best first (p95 of gaps and overlaps of a queue, and summed over queues)"
     rows = rows_of(columns, choices)
     return Section("choices", title, columns, rows, heads=1, brief=brief, audience="scripts")
-
-
-def _redelivered(choice: RolloutChoice) -> Cell:
-    found = choice.figures.redelivered
-    return None if found is None else found.max
 
 
 def _order(rollout: Rollout) -> Section:
@@ -172,25 +165,20 @@ def _order(rollout: Rollout) -> Section:
     )
     best = _best(rollout)
     places = {client_id: place for place, client_id in enumerate(rollout.members)}
-    rows: tuple[tuple[Cell, ...], ...] = ()
-    if best is not None:
-        times = [place // max(best.at_once, 1) * best.pause_ms for place in range(len(best.order))]
-        rows = tuple(
-            (place, places.get(client_id), client_id, down, down + best.down_ms)
-            for place, (client_id, down) in enumerate(zip(best.order, times, strict=True), start=1)
-        )
+    rows: list[tuple[Cell, ...]] = []
+    for place, client_id in enumerate(best.order if best else ()):
+        down = place // max(best.at_once, 1) * best.pause_ms if best else 0
+        rows.append((place + 1, places.get(client_id), client_id, down, down + (best.down_ms if best else 0)))
     brief = first_places(len(rows), _MOST_MEMBERS)
-    return Section(
-        "order", "recommended restart order (T+0: the first consumer stops)", columns, rows, heads=3, brief=brief
-    )
+    title = "recommended restart order (T+0: the first consumer stops)"
+    return Section("order", title, columns, tuple(rows), heads=3, brief=brief)
 
 
 def _stages(rollout: Rollout) -> Section:
     columns = (
         Column("changed", "changed", "number"),
         Column("next", "nextId", "clients", of=lambda stage: NOT_THERE if stage.next_id is None else stage.next_id),
-        Column("duplicate owners", "duplicateOwners", "number"),
-        Column("unassigned", "unassigned", "number"),
+        *numbers("duplicateOwners unassigned"),
     )
     brief = first_places(len(rollout.stages), _MOST_STAGES)
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"

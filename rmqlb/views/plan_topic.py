@@ -34,7 +34,6 @@ _WAITS: Mapping[WaitKind, str] = {
 
 
 def topic_plan_report(plan: TopicChangePlan) -> Report:
-    """The plan for people and machines."""
     sections = (
         *([_checked(plan.checked)] if plan.checked is not None else ()),
         _steps_screen(plan),
@@ -79,7 +78,6 @@ def _check_fact(checked: StepCheck, steps: int) -> str:
 
 
 def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
-    """What happens to keys and their order when the writable queues change."""
     for step in plan.steps:
         if step.kind != "change-write-queues" or step.done:
             continue

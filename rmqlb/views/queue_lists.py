@@ -143,7 +143,6 @@ def fitting(
 
 
 def pop_title(topics: Iterable[PopTopic | PopTopicPlan]) -> str:
-    """The title of the table of topics without owners."""
     how = "through a Proxy" if any(topic.by_proxy for topic in topics) else "by POP"
     return f"{how} (queue -1 is any queue of the broker)"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from rmqlb.model.figures import annotated_figures
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.recording import (
@@ -37,18 +37,6 @@ from rmqlb.views.report import (
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
-_BOUNDS = (("longest gap", "longest_gap"), ("longest overlap", "longest_overlap"), ("converged after", "convergence"))
-_COUNTS = (
-    ("queues", "queues"),
-    ("queues that changed owners", "changed"),
-    ("queues with other owners at the end", "moved"),
-    ("queues unassigned at the end", "unassigned"),
-    ("queues with duplicate owners at the end", "duplicateOwners"),
-    ("queues with unknown owners at the end", "unknown"),
-    ("failed looks", "failedLooks"),
-)
-
-
 _OUTCOMES = {
     "as-predicted": "as predicted",
     "earlier": "earlier",
@@ -76,14 +64,13 @@ class RecordedGroup(Struct, frozen=True):
 
 
 def recorded_group(recording: Recording) -> RecordedGroup:
-    """The value that is drawn; who joined or left is an event, when it was first seen."""
-    kinds = {"joined": "join", "left": "leave"}
+    """The value that is drawn; a consumer joins or leaves when that was first seen."""
     events = [
-        Event("join" if kinds[change.change] == "join" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
+        Event("join" if change.change == "joined" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
         for change in recording.consumer_changes
     ]
-    members = tuple(consumer.client_id for consumer in recording.consumers)
-    return RecordedGroup(members, tuple(events), recording.end_ms * 1000, recording.queues)
+    client_ids = tuple(consumer.client_id for consumer in recording.consumers)
+    return RecordedGroup(client_ids, tuple(events), recording.end_ms * 1000, recording.queues)
 
 
 def recording_report(recording: Recording) -> Report:
@@ -127,17 +114,14 @@ def _facts(recording: Recording) -> tuple[str, ...]:
 
 
 def _gravity(recording: Recording) -> str:
-    """How grave it is: error of queues without owner or with several at the end, or of other owners than predicted."""
     f, compared = recording.figures, recording.comparison
-    outcomes = set() if compared is None else {queue.outcome for queue in compared.queues}
-    if f.unassigned or f.duplicate_owners or "other-owner" in outcomes:
+    if f.unassigned or f.duplicate_owners or (compared is not None and compared.other_owner):
         return ERROR
     unsure = f.unknown or f.failed_looks or (f.changed and recording.converged_by is None)
     return WARNING if unsure or (compared is not None and compared.differences) else "inOrder"
 
 
 def _settings(recording: Recording) -> tuple[str, ...]:
-    """What it was made by, and what the times mean."""
     strategy = "" if recording.strategy is None else f"; consumers report {recording.strategy}"
     lines = [f"times count from {recording.started_at}, when the first look was answered{strategy}"]
     lines.append("a change lies between two looks; what changes and changes back between two looks is not seen")
@@ -153,49 +137,29 @@ def _verdict(recording: Recording) -> Iterator[str]:
         yield f"{of_all(f.changed, f.queues)} changed {'owner' if f.changed == 1 else 'owners'}"
     else:
         yield f"no owner of {counted(f.queues, 'queue')} changed"
-    bad = [
-        f"{number} {what}"
-        for number, what in ((f.unassigned, "unassigned"), (f.duplicate_owners, "with duplicate owners"))
-        if number
-    ]
+    bad = [f"{f.unassigned} unassigned"] if f.unassigned else []
+    bad += [f"{f.duplicate_owners} with duplicate owners"] if f.duplicate_owners else []
     if bad:
         yield f"{' and '.join(bad)} at the end"
     if f.unknown:
         yield f"the owners of {f.unknown} are unknown at the end"
-    yield from _gap(recording)
-    yield from _overlap(recording)
-    yield _converged(recording)
-
-
-def _gap(recording: Recording) -> Iterator[str]:
-    f = recording.figures
-    if not f.longest_gap_at_most_ms or not f.changed:
-        return
-    worst = max(recording.queues, key=lambda q: (q.longest_gap_at_least_ms, q.longest_gap_at_most_ms))
-    where = f" ({worst.topic} {worst.broker_name} {worst.queue_id})" if f.longest_gap_at_least_ms else ""
-    least = f", at least {about(f.longest_gap_at_least_ms)}" if f.longest_gap_at_least_ms else ""
-    yield f"longest gap at most {about(f.longest_gap_at_most_ms)}{least}{where}"
-
-
-def _overlap(recording: Recording) -> Iterator[str]:
-    """An overlap that is certain; what is only possible is in the tables."""
-    f = recording.figures
-    if f.longest_overlap_at_least_ms:
-        yield (
-            f"longest overlap at most {about(f.longest_overlap_at_most_ms)}, "
-            f"at least {about(f.longest_overlap_at_least_ms)}"
-        )
-
-
-def _converged(recording: Recording) -> str:
-    f = recording.figures
+    if f.longest_gap_at_most_ms and f.changed:
+        worst = max(recording.queues, key=lambda q: (q.longest_gap_at_least_ms, q.longest_gap_at_most_ms))
+        least = ""
+        if f.longest_gap_at_least_ms:
+            queue = f"{worst.topic} {worst.broker_name} {worst.queue_id}"
+            least = f", at least {about(f.longest_gap_at_least_ms)} ({queue})"
+        yield f"longest gap at most {about(f.longest_gap_at_most_ms)}{least}"
+    if f.longest_overlap_at_least_ms:  # an overlap that is only possible is in the tables
+        most, least = about(f.longest_overlap_at_most_ms), about(f.longest_overlap_at_least_ms)
+        yield f"longest overlap at most {most}, at least {least}"
     if recording.converged_by is None:
-        return "not converged when the recording ended" if f.changed else "the group is not known to be converged"
+        yield "not converged when the recording ended" if f.changed else "the group is not known to be converged"
+        return
     how = " as predicted" if recording.converged_by == "prediction" else ", as far as can be known: unchanged for 25 s"
-    if f.convergence_at_most_ms is None:
-        return f"converged{how}"
     after = "the event" if recording.event_at_ms is not None else "the first change"
-    return f"converged{how} at most {about(f.convergence_at_most_ms)} after {after}"
+    most = "" if f.convergence_at_most_ms is None else f" at most {about(f.convergence_at_most_ms)} after {after}"
+    yield f"converged{how}{most}"
 
 
 def _looked(recording: Recording) -> Iterator[str]:
@@ -215,41 +179,41 @@ def _looked(recording: Recording) -> Iterator[str]:
 
 
 def _against(compared: RecordingComparison) -> str:
-    counts = Counter(queue.outcome for queue in compared.queues)
-    whole = len(compared.queues)
-    told = [f"{of_all(counts['as-predicted'], whole)} as {compared.file} predicts"]
-    told += [
-        f"{counts[outcome]} {_OUTCOMES[outcome]}{_furthest(compared, outcome)}"
-        for outcome in OUTCOMES
-        if outcome != "as-predicted" and counts[outcome]
-    ]
+    parts = [f"{of_all(compared.count('as-predicted'), compared.compared)} as {compared.file} predicts"]
+    for outcome in OUTCOMES:
+        queues = [queue for queue in compared.queues if queue.outcome == outcome]
+        if queues and outcome != "as-predicted":  # with the queue that is furthest beside the prediction
+            first = max(queues, key=lambda queue: queue.beside_ms)
+            beside = f" by {about(first.beside_ms)}" if first.beside_ms else ""
+            where = f"{first.topic} {first.broker_name} {first.queue_id}{beside}"
+            parts.append(f"{len(queues)} {_OUTCOMES[outcome]} ({where})")
     if compared.placeholders:
-        told.append(", ".join(f"{came} came for {name}" for name, came in compared.placeholders.items()))
-    return "; ".join(told)
-
-
-def _furthest(compared: RecordingComparison, outcome: str) -> str:
-    """The queue that is furthest beside the prediction, or the first of other owners."""
-    queues = [queue for queue in compared.queues if queue.outcome == outcome]
-    first = max(queues, key=lambda queue: queue.beside_ms)
-    beside = f" by {about(first.beside_ms)}" if first.beside_ms else ""
-    return f" ({first.topic} {first.broker_name} {first.queue_id}{beside})"
+        parts.append(", ".join(f"{came} came for {name}" for name, came in compared.placeholders.items()))
+    return "; ".join(parts)
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
 def _changes(recording: Recording) -> Section:
-    columns = (Column("from", "fromMs", "ms"), Column("to", "toMs", "ms"))
-    rows = tuple(
-        (*(change.from_ms, change.to_ms), change.change, (change.client_id,), *_name(queue))
-        for queue, change in recording.changes
+    columns = (
+        Column("from", "fromMs", "ms"),
+        Column("to", "toMs", "ms"),
+        Column("change", "change"),
+        Column("consumer", "clientId", "clients", of=lambda change: (change.client_id,)),
     )
-    heads = (*columns, Column("change", "change"), Column("consumer", "clientId", "clients"), *QUEUE_COLUMNS)
-    brief = first_places(len(rows), _MOST_ROWS)
-    title = "changes, each between two looks"
+    changes = recording.changes
+    cells = rows_of(columns, [change for _, change in changes])
+    rows = tuple((*row, *_name(queue)) for row, (queue, _) in zip(cells, changes, strict=True))
     return Section(
-        "changes", title, heads, rows, heads=2, brief=brief, chosen=f"the first {_MOST_ROWS}", audience="scripts"
+        "changes",
+        "changes, each between two looks",
+        (*columns, *QUEUE_COLUMNS),
+        rows,
+        heads=2,
+        brief=first_places(len(rows), _MOST_ROWS),
+        chosen=f"the first {_MOST_ROWS}",
+        audience="scripts",
     )
 
 
@@ -276,9 +240,9 @@ def _consumers(recording: Recording) -> Section:
 
 
 def _events(each: ConsumerRecording) -> str:
-    told = [(one.to_ms, f"{one.change} by {duration(max(one.to_ms, 0))}") for one in each.changes]
-    told += [(one.to_ms, f"no answer from {duration(one.from_ms)} to {duration(one.to_ms)}") for one in each.silences]
-    return ", ".join(text for _, text in sorted(told))
+    parts = [(one.to_ms, f"{one.change} by {duration(max(one.to_ms, 0))}") for one in each.changes]
+    parts += [(one.to_ms, f"no answer from {duration(one.from_ms)} to {duration(one.to_ms)}") for one in each.silences]
+    return ", ".join(text for _, text in sorted(parts))
 
 
 def _queues(queues: Sequence[QueueRecording]) -> Section:
@@ -339,14 +303,10 @@ def _summary(figures: RecordingFigures) -> Section:
         Column("", "name", shown=False),
         Column("", "value", "number", shown=False),
     )
-    by_key = dict(zip(figures.__struct_encode_fields__, figures.__struct_fields__, strict=True))
-    rows: list[tuple[Cell, ...]] = []
-    for title, key in _COUNTS:
-        value = getattr(figures, by_key[key])
-        rows.append((title, str(value), key, value))
-    for title, name in _BOUNDS:
-        for bound, words in (("at_least_ms", "at least"), ("at_most_ms", "at most")):
-            value = getattr(figures, f"{name}_{bound}")
-            key = figures.__struct_encode_fields__[figures.__struct_fields__.index(f"{name}_{bound}")]
-            rows.append((f"{title}, {words}", "not converged" if value is None else duration(value), key, value))
+    keys = dict(zip(figures.__struct_fields__, figures.__struct_encode_fields__, strict=True))
+    rows: list[tuple[Cell, ...]] = [("queues", str(figures.queues), "queues", figures.queues)]
+    for name, figure in annotated_figures(RecordingFigures).items():
+        value = getattr(figures, name)
+        shown = "not converged" if value is None else duration(value) if name.endswith("_ms") else str(value)
+        rows.append((figure.what, shown, keys[name], value))
     return Section("summary", "summary", columns, tuple(rows), named_only=True, audience="scripts")

@@ -37,8 +37,6 @@ Audience = Literal["all", "screen", "scripts"]
 
 
 class Column(Struct, frozen=True):
-    """One column of a section."""
-
     title: str
     key: str  # for CSV, camelCase as in JSON
     # text; number (to the right); clients (client ids, which a narrow table may abbreviate); owners (the same of a
@@ -125,8 +123,6 @@ class Block(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """One table."""
-
     name: str  # by which `--section` chooses it; one for screens and one for scripts may have the same
     title: str
     columns: tuple[Column, ...]
@@ -241,7 +237,6 @@ def _alike_once(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _more(sections: Sequence[Section], shown: Sequence[Section]) -> str:
-    """How to see the sections that have something to show and are left out."""
     seen = {section.name for section in shown}
     left = dict.fromkeys(section.name for section in sections if section.rows and section.name not in seen)
     return f"--all shows more: {', '.join(left)}" if left else ""

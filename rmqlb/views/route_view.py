@@ -25,17 +25,13 @@ class RouteSeen(Struct, frozen=True):
 
 
 class RouteBroker(Struct, frozen=True, rename="camel"):
-    """A broker of a topic, addresses and queue counts together.
-
-    Attributes:
-        perm: RocketMQ's bits: 4 read, 2 write, 1 inherit; null when the route has no queues of the broker.
-    """
+    """A broker of a topic, addresses and queue counts together."""
 
     broker_name: Annotated[str, "its name"]
     cluster: Annotated[str | None, "the cluster that it names itself after"]
     broker_addrs: Annotated[dict[str, str], "broker id → address; 0 is the master"]
     has_master: Annotated[bool, "the route has an address of a master"]
-    perm: int | None
+    perm: Annotated[int | None, "bits: 4 read, 2 write, 1 inherit; null when the route has no queues of the broker"]
     perm_text: Annotated[str | None, "the same as text, such as RW-"]
     read_queue_nums: Annotated[int | None, "queues that consumers can read"]
     write_queue_nums: Annotated[int | None, "queues that producers can write"]
@@ -61,11 +57,6 @@ class Routes(Struct, frozen=True):
     topics: Annotated[tuple[TopicRoute, ...], "topic by topic"]
 
 
-def routes_of(sightings: Iterable[RouteSighting]) -> Routes:
-    """The result for machines."""
-    return Routes(tuple(_topic(sighting) for sighting in sightings))
-
-
 def _topic(sighting: RouteSighting) -> TopicRoute:
     route, seen = sighting.route, sighting.seen
     writable, readable = (
@@ -79,29 +70,26 @@ def _topic(sighting: RouteSighting) -> TopicRoute:
 
 
 def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
-    """By name, addresses and queue counts together; absent counts are None."""
     counts = {data.broker_name: data for data in route.queue_datas}
     brokers = route.brokers_by_name()
     for name in sorted({*counts, *brokers}):
         data, broker = counts.get(name), brokers.get(name)
         yield RouteBroker(
             broker_name=name,
-            cluster=broker.cluster if broker else None,
+            cluster=getattr(broker, "cluster", None),
             broker_addrs={str(i): addr for i, addr in sorted(broker.broker_addrs.items())} if broker else {},
             has_master=bool(broker and broker.has_master),
-            perm=data.perm if data else None,
-            perm_text=_perm_text(data.perm) if data else None,
-            read_queue_nums=data.read_queue_nums if data else None,
-            write_queue_nums=data.write_queue_nums if data else None,
-            zone_name=broker.zone_name if broker else None,
-            enable_acting_master=broker.enable_acting_master if broker else None,
+            perm=getattr(data, "perm", None),
+            perm_text=None if data is None else _perm_text(data.perm),
+            read_queue_nums=getattr(data, "read_queue_nums", None),
+            write_queue_nums=getattr(data, "write_queue_nums", None),
+            zone_name=getattr(broker, "zone_name", None),
+            enable_acting_master=getattr(broker, "enable_acting_master", None),
         )
 
 
 def route_report(sightings: Sequence[RouteSighting]) -> Report:
-    """The routes of one or several topics, for people and machines."""
-    data = routes_of(sightings)
-    topics = data.topics
+    topics = tuple(map(_topic, sightings))
     topic = Column("topic", "topic", quiet=True)
     columns = (
         Column("broker", "brokerName"),
@@ -117,12 +105,11 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     listed = tuple((route.topic, *row) for route in topics for row in rows_of(columns, route.brokers))
     brokers = Section("brokers", "brokers", (topic, *columns), listed, heads=2)
     rows = Rows(("topic",), [({}, route) for route in topics])
-    facts, grave = _facts(topics), _grave(topics)
-    return Report("rmqlb/route", data, facts, (brokers, _queue_lists(topics)), {}, rows, grave=grave)
+    tables = (brokers, _queue_lists(topics))
+    return Report("rmqlb/route", Routes(topics), _facts(topics), tables, rows=rows, grave=_grave(topics))
 
 
 def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
-    """The lists that clients make of the routes, in their order."""
     columns = (
         Column("topic", "topic", quiet=True),
         Column("list", "list"),
@@ -139,11 +126,7 @@ def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
     return Section("queues", "queues in the clients' order", columns, rows, audience="scripts")
 
 
-# -- the verdict -------------------------------------------------------------------------------------------------------
-
-
 def _facts(topics: Sequence[TopicRoute]) -> tuple[str, ...]:
-    """The verdict; of several topics also those without a queue or a master."""
     if len(topics) == 1:
         return (f"{_kind(topics[0])}{topics[0].topic}: {_counts(topics)}",)
     return (f"{counted(len(topics), 'topic')}: {_counts(topics)}", *_without(topics))

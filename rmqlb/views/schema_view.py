@@ -28,7 +28,6 @@ class Schemas(Struct, frozen=True):
 
 
 def schemas_report(results: Sequence[Result]) -> Report:
-    """The results by name."""
     columns = (
         Column("schema", "schema"),
         Column("format", "formatVersion", shown=False),

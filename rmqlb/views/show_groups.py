@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import SEVERITIES
+from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview, OverviewSummary
 from rmqlb.model.words import at_least, counted, messages, named, of_all
 from rmqlb.views.queue_lists import figure_column
@@ -22,13 +22,12 @@ _MOST_OF_IT = 0.5
 
 
 def strategies_text(state: GroupState) -> str:
-    """What its consumers run; empty where that is not known."""
     names = ", ".join(state.strategies)
     return f"{names} (assumed)" if state.strategy_origin == "assumed" else names
 
 
 def lag_text(state: GroupState) -> str:
-    """Messages not yet read, at least so many with a plus sign; a question mark where none are known."""
+    """Messages not yet read, with a plus sign where it is a lower bound; a question mark where none are known."""
     if state.lag is not None:
         return f"{state.lag:,}"
     return f"{state.lag_at_least:,}+" if state.lag_at_least else "?"
@@ -42,23 +41,22 @@ def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
     for one in findings:
         if one.severity == findings[0].severity:
             grave.setdefault(one.code, []).append(one)
-    first, *others = grave.values()
-    texts = [f"{first[0].code}: {_brief(first, state) or first[0].message}"]
-    left = 0 if _brief(first, state) else len(first) - 1
-    for some_of in others:
+    texts: list[str] = []
+    left = 0
+    for code, some_of in grave.items():
         text = _brief(some_of, state)
-        left += 0 if text else len(some_of)
-        texts += [text + _what(some_of[0])] if text else []
-    if findings[0].explains is not None:  # what comes of it is no finding by itself
+        if not texts:
+            texts.append(f"{code}: {text or some_of[0].message}")
+            left += 0 if text else len(some_of) - 1
+        elif text:
+            texts.append(f"{text} {_COUNTED[code][1]}" if code in _COUNTED else text)
+        else:
+            left += len(some_of)
+    if findings[0].explains is not None:  # consequences of a cause are no findings by themselves
         bad = (code for code in ("unassigned-queues", "duplicate-owners") if code not in grave)
-        texts += (
-            _queues_of(code, state) + f" {_COUNTED[code][1]}" for code in bad if getattr(state, _COUNTED[code][0])
-        )
+        counts = (code for code in bad if getattr(state, _COUNTED[code][0]))
+        texts += (f"{_queues_of(code, state)} {_COUNTED[code][1]}" for code in counts)
     return "; ".join([*texts, *([f"and {counted(left, 'more finding')}"] if left else [])])
-
-
-def _what(finding: GroupFinding) -> str:
-    return f" {_COUNTED[finding.code][1]}" if finding.code in _COUNTED else ""
 
 
 def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
@@ -77,7 +75,7 @@ def _queues_of(code: str, state: GroupState) -> str:
 
 
 def consumers_text(state: GroupState) -> str:
-    """How many consumers and, where they differ, processes."""
+    """The number of consumers and, where it differs, of processes."""
     if state.consumers is None:
         return "consumers unknown"
     more = f" ({state.processes} processes)" if state.processes != state.consumers else ""
@@ -105,18 +103,23 @@ def _whose_lag(state: GroupState, processes: Sequence[ConsumerProcess]) -> Itera
 
 def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[str]:
     queues = "?" if state.queues is None else counted(state.queues, "queue")
-    bad = list(_owned_badly(state, queues))
+    bad = []
+    if state.unassigned and state.consumers:
+        bad.append(f"{at_least(state.owners_unknown)}{state.unassigned} of {queues} unassigned")
+    if state.duplicate_owners:
+        bad.append(f"{at_least(state.owners_unknown)}{state.duplicate_owners} of {queues} with duplicate owners")
+    if state.mismatches:
+        bad.append(f"observed owners of {state.mismatches} of {queues} differ from the prediction")
     yield from bad
-    causes = [one for one in findings if one.severity == SEVERITIES[0] and one.code not in _COUNTED]
     if state.duplicate_client_ids:
         ids = [client_id for one in findings if one.code == "duplicate-client-id" for client_id in one.consumers]
         yield f"{counted(state.duplicate_client_ids, 'duplicate client ID')} {named(ids)}"
     if len(state.strategies) > 1:
         yield f"mixed strategies {strategies_text(state)}"
-    if state.status == "offline" or any(one.code == "no-consumer-online" for one in causes):
-        yield "no consumer is visible" + (
-            f", {messages(state.lag_at_least)} left waiting" if state.lag_at_least else ""
-        )
+    nobody = any(one.code == "no-consumer-online" and one.severity == ERROR for one in findings)
+    if state.status == "offline" or nobody:
+        waiting = f", {messages(state.lag_at_least)} left waiting" if state.lag_at_least else ""
+        yield f"no consumer is visible{waiting}"
     elif state.status == "warning" and not bad:
         left = len(findings) - 1
         yield findings[0].message + (f"; and {counted(left, 'more finding')}" if left else "")
@@ -126,30 +129,19 @@ def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[s
         yield f"in order, {queues}"
 
 
-def _owned_badly(state: GroupState, queues: str) -> Iterator[str]:
-    if state.unassigned and state.consumers:
-        yield f"{at_least(state.owners_unknown)}{state.unassigned} of {queues} unassigned"
-    if state.duplicate_owners:
-        yield f"{at_least(state.owners_unknown)}{state.duplicate_owners} of {queues} with duplicate owners"
-    if state.mismatches:
-        yield f"observed owners of {state.mismatches} of {queues} differ from the prediction"
-
-
 def groups_report(overview: Overview) -> Report:
-    """The report for people and machines."""
-    lines = overview.groups
-    sections = (_groups(lines), _findings(lines))
+    lines, s = overview.groups, overview.summary
     rows = Rows(("group",), [({}, line) for line in lines], unwatched=("evidence",))
-    facts = (_headline(overview),)
-    grave = _worst(overview.summary)
-    return Report("rmqlb/groups", overview, facts, sections, {}, rows, grave=grave, more=_more(lines))
-
-
-def _headline(overview: Overview) -> str:
-    s = overview.summary
-    shown = len(overview.groups)
-    left = f"; {shown} shown" if shown < s.groups else ""
-    return f"{counted(s.groups, 'group')}: {', '.join(_counts(s)) or 'nothing to show'}{left}"
+    left = f"; {len(lines)} shown" if len(lines) < s.groups else ""
+    headline = f"{counted(s.groups, 'group')}: {', '.join(_counts(s)) or 'nothing to show'}{left}"
+    grave = "inOrder" if s.in_order and s.in_order + s.offline == s.groups else ""
+    if s.with_errors or s.with_warnings:
+        grave = "error" if s.with_errors else "warning"
+    more = "rmqlb show-consumers -g GROUP shows a group's consumers" if lines else ""
+    if lines and lines[0].status in ("error", "warning"):
+        more = f"rmqlb diagnose -g {lines[0].group} says why; rmqlb explain CODE says what a finding means"
+    sections = (_groups(lines), _findings(lines))
+    return Report("rmqlb/groups", overview, (headline,), sections, {}, rows, grave=grave, more=more)
 
 
 def _counts(s: OverviewSummary) -> Iterator[str]:
@@ -165,29 +157,14 @@ def _counts(s: OverviewSummary) -> Iterator[str]:
         yield f"{'all ' if s.in_order == s.groups > 1 else ''}{s.in_order} in order"
 
 
-def _worst(s: OverviewSummary) -> str:
-    if s.with_errors:
-        return "error"
-    if s.with_warnings:
-        return "warning"
-    return "inOrder" if s.in_order and s.in_order + s.offline == s.groups else ""
-
-
-def _more(lines: tuple[GroupLine, ...]) -> str:
-    if not lines:
-        return ""
-    if lines[0].status not in ("error", "warning"):
-        return "rmqlb show-consumers -g GROUP shows a group's consumers"
-    return f"rmqlb diagnose -g {lines[0].group} says why; rmqlb explain CODE says what a finding means"
-
-
 def _groups(lines: tuple[GroupLine, ...]) -> Section:
     differ = any(line.processes != line.consumers for line in lines)
+    has_findings = any(line.findings for line in lines)
     columns = (
         Column("", "status", "sign"),
         Column("group", "group"),
         Column(
-            "topics", "topicCount", "number", fold=9, of=lambda line: None if line.topics is None else len(line.topics)
+            "topics", "topicCount", "number", fold=9, of=lambda one: None if one.topics is None else len(one.topics)
         ),
         Column("consumers", "consumers", "number"),
         Column("processes", "processes", "number", shown=differ, fold=2),
@@ -204,11 +181,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
         Column("imbalance", "imbalance", "number", fold=3),
         Column("basis", "basis", shown=False),
         Column(
-            "worst finding",
-            "worstFinding",
-            "prose",
-            shown=any(line.findings for line in lines),
-            of=lambda line: worst_text(line, line.findings),
+            "worst finding", "worstFinding", "prose", shown=has_findings, of=lambda one: worst_text(one, one.findings)
         ),
     )
     return Section("groups", "groups", columns, rows_of(columns, lines))
@@ -226,14 +199,15 @@ def _findings(lines: tuple[GroupLine, ...]) -> Section:
 
 
 def consumers_report(consumers: Consumers) -> Report:
-    """The report for people and machines."""
     state, processes = consumers.overview, consumers.consumers
     facts = (verdict(state, consumers.findings, processes), *(f"  {fact}" for fact in _facts(state)))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     why = f"rmqlb diagnose -g {state.group} says why; " if state.status in ("error", "warning") else ""
     more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"
-    table, rows = _consumers(processes), _rows(processes)
-    return Report("rmqlb/consumers", consumers, facts, (table,), listed, rows, grave=state.status, more=more)
+    # Processes that share a client ID differ by their address, or else by their number.
+    rows = Rows(("clientId", "address"), [({"address": str(_address(p) or at)}, p) for at, p in enumerate(processes)])
+    sections = (_consumers(processes),)
+    return Report("rmqlb/consumers", consumers, facts, sections, listed, rows, grave=state.status, more=more)
 
 
 def _facts(state: GroupState) -> Iterator[str]:
@@ -247,6 +221,10 @@ def _facts(state: GroupState) -> Iterator[str]:
 
 
 def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
+    indexes = {client_id: at for at, client_id in enumerate(dict.fromkeys(each.client_id for each in processes))}
+    has_started, is_missing, has_findings = (
+        any(getattr(each, field) for each in processes) for field in ("started_at", "not_listed_by", "findings")
+    )
     columns = (
         Column("#", "index", "label", of=lambda one: indexes[one.client_id]),
         Column("consumer", "clientId"),
@@ -256,38 +234,22 @@ def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
         Column("language", "language", quiet=True, fold=9),
         Column("type", "consumeType", quiet=True, fold=5),
         Column("strategy", "strategy", quiet=True, fold=4),
-        Column(
-            "topics", "topics", quiet=True, fold=8, of=lambda one: None if one.topics is None else " ".join(one.topics)
-        ),
+        Column("topics", "topics", quiet=True, fold=8, of=lambda one: _words(one.topics)),
         Column("observed", "queuesObserved", "number"),
         Column("predicted", "queuesPredicted", "number", fold=6),
         Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
         Column("lag", "lag", "number", shown=False),
-        Column("started", "startedAt", quiet=True, fold=10, shown=any(each.started_at for each in processes)),
-        Column(
-            "not listed by",
-            "notListedBy",
-            shown=any(each.not_listed_by for each in processes),
-            of=lambda one: " ".join(one.not_listed_by),
-        ),
-        Column(
-            "findings",
-            "findings",
-            "prose",
-            shown=any(each.findings for each in processes),
-            of=lambda one: " ".join(one.findings),
-        ),
+        Column("started", "startedAt", quiet=True, fold=10, shown=has_started),
+        Column("not listed by", "notListedBy", shown=is_missing, of=lambda one: _words(one.not_listed_by)),
+        Column("findings", "findings", "prose", shown=has_findings, of=lambda one: _words(one.findings)),
     )
-    indexes = {client_id: at for at, client_id in enumerate(dict.fromkeys(each.client_id for each in processes))}
     return Section("consumers", "consumers", columns, rows_of(columns, processes), heads=3)
 
 
+def _words(names: Sequence[str] | None) -> str | None:
+    return None if names is None else " ".join(names)
+
+
 def _address(one: ConsumerProcess) -> Cell:
-    """The process's end of its first connection: the others differ by their ports, where nothing stands between."""
+    """The process's end of its first connection; its other connections differ by their ports only."""
     return one.addresses[0].client_addr if one.addresses else None
-
-
-def _rows(processes: Sequence[ConsumerProcess]) -> Rows:
-    """Processes that share a client ID are told apart by their address, or else by their number."""
-    items = [({"address": str(_address(one) or at)}, one) for at, one in enumerate(processes)]
-    return Rows(("clientId", "address"), items)

@@ -44,7 +44,6 @@ _UNKNOWN = ("(not observed)",)
 
 
 def owners_report(result: OwnersReport | OwnersOfGroups, *, explained: bool = False) -> Report:
-    """The report of one group, or of several."""
     if isinstance(result, OwnersReport):
         return _report(result, explained)
     reports = result.groups
@@ -136,7 +135,6 @@ def grave(report: OwnersReport) -> str:
 
 
 def facts(report: OwnersReport) -> tuple[str, ...]:
-    """The verdict, then the topics, the strategies and the answers of brokers."""
     lines: list[list[str]] = []
     verdict = _pop_verdict(report)
     if report.strategies:
@@ -318,7 +316,6 @@ def _queue(queue: QueueOwners) -> MessageQueue:
 
 
 def _mismatches(report: OwnersReport) -> Iterator[Section]:
-    """The queues whose observed owner one strategy does not predict."""
     strategy = basis(report).strategy
     differ = [queue for queue in report.observed_queues if queue.owners[strategy] != queue.owners_observed]
     if differ and report.mixed_mismatches is None:

@@ -52,25 +52,9 @@ from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, t
 _MOST_NAMES, _MOST_IN_LEAD = 3, 2  # events in a sentence; the first line names two, and the picture marks where
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
 
-FIGURES: tuple[tuple[str, str], ...] = (
-    ("converged after", "convergence_ms"),
-    ("longest gap", "longest_gap_ms"),
-    ("total gap", "total_gap_ms"),
-    ("longest overlap", "longest_overlap_ms"),
-    ("total overlap", "total_overlap_ms"),
-    ("longest outage", "longest_outage_ms"),
-    ("total outage", "total_outage_ms"),
-    ("longest unread", "unread_ms"),
-    ("redelivered, at most", "redelivered"),
-    ("queues with a gap", "queues_with_gap"),
-    ("queues with an overlap", "queues_with_overlap"),
-    ("queues with an outage", "queues_with_outage"),
-    ("queues with a gap at the end", "queues_with_gap_at_end"),
-    ("queues with an overlap at the end", "queues_with_overlap_at_end"),
-    ("queues with an outage at the end", "queues_with_outage_at_end"),
-    ("queues unread at the end", "queues_unread_at_end"),
-    ("queues taken", "taken"),
-    ("rebalances", "rebalances"),
+_TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
+FIGURES = tuple(
+    (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name) for name in GroupFigures.__struct_fields__
 )
 """A figure for people, and its field of `GroupFigures`."""
 _UNSHOWN = {"convergence_ms": "not converged", "redelivered": "unknown"}
@@ -128,23 +112,23 @@ def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
 
 
 def group_facts(found: RebalanceResult) -> tuple[str, ...]:
-    """What happens, how bad it is, and what it means for messages."""
-    readable = not found.figures.queues_with_outage
-    verdict = (*_at_end(found), *_cannot_be_read(found), *(_longest(found) if readable else ()), _converged(found))
+    longest = tuple(_longest(found.figures, len(found.queues), broadcasting=found.broadcasting))
+    outages = tuple(_cannot_be_read(found))
+    verdict = (*_at_end(found), *(outages or longest), _converged(found))
     return (
         f"{found.group or 'the group'}, {_event_texts(found.events) or 'no event'}: {'; '.join(verdict)}",
-        f"  {BETWEEN.join((*(() if readable else _longest(found)), *_messages(found)))}",
+        f"  {BETWEEN.join((*(longest if outages else ()), *_messages(found)))}",
         *(f"  {line}" for line in _over_trials(found)),
     )
 
 
 def _event_texts(events: Iterable[SimulatedEvent]) -> str:
     """The first few, each once, as the user wrote them or with their time."""
-    plain = ((event, f"{event.kind} {event.subject}") for event in events)
-    texts = [
-        event.text if event.text not in ("", text) else f"{text} at {duration(event.at_ms)}" for event, text in plain
-    ]
-    return _some(list(dict.fromkeys(texts)))
+    texts: dict[str, None] = {}
+    for event in events:
+        plain = f"{event.kind} {event.subject}"
+        texts[event.text if event.text not in ("", plain) else f"{plain} at {duration(event.at_ms)}"] = None
+    return _some(list(texts))
 
 
 def _some(texts: Sequence[str]) -> str:
@@ -190,14 +174,11 @@ def _at_end(found: RebalanceResult) -> Iterator[str]:
         yield f"{' and '.join(parts)} at the end" + (f", {before} of them from the start" if before else "")
 
 
-def _longest(found: RebalanceResult) -> Iterator[str]:
+def _longest(f: GroupFigures | SimulationsSummary, queues: int, *, broadcasting: bool = False) -> Iterator[str]:
     """The longest gap and overlap, and of how many queues; with BROADCASTING several owners are as it should be."""
-    f = found.figures
-    kinds = [("gap", f.longest_gap_ms, f.queues_with_gap)]
-    if not found.broadcasting:
-        kinds.append(("overlap", f.longest_overlap_ms, f.queues_with_overlap))
-    for what, ms, queues in kinds:
-        yield f"longest {what} {about(ms)} ({_of(queues, found)})" if queues else f"no {what}"
+    for what in ("gap",) if broadcasting else ("gap", "overlap"):
+        number, longest_ms = getattr(f, f"queues_with_{what}"), getattr(f, f"longest_{what}_ms")
+        yield f"longest {what} {about(longest_ms)} ({of_all(number, queues)})" if number else f"no {what}"
 
 
 def _of(number: int, found: RebalanceResult) -> str:
@@ -233,12 +214,11 @@ def _over_trials(found: RebalanceResult) -> Iterator[str]:
             f"{some}{trials.trials} trials converged: p50 {about(spread.p50)}, p95 {about(spread.p95)}, "
             f"max {about(spread.max)} (trial {spread.max_trial})"
         )
-    spreads: list[tuple[str, FigureSpread]] = [
-        (what, getattr(trials.figures, f"longest_{what}_ms")) for what in ("outage", "gap", "overlap")
-    ]
-    parts = [
-        f"{what} p95 {about(each.p95)}, max {about(each.max)}" for what, each in spreads if what != "outage" or each.max
-    ]
+    parts = []
+    for what in ("outage", "gap", "overlap"):
+        spread = getattr(trials.figures, f"longest_{what}_ms")
+        if what != "outage" or spread.max:
+            parts.append(f"{what} p95 {about(spread.p95)}, max {about(spread.max)}")
     yield f"longest in a trial: {'; '.join(parts)}"
 
 
@@ -264,15 +244,12 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
     if s.all_new:
         parts.append("all consumers start at 0s")
     yield "; ".join(parts)
-    usual, fields = timers_in_ms(Timers()), s.timers.__struct_fields__
-    given = [
-        f"{name} "
-        + " instead of ".join("what the client version does" if ms is None else duration(ms) for ms in (own, default))
-        for name, own, default in zip(
-            TIMER_NAMES, *([getattr(timers, field) for field in fields] for timers in (s.timers, usual)), strict=True
-        )
-        if own != default
-    ]
+    usual, given = timers_in_ms(Timers()), []
+    for name, field in zip(TIMER_NAMES, usual.__struct_fields__, strict=True):
+        values = (getattr(timers, field) for timers in (s.timers, usual))
+        own, default = ("what the client version does" if ms is None else duration(ms) for ms in values)
+        if own != default:
+            given.append(f"{name} {own} instead of {default}")
     if given:
         yield f"timers: {', '.join(given)}"
 
@@ -292,7 +269,6 @@ class Window(OfQueue, frozen=True):
 
 
 def windows(found: RebalanceResult) -> list[Window]:
-    """By the time at which they begin, then in the clients' order."""
     bad = ("unassigned", "outage") if found.broadcasting else ("unassigned", "outage", "duplicate-owners")
     return sorted((window for one in found.queues for window in _windows_of(one, bad)), key=attrgetter("from_ms"))
 
@@ -423,19 +399,17 @@ def _events(found: RebalanceResult) -> Section:
     """A screen has them if the first line cannot name all, and the table of consumers does not."""
     events, consumers = found.events, set(found.client_ids)
 
-    def numbers(what: str) -> Column:
-        number = attrgetter(f"{what}_queues")
-        shown = any(number(event) is not None for event in events)
-        return Column(f"{what} queues", f"{what}QueueNums", "number", shown=shown, of=number)
-
     columns: tuple[Column, ...] = (
         Column("at", "atMs", "ms"),
         Column("event", "kind"),
         Column("of", "subject", "clients"),
         Column("strategy", "strategy", shown=any(event.strategy for event in events)),
         Column("broker", "brokerName", shown=any(event.broker_name for event in events)),
-        numbers("read"),
-        numbers("write"),
+        *(
+            Column(f"{what} queues", f"{what}QueueNums", "number", shown=any(map(number, events)), of=number)
+            for what in ("read", "write")
+            for number in [attrgetter(f"{what}_queues")]
+        ),
         Column("as written", "text", shown=False),
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
@@ -493,9 +467,8 @@ def _trials(found: RebalanceResult, *, screen: bool) -> Section:
     )
     title, rows = "", list[tuple[Cell, ...]]()
     if trials is not None:
-        title = f"{trials.trials} trials"
-        if trials.converged < trials.trials:
-            title += f", {trials.trials - trials.converged} of which did not converge"
+        failed = trials.trials - trials.converged
+        title = f"{trials.trials} trials" + (f", {failed} of which did not converge" if failed else "")
         for name, field in FIGURES:
             spread: FigureSpread | None = getattr(trials.figures, field)
             if spread is not None and (spread.max or not screen):
@@ -541,9 +514,7 @@ def _verdict_of_consumers(s: SimulationsSummary) -> Iterator[str]:
 
 
 def _all_consumers(s: SimulationsSummary) -> Iterator[str]:
-    kinds = (("gap", s.longest_gap_ms, s.queues_with_gap), ("overlap", s.longest_overlap_ms, s.queues_with_overlap))
-    for what, ms, queues in kinds:
-        yield f"longest {what} {about(ms)} ({counted(queues, 'queue')})" if queues else f"no {what}"
+    yield from _longest(s, s.queues)
     if s.unread_ms:
         yield f"a message waits up to {about(s.unread_ms)}"
     if s.redelivered is None:
@@ -552,10 +523,9 @@ def _all_consumers(s: SimulationsSummary) -> Iterator[str]:
         yield f"at most {messages(s.redelivered)} redelivered"
     if s.convergence_ms is None:
         yield "not all groups converge"
-    elif s.convergence_ms:
-        yield f"converged {about(s.convergence_ms)} after the first event"
     else:
-        yield "no queue gets a new owner"
+        after = f"converged {about(s.convergence_ms)} after the first event"
+        yield after if s.convergence_ms else "no queue gets a new owner"
 
 
 def _all_producers(s: SimulationsSummary, producers: Sequence[SendResult]) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.simulate_receive import CrashReceived, FailureReceived, ReceiveReport, TargetWait, WaitTimes
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Cell, Column, Report, Section, about, duration, rows_of
+from rmqlb.views.report import Cell, Column, Report, Section, about, duration, numbers, rows_of
 
 _MOST = 12
 _CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
@@ -32,135 +34,115 @@ _TIMES = (
     Column("max", "maxMs", "ms"),
     Column("mean", "meanMs", "ms", fold=1),
 )
+_BROKERS = (
+    Column("broker", "brokerName"),
+    *numbers("queues receives"),
+    Column("share", "share", "share"),
+    *numbers("empty failed messages"),
+    Column("longest without a receive", "longestUnpolledMs", "ms"),
+)
+_FAILURES = (
+    Column("broker", "brokerName"),
+    Column("kind", "kind"),
+    Column("from", "fromMs", "ms"),
+    Column("to", "toMs", "ms"),
+    Column("failed receives", "failed", "number"),
+    Column("the last", "lastFailedMs", "ms"),
+    Column("received from again", "receivedAgainMs", "ms"),
+    Column("longest wait on it", "longestWaitMs", "ms"),
+    Column("left", "left", "number"),
+)
+_CRASHES = (
+    Column("consumer", "consumer", "number"),
+    Column("dies at", "atMs", "ms"),
+    Column("not acknowledged", "unacknowledged", "number"),
+    Column("received again", "again", "number"),
+    Column("p50 after", "p50Ms", "ms", of=lambda crash: crash.after and crash.after.p50_ms),
+    Column("max after", "maxMs", "ms", of=lambda crash: crash.after and crash.after.max_ms),
+    Column("ready at the earliest", "againEarliestMs", "ms"),
+    Column("at the latest", "againLatestMs", "ms"),
+)
+_QUEUE = (Column("broker", "brokerName"), Column("queue", "queueId", "number"))
+_QUEUES = (
+    *_QUEUE,
+    Column("messages", "messages", "number"),
+    *(Column(title, f"{title}Ms", "ms") for title in ("mean", "p95", "max")),
+)
+_MESSAGES = (
+    Column("message", "message", "number"),
+    *_QUEUE,
+    *(Column(title, f"{title}Ms", "ms") for title in ("stored", "received", "wait")),
+    *numbers("consumer deliveries"),
+)
 
 
 def receive_report(report: ReceiveReport) -> Report:
     """The simulation for people and machines."""
-    sections = [
-        _waits(report),
-        _brokers(report),
-        *([_failures(report)] if report.failures else []),
-        *([_crashes(report)] if report.crashes else []),
-        _quantiles(report),
-        _queues(report),
-        _closed_forms(report),
-        _totals(report),
-        *([_messages(report)] if report.messages is not None else []),
-    ]
     return Report(
         "rmqlb/receive",
         report,
         _facts(report),
-        tuple(sections),
+        tuple(_sections(report)),
         grave=_gravity(report),
         closing=_settings(report),
     )
 
 
+def _sections(report: ReceiveReport) -> Iterator[Section]:
+    yield _waits(report)
+    yield _table("brokers", "brokers", _BROKERS, report.brokers, shown={"failed": bool(report.failures)})
+    if report.failures:
+        yield _table("failures", "brokers that fail", _FAILURES, report.failures)
+    if report.crashes:
+        yield _table("crashes", "consumers that die", _CRASHES, report.crashes)
+    quantiles = (Column("messages, %", "percent", "number"), Column("wait up to", "waitMs", "ms"))
+    yield _table("quantiles", "distribution of waits", quantiles, report.quantiles, heads=0, named_only=True)
+    title = "how long messages wait in each queue"
+    yield _table("queues", title, _QUEUES, report.queue_waits, heads=2, named_only=True)
+    yield from _numbers(report)
+    if report.messages is not None:
+        shown = {"consumer": report.scenario.consumers > 1, "deliveries": bool(report.totals.redelivered)}
+        yield _table("messages", "messages", _MESSAGES, report.messages, shown=shown)
+
+
+def _table(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    items: Sequence[object],
+    *,
+    shown: Mapping[str, bool] = {},
+    heads: int = 1,
+    named_only: bool = False,
+) -> Section:
+    there = tuple(replace(column, shown=shown.get(column.key, True)) for column in columns)
+    return Section(name, title, there, rows_of(there, items), heads=heads, named_only=named_only)
+
+
 def _waits(report: ReceiveReport) -> Section:
-    times = [("until received", report.wait), ("until redelivered", report.back)]
-    times += [(f"at {broker.broker_name}", broker.wait) for broker in report.brokers]
-    times.append(("over all trials", None if report.trials is None else report.trials.wait))
-    known = [(what, each) for what, each in times if each is not None]
-    columns = (Column("wait", "wait"), *_TIMES)
-    rows = tuple(
-        (what, *row) for (what, _), row in zip(known, rows_of(_TIMES, [each for _, each in known]), strict=True)
-    )
-    return Section("waits", "how long messages wait", columns, rows, heads=1)
+    times = {
+        "until received": report.wait,
+        "until redelivered": report.back,
+        **{f"at {broker.broker_name}": broker.wait for broker in report.brokers},
+        "over all trials": None if report.trials is None else report.trials.wait,
+    }
+    rows = tuple((what, *rows_of(_TIMES, [each])[0]) for what, each in times.items() if each is not None)
+    return Section("waits", "how long messages wait", (Column("wait", "wait"), *_TIMES), rows, heads=1)
 
 
-def _brokers(report: ReceiveReport) -> Section:
-    columns = (
-        Column("broker", "brokerName"),
-        Column("queues", "queues", "number"),
-        Column("receives", "receives", "number"),
-        Column("share", "share", "share"),
-        Column("empty", "empty", "number"),
-        Column("failed", "failed", "number", shown=bool(report.failures)),
-        Column("messages", "messages", "number"),
-        Column("longest without a receive", "longestUnpolledMs", "ms"),
-    )
-    return Section("brokers", "brokers", columns, rows_of(columns, report.brokers), heads=1)
-
-
-def _failures(report: ReceiveReport) -> Section:
-    columns = (
-        Column("broker", "brokerName"),
-        Column("kind", "kind"),
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms"),
-        Column("failed receives", "failed", "number"),
-        Column("the last", "lastFailedMs", "ms"),
-        Column("received from again", "receivedAgainMs", "ms"),
-        Column("longest wait on it", "longestWaitMs", "ms"),
-        Column("left", "left", "number"),
-    )
-    return Section("failures", "brokers that fail", columns, rows_of(columns, report.failures), heads=1)
-
-
-def _crashes(report: ReceiveReport) -> Section:
-    columns = (
-        Column("consumer", "consumer", "number"),
-        Column("dies at", "atMs", "ms"),
-        Column("not acknowledged", "unacknowledged", "number"),
-        Column("received again", "again", "number"),
-        Column("p50 after", "p50Ms", "ms", of=lambda crash: crash.after and crash.after.p50_ms),
-        Column("max after", "maxMs", "ms", of=lambda crash: crash.after and crash.after.max_ms),
-        Column("ready at the earliest", "againEarliestMs", "ms"),
-        Column("at the latest", "againLatestMs", "ms"),
-    )
-    return Section("crashes", "consumers that die", columns, rows_of(columns, report.crashes), heads=1)
-
-
-def _quantiles(report: ReceiveReport) -> Section:
-    columns = (Column("messages, %", "percent", "number"), Column("wait up to", "waitMs", "ms"))
-    rows = rows_of(columns, report.quantiles)
-    return Section("quantiles", "distribution of waits", columns, rows, named_only=True)
-
-
-def _queues(report: ReceiveReport) -> Section:
-    columns = (
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
-        Column("messages", "messages", "number"),
-        Column("mean", "meanMs", "ms"),
-        Column("p95", "p95Ms", "ms"),
-        Column("max", "maxMs", "ms"),
-    )
-    rows = rows_of(columns, report.queue_waits)
-    return Section("queues", "how long messages wait in each queue", columns, rows, heads=2, named_only=True)
-
-
-def _closed_forms(report: ReceiveReport) -> Section:
-    columns = (Column("closed form", "name"), Column("value", "value", "ms"))
+def _numbers(report: ReceiveReport) -> Iterator[Section]:
     forms = report.closed_forms
-    rows: tuple[tuple[Cell, ...], ...] = (
+    times: tuple[tuple[Cell, ...], ...] = (
         ("an empty receive", forms.receive_ms),
         ("all queues once", forms.cycle_ms),
         ("longest wait of rare messages", forms.wait_ms),
         ("longest without a receive, any rates", forms.unpolled_ms),
     )
-    return Section("closed-forms", "without simulation", columns, rows, named_only=True)
-
-
-def _totals(report: ReceiveReport) -> Section:
+    columns = (Column("closed form", "name"), Column("value", "value", "ms"))
+    yield Section("closed-forms", "without simulation", columns, times, named_only=True)
+    counts = tuple((title, getattr(report.totals, name)) for title, name in _TOTALS)
     columns = (Column("count", "name"), Column("number", "value", "number"))
-    rows = tuple((title, getattr(report.totals, name)) for title, name in _TOTALS)
-    return Section("totals", "totals", columns, rows, named_only=True)
-
-
-def _messages(report: ReceiveReport) -> Section:
-    columns = (
-        Column("message", "message", "number"),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
-        Column("stored", "storedMs", "ms"),
-        Column("received", "receivedMs", "ms"),
-        Column("wait", "waitMs", "ms"),
-        Column("consumer", "consumer", "number", shown=report.scenario.consumers > 1),
-        Column("deliveries", "deliveries", "number", shown=bool(report.totals.redelivered)),
-    )
-    return Section("messages", "messages", columns, rows_of(columns, report.messages or ()), heads=1)
+    yield Section("totals", "totals", columns, counts, named_only=True)
 
 
 def _facts(report: ReceiveReport) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from rmqlb.model.finding import WARNING
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
 from rmqlb.model.words import counted
-from rmqlb.views.report import BETWEEN, Cell, Column, Report, Section, duration, percent, rows_of
+from rmqlb.views.report import BETWEEN, Cell, Column, Report, Section, duration, numbers, percent, rows_of
 
 _MOST_RANGES = 12
 _MOST_POINTS = 12
@@ -40,48 +40,38 @@ def size_report(size: GroupSize) -> Report:
 
 
 def _curve(size: GroupSize) -> Section:
-    has_losses = bool(size.limits.survive)
+    limits, points = size.limits, size.curve
 
     def why(point: SizePoint) -> Cell:
         return "; ".join(_reasons(point, size)) or None
 
+    def after(title: str, key: str, loss: str, *, shown: bool) -> Column:
+        return Column(title, key, "number", shown=shown, fold=2, of=lambda at: _imbalance_after(getattr(at, loss)))
+
     columns = (
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
-        Column("consumers", "consumers", "number"),
-        Column("imbalance", "imbalance", "number"),
-        Column("idle", "idle", "number"),
-        Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in size.curve)),
-        Column(
-            "duplicate owners",
-            "duplicateOwners",
-            "number",
-            shown=any(point.duplicate_owners for point in size.curve),
-        ),
+        *numbers("consumers imbalance idle"),
+        Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in points)),
+        Column("duplicate owners", "duplicateOwners", "number", shown=any(point.duplicate_owners for point in points)),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
-        Column(
-            "with consumers lost",
-            "imbalanceAfterLoss",
-            "number",
-            shown=has_losses,
-            fold=2,
-            of=lambda point: _imbalance_after(point.after_loss),
-        ),
-        Column(
-            "with a broker lost",
-            "imbalanceAfterBrokerLoss",
-            "number",
-            shown=size.limits.survive_broker,
-            fold=2,
-            of=lambda point: _imbalance_after(point.after_broker_loss),
-        ),
+        after("with consumers lost", "imbalanceAfterLoss", "after_loss", shown=bool(limits.survive)),
+        after("with a broker lost", "imbalanceAfterBrokerLoss", "after_broker_loss", shown=limits.survive_broker),
         Column("share of ID sets", "share", "share", shown=not size.every_order),
         Column("fails", "fails", shown=False),
         Column("why not", "whyNot", "prose", of=why),
     )
-    title = f"sizes under {size.strategy}"
-    if size.queues_per_broker is not None:
-        title += f" with {counted(size.queues_per_broker, 'queue')} per broker"
-    return Section("curve", title, columns, rows_of(columns, size.curve), brief=_around(size))
+    return Section(
+        "curve",
+        f"sizes under {size.strategy}{_on_queues(size)}",
+        columns,
+        rows_of(columns, points),
+        brief=_around(size),
+    )
+
+
+def _on_queues(size: GroupSize) -> str:
+    number = size.queues_per_broker
+    return "" if number is None else f" with {counted(number, 'queue')} per broker"
 
 
 def _imbalance_after(loss: AfterLoss | None) -> Cell:
@@ -156,8 +146,7 @@ def _headline(size: GroupSize) -> str:
         why = "; ".join(_reasons(best, size))
         which = looked if len(size.curve) > 1 else counted(best.consumers, "consumer")
         return f"{group}: none of {which} satisfies all; {_named(size, best)} come nearest, but {why}"
-    verb = "satisfies" if best.consumers == 1 else "satisfy"
-    return f"{group}: {_named(size, best)} {verb} all{_why_no_fewer(size)}"
+    return f"{group}: {_named(size, best)} {_verb(best, 'satisfy')} all{_why_no_fewer(size)}"
 
 
 def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
@@ -173,19 +162,16 @@ def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
 
 def _asked(limits: SizeLimits) -> list[str]:
     """What was asked for, a text each."""
-    found = []
-    if limits.max_imbalance is not None:
-        found.append(f"imbalance at most {limits.max_imbalance:g}")
-    if limits.no_idle:
-        found.append("no idle consumer")
-    if limits.max_utilisation is not None:
-        found.append(f"utilisation at most {100 * limits.max_utilisation:g}%")
-    if limits.survive:
-        found.append(f"the same with up to {counted(limits.survive, 'consumer')} lost")
-    if limits.survive_broker:
-        found.append("the same with any broker lost")
-    if limits.share < 1:
-        found.append(f"for {100 * limits.share:g}% of sets of client IDs")
+    most, used, lost = limits.max_imbalance, limits.max_utilisation, limits.survive
+    texts = (
+        most is not None and f"imbalance at most {most:g}",
+        limits.no_idle and "no idle consumer",
+        used is not None and f"utilisation at most {100 * used:g}%",
+        lost and f"the same with up to {counted(lost, 'consumer')} lost",
+        limits.survive_broker and "the same with any broker lost",
+        limits.share < 1 and f"for {100 * limits.share:g}% of sets of client IDs",
+    )
+    found = [text for text in texts if text]
     return [f"asked: {found[0]}", *found[1:]] if found else []
 
 
@@ -203,9 +189,7 @@ def _ranges(numbers: Sequence[int], most: int = _MOST_RANGES) -> str:
 
 
 def _named(size: GroupSize, point: SizePoint) -> str:
-    text = counted(point.consumers, "consumer")
-    if size.queues_per_broker is not None:
-        text += f" with {counted(size.queues_per_broker, 'queue')} per broker"
+    text = counted(point.consumers, "consumer") + _on_queues(size)
     if len({each.strategy for each in size.candidates}) > 1:
         text += f" under {size.strategy}"
     return text
@@ -215,8 +199,7 @@ def _why_no_fewer(size: GroupSize) -> str:
     smaller = size.at(size.best.consumers - 1)
     if smaller is None:
         return "" if size.best.consumers == 1 else "; fewer were not looked at"
-    do = "does" if smaller.consumers == 1 else "do"
-    return f"; {smaller.consumers} {do} not: {'; '.join(_reasons(smaller, size))}"
+    return f"; {smaller.consumers} {_verb(smaller, 'do')} not: {'; '.join(_reasons(smaller, size))}"
 
 
 def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
@@ -285,18 +268,20 @@ def _certainty(size: GroupSize) -> Iterator[str]:
 
 def _now(size: GroupSize) -> Iterator[str]:
     # Where IDs decide, these figures are those of other consumers, unless the present ones were kept.
-    now = (
-        size.at(size.consumers_now)
-        if size.consumers_now is not None and (size.every_order or size.mixed_subscriptions)
-        else None
-    )
+    known = size.consumers_now is not None and (size.every_order or size.mixed_subscriptions)
+    now = size.at(size.consumers_now or 0) if known else None
     if now is None or now.consumers == size.consumers:
         return
-    why = "; ".join(_reasons(now, size))
-    verb = "satisfies" if now.consumers == 1 else "satisfy"
-    does = f"{verb} all too" if now.satisfied else f"{'does' if now.consumers == 1 else 'do'} not: {why}"
+    if now.satisfied:
+        does = f"{_verb(now, 'satisfy')} all too"
+    else:
+        does = f"{_verb(now, 'do')} not: {'; '.join(_reasons(now, size))}"
     where = "" if size.queues_per_broker is None else " on these queues"
     yield f"now {counted(now.consumers, 'consumer')}, which {does}{where}"
+
+
+def _verb(point: SizePoint, verb: str) -> str:
+    return verb if point.consumers > 1 else {"do": "does", "satisfy": "satisfies"}[verb]
 
 
 def _chart(size: GroupSize, length: int) -> Section:
@@ -312,10 +297,10 @@ def _chart(size: GroupSize, length: int) -> Section:
     for level in reversed(range(_HEIGHT)):
         low = floor + level * each
         is_limit = (limit is not None and low <= limit < low + each) or (limit == top and level == _HEIGHT - 1)
-        cells = (_cell(point, low, is_first=level == 0, is_limit=is_limit) for point in columns)
+        cells = (_cell(point, low, wide, is_first=level == 0, is_limit=is_limit) for point in columns)
         label = f"{low + each:.2f}" if level == _HEIGHT - 1 else "1.00" if level == 0 else ""
-        rows.append((label, _edged("".join(_widened(cell, wide) for cell in cells))))
-    rows.append(("consumers", _edged(_ruler([point.consumers for point in columns], wide))))
+        rows.append((label, f"{_EDGE}{''.join(cells)}{_EDGE}"))
+    rows.append(("consumers", f"{_EDGE}{_ruler([point.consumers for point in columns], wide)}{_EDGE}"))
     is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
     legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
     each_column = f", {step} sizes per column, of which the best is shown" if step > 1 else ""
@@ -333,18 +318,10 @@ def _best(points: Sequence[SizePoint]) -> SizePoint:
     return min(points, key=lambda point: (not point.satisfied, point.imbalance or 0.0))
 
 
-def _cell(point: SizePoint, low: float, *, is_first: bool, is_limit: bool) -> str:
+def _cell(point: SizePoint, low: float, wide: int, *, is_first: bool, is_limit: bool) -> str:
     if point.imbalance is not None and (point.imbalance > low or is_first):
-        return _GOOD if point.satisfied else _BAD
-    return _LIMIT if is_limit else " "
-
-
-def _widened(cell: str, wide: int) -> str:
-    return cell if wide == 1 else cell + (cell if cell == _LIMIT else " ")
-
-
-def _edged(shown: str) -> str:
-    return f"{_EDGE}{shown}{_EDGE}"
+        return (_GOOD if point.satisfied else _BAD).ljust(wide)
+    return (_LIMIT if is_limit else " ") * wide
 
 
 def _ruler(numbers: Sequence[int], wide: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -18,10 +18,11 @@ from rmqlb.model.sweep_failures import (
     GroupWorst,
     Loss,
     TopicWorst,
+    Worst,
 )
 from rmqlb.model.words import counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text, bound_text
-from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, first_places, rows_of
+from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, attribute_of, first_places, rows_of
 
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
@@ -39,15 +40,14 @@ _SIGN = Column("", "severity", "sign")
 
 
 def sweep_report(sweep: FailureSweep) -> Report:
-    """The sweep for people and machines."""
     broken_columns = (_SIGN, *_LIMIT_COLUMNS, Column("rule", "rule"))
     sections = (
         *_counterexamples(sweep.counterexamples),
         _table("broken-already", "broken while nothing is lost", broken_columns, sweep.broken_already, heads=4),
         _groups(sweep.groups),
         _topics(sweep.topics),
-        _unjudged(sweep),
-        _losses(sweep),
+        replace(_table("unjudged", "not judged, or in part", _UNJUDGED, sweep.unjudged), named_only=True),
+        replace(_table("losses", "what was lost", _LOSSES, sweep.losses), named_only=True),
         _summary(sweep),
     )
     if sweep.counterexamples:
@@ -190,8 +190,8 @@ def _group_left(o: GroupOutcome) -> Iterator[str]:
 def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
     """The first command, and with `--all` the others; a file has those that would fill a screen."""
     texts = list(dict.fromkeys(filter(None, commands)))
-    if any(len(text) > _LONGEST_COMMAND for text in texts):
-        longest = max(map(len, texts))
+    longest = max(map(len, texts), default=0)
+    if longest > _LONGEST_COMMAND:
         yield Part(label, ((f"{longest} characters: --section counterexamples -o plain has them", ""),))
     elif texts:
         yield Part(label, tuple((text, "") for text in texts), 1, is_command=True)
@@ -201,18 +201,17 @@ def _table(name: str, title: str, columns: tuple[Column, ...], items: Sequence[o
     return Section(name, title, columns, rows_of(columns, items), heads=heads, named_only=not items)
 
 
-def _figure(title: str, name: str, key: str, fold: int) -> tuple[Column, Column]:
+def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
     """The largest value of a figure, and the losses that give it."""
 
-    def value(worst: object) -> Cell:
-        found = getattr(worst, name)
-        return None if found is None else found.value
+    def of(worst: object, show: Callable[[Worst], Cell]) -> Cell:
+        found = getattr(worst, attribute_of(key))
+        return None if found is None else show(found)
 
-    def losses(worst: object) -> Cell:
-        found = getattr(worst, name)
-        return None if found is None else _losses_text(found.losses)
-
-    return Column(title, key, "number", fold=fold, of=value), Column("", f"{key}Losses", shown=False, of=losses)
+    return (
+        Column(title, key, "number", fold=fold, of=lambda worst: of(worst, lambda one: one.value)),
+        Column("", f"{key}Losses", shown=False, of=lambda worst: of(worst, lambda one: _losses_text(one.losses))),
+    )
 
 
 def _groups(groups: Sequence[GroupWorst]) -> Section:
@@ -222,12 +221,12 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
         Column("queues", "queues", "number", fold=6),
         Column("cases", "cases", "number", fold=3),
         Column("break a limit", "broken", "number"),
-        *_figure("unassigned", "unassigned", "unassigned", 0),
-        *_figure("imbalance", "imbalance", "imbalance", 0),
-        *_figure("idle", "idle", "idle", 4),
-        *_figure("move", "moved", "moved", 0),
-        *_figure("lag moved", "lag_moved", "lagMoved", 2),
-        *_figure("without lock", "without_lock", "withoutLock", 7),
+        *_figure("unassigned", "unassigned"),
+        *_figure("imbalance", "imbalance"),
+        *_figure("idle", "idle", 4),
+        *_figure("move", "moved"),
+        *_figure("lag moved", "lagMoved", 2),
+        *_figure("without lock", "withoutLock", 7),
         Column("strategy", "strategy", fold=8),
         Column("basis", "basis", shown=False),
         Column("computed", "computed", "number", shown=False),
@@ -240,7 +239,7 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
     columns = (
         Column("topic", "topic"),
         Column("writable brokers", "writableBrokers", "number"),
-        *_figure("fewest left", "least_writable", "leastWritable", 0),
+        *_figure("fewest left", "leastWritable"),
         Column("cases", "cases", "number", fold=2),
         Column("none writable", "unwritable", "number"),
         Column("break a limit", "broken", "number"),
@@ -249,19 +248,13 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
     return replace(table, brief=first_places(len(topics), _MOST_ROWS))
 
 
-def _unjudged(sweep: FailureSweep) -> Section:
-    columns = Column("about", "about"), Column("name", "name"), Column("limit", "limit"), Column("why", "why", "prose")
-    return replace(_table("unjudged", "not judged, or in part", columns, sweep.unjudged), named_only=True)
-
-
-def _losses(sweep: FailureSweep) -> Section:
-    columns = (
-        Column("kind", "kind"),
-        Column("name", "name"),
-        Column("consumers", "consumers", of=lambda loss: " ".join(loss.consumers)),
-        Column("addresses", "addresses", of=lambda loss: " ".join(loss.addresses)),
-    )
-    return replace(_table("losses", "what was lost", columns, sweep.losses), named_only=True)
+_UNJUDGED = (Column("about", "about"), Column("name", "name"), Column("limit", "limit"), Column("why", "why", "prose"))
+_LOSSES = (
+    Column("kind", "kind"),
+    Column("name", "name"),
+    Column("consumers", "consumers", of=lambda loss: " ".join(loss.consumers)),
+    Column("addresses", "addresses", of=lambda loss: " ".join(loss.addresses)),
+)
 
 
 def _summary(sweep: FailureSweep) -> Section:

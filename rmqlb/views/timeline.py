@@ -60,8 +60,6 @@ AnyTimeline = QueueTimeline | QueueRecording
 
 
 class EventAt(Protocol):
-    """Something that happens to a group."""
-
     @property
     def kind(self) -> str: ...
     @property
@@ -206,11 +204,6 @@ def _same(strip: Strip, timeline: AnyTimeline, slices: Sequence[AnyInterval]) ->
     )
 
 
-def timeline_section(report: OverTime) -> Section:
-    """Who owns each queue when, and when nobody or several do; as wide as the terminal."""
-    return _drawn(report, _LENGTH)
-
-
 def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
     """Readable times between two others, in microseconds, at most about that many.
 
@@ -224,7 +217,6 @@ def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
 
 
 def letter_styles(letters: Mapping[str, str]) -> dict[str, str]:
-    """Letter → the style of its consumer; letters as in `symbols`."""
     return {letter: owner_style(place) for place, letter in enumerate(dict.fromkeys(letters.values()))}
 
 
@@ -234,22 +226,22 @@ def event_marks(events: Sequence[object]) -> list[str]:
     return [str(number) if few else "v" for number in range(1, len(events) + 1)]
 
 
-def _drawn(report: OverTime, length: int) -> Section:
-    """With strips of at most that many characters, edges included."""
+def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
+    """Who owns each queue when, in strips of at most that many characters, edges included."""
     edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
     drawn = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     letters = None if report.broadcasting else symbols(report.client_ids)
     states = {interval.state for strip in drawn for interval in strip.slices}
     legend = ", ".join(
-        (
-            _OF_CLUSTERING if letters else _OF_BROADCASTING,
-            *(text for state, text in _LEGEND.items() if state in states),
-        )
+        (_OF_CLUSTERING if letters else _OF_BROADCASTING, *(text for state, text in _LEGEND.items() if state in states))
     )
-    rows: list[tuple[Cell, ...]] = []
-    for strip in drawn:
-        queue, shown = strip.queues[0].queue, "".join(character(interval, letters) for interval in strip.slices)
-        rows.append((queue.topic, queue.broker_name, strip.queue_ids, _edged(shown)))
+    rows: list[tuple[Cell, ...]] = [
+        (
+            *(strip.queues[0].queue.topic, strip.queues[0].queue.broker_name, strip.queue_ids),
+            _edged("".join(character(interval, letters) for interval in strip.slices)),
+        )
+        for strip in drawn
+    ]
     topics = {timeline.queue.topic for timeline in report.queues}
     topic = topics.pop() if len(topics) == 1 else ""
     above: list[tuple[Cell, ...]] = [(topic, "", "", _edged(_ruler(edges)))]
@@ -271,7 +263,7 @@ def _drawn(report: OverTime, length: int) -> Section:
         heads=3,
         brief=brief,
         scales=len(above),
-        draw=lambda other: _drawn(report, other),
+        draw=lambda other: timeline_section(report, other),
     )
 
 

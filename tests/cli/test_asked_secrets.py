@@ -7,9 +7,9 @@ import pytest
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.reading import secret_key, security_token
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import ActiveContext, Place, Written
+from rmqlb.model.configuration import ActiveContext, Written
 
-SECRET = Written("env:MQ", Place("config.yaml", 4, "contexts.a.secret"))
+SECRET = Written("env:MQ", "config.yaml, line 4, contexts.a.secret", 4)
 
 
 def options(secret: Written | None = None) -> SourceOptions:

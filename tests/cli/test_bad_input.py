@@ -113,10 +113,6 @@ def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
     assert EXPLANATIONS[failed.code].exit_code == code
 
 
-def test_there_are_cases() -> None:
-    assert len(ALL) > 280
-
-
 @every_case("bad", ALL, ids=name)
 def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Path) -> None:
     must_end(run(*bad.args(folder)), bad.code, bad.error.replace("{}", str(folder)), bad.hint)
@@ -148,27 +144,6 @@ def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parse
 ) -> None:
     ran = run(PLAN, "-s", EXAMPLE, wrong, *flags)
     assert json.loads(ran.stderr)["error"]["exitCode"] == ran.code == USAGE
-
-
-@every_case(
-    ("setting", "value", "error"),
-    [
-        ("RMQLB_SOURCE_TIMEOUT", "soon", "RMQLB_SOURCE_TIMEOUT soon: not a time"),
-        ("RMQLB_MAX_SIZE", "big", "RMQLB_MAX_SIZE big: not a size"),
-        (
-            "RMQLB_SOURCE_RETRIES",
-            "many",
-            "invalid value for '--source-retries' (env var: 'RMQLB_SOURCE_RETRIES'): 'many'",
-        ),
-        ("RMQLB_OUTPUT", "jsn", "unknown format jsn"),
-        ("RMQLB_SOURCE", "ftp://x", "cannot read ftp:// sources"),
-    ],
-)
-def test_a_bad_setting_in_the_environment_is_as_bad_as_on_the_line(setting: str, value: str, error: str) -> None:
-    source = () if setting == "RMQLB_SOURCE" else ("-s", EXAMPLE)
-    ran = run(SHOW, *source, env={setting: value})
-    assert (ran.code, ran.stdout) == (USAGE, "")
-    assert ran.stderr.startswith(f"error: {error}")
 
 
 def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
@@ -248,50 +223,8 @@ def test_a_live_source_that_misbehaves_ends_in_one_line(case: str) -> None:
     assert len(ran.stderr.splitlines()) <= 2
 
 
-def test_a_password_is_in_no_output(tmp_path: Path) -> None:
-    path = tmp_path / "password"
-    path.write_text("wr0ng-one\n")
-    path.chmod(0o600)
-    for debug in ((), ("--debug",)):
-        for given in (("--password-file", str(path)), ()):
-            with dashboard(Replay(login=LOGIN)) as replay:
-                url = replay.url.replace("http://", "http://admin@")
-                ran = run(SHOW, "-s", url, *given, *debug, env={} if given else {"RMQLB_PASSWORD": "wr0ng-one"})
-            assert ran.code == ENDPOINT
-            assert ran.stderr.startswith(f"error: {replay.url}: login of admin failed: Bad username or password! [")
-            assert "wr0ng-one" not in ran.stdout + ran.stderr
-            assert b"wr0ng-one" in replay.posted[0]
-
-
-@every_case("mode", [0o644, 0o640, 0o620, 0o606])
-def test_a_password_file_that_others_can_open_is_refused(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "password"
-    path.write_text("wr0ng-one\n")
-    path.chmod(mode)
-    with dashboard(Replay(login=LOGIN)) as replay:
-        ran = run(SHOW, "-s", replay.url, "--user", "admin", "--password-file", str(path))
-    assert (ran.code, ran.stdout, replay.posted) == (USAGE, "", [])
-    assert (
-        ran.stderr
-        == f"error: --password-file {path}: other users can open it [secret-not-private]\nhint: chmod 600 {path}\n"
-    )
-
-
 ROUTE = """{"queueDatas":[{"brokerName":"a","readQueueNums":4,"writeQueueNums":4,"perm":6}],
 "brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":"10.0.0.1:10911"}}]}"""
-
-
-def test_a_route_without_queues_is_shown() -> None:
-    ran = run(SHOW, "-s", "-", "--topic", "T", stdin='{"queueDatas":[],"brokerDatas":[]}')
-    assert ran.code == 0
-    assert ran.stdout.endswith("\n")
-    assert ("no-read-queues" in ran.stderr) != ("no-read-queues" in ran.stdout)
-
-
-def test_a_plan_without_members_names_no_group_it_was_not_told() -> None:
-    ran = run("plan-rebalance", "-s", "-", "--topic", "T", "--consumers", "0", stdin=ROUTE)
-    assert (ran.code, ran.stdout) == (DATA, "")
-    assert ran.stderr.startswith("error: the group has no consumer online [no-consumer-online]\n")
 
 
 @pytest.mark.parametrize(

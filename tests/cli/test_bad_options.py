@@ -14,12 +14,9 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.offered_values import known_values
-from rmqlb.errors import UsageError
-from rmqlb.pipeline.spark import parse_conf
-from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
-from tests.test_golden import BASIC, CONTEXTS, SMALL
+from tests.test_golden import BASIC, SMALL
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 
 from .run import EXAMPLE, ROOT, error_of, instead, run
@@ -234,15 +231,6 @@ def test_a_word_almost_right_is_suggested(command: CommandPage, option: OptionPa
     assert (error.hint or "").startswith("did you mean ") or len(words_of(command, option)) <= 6
 
 
-def test_a_context_almost_right_is_suggested(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (place / "rmqlb").mkdir()
-    (place / "rmqlb" / "config.yaml").write_text(CONTEXTS)
-    (place / "rmqlb" / "config.yaml").chmod(0o600)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
-    for line in (("show-route", "--context", "stagin"), ("context", "use", "stagin")):
-        assert error_of(run(*line).stderr).hint == "did you mean staging?"
-
-
 @pytest.mark.usefixtures("place")
 def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested() -> None:
     for name, close in (("--gruop", "--group"), ("--ouput", "--output"), ("--timeout", "--source-timeout")):
@@ -306,17 +294,6 @@ def test_a_flag_and_its_contrary_contradict_each_other() -> None:
     assert run("show-route", "-s", EXAMPLE, "-q", "--quiet", "-q").code == 0
 
 
-def test_the_line_goes_before_the_environment_and_is_no_second_value() -> None:
-    assert run("show-route", "-s", EXAMPLE, env={"RMQLB_SOURCE": "nowhere"}).code == 0
-
-
-@every_case("secret", ["http://me:s3cret@h", "rocketmq://s3cret@h:9876", "http://h/?token=s3cret"])
-def test_a_login_in_a_url_is_not_repeated(secret: str) -> None:
-    ran = run("show-route", "-s", secret, "-s", "http://h", "--debug")
-    assert ran.code == ExitCode.USAGE
-    assert "s3cret" not in ran.stderr
-
-
 KEYED = [
     ("plan-rebalance", "--read-queues", "4", "5"),
     ("plan-rebalance", "--read-queues", "broker-a=4", "broker-a=5"),
@@ -339,20 +316,3 @@ def test_one_thing_is_given_one_value(line: str, option: str, first: str, second
     assert failed.code == "given-twice"
     assert option in failed.message
     assert second in failed.message
-
-
-def test_the_number_of_a_broker_goes_before_that_of_all_in_any_order() -> None:
-    plan = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "-o", "json")
-    both = ("--read-queues", "9"), ("--read-queues", "broker-a=5")
-    first, second = (run(*plan, *one, *other).stdout for one, other in (both, both[::-1]))
-    assert '"queueId": 8' in first
-    assert sorted(first.split()) == sorted(second.split())
-
-
-def test_settings_of_spark_and_addresses_are_given_once() -> None:
-    with pytest.raises(UsageError, match=r"spark\.driver\.memory: it is given twice") as conf:
-        parse_conf(["spark.driver.memory=1g", "spark.driver.memory=2g"])
-    with pytest.raises(UsageError, match=r"a:1=…: it is given twice") as addresses:
-        parse_address_map(["a:1=b:1", "a:1=c:1"])
-    assert {conf.value.code, addresses.value.code} == {"given-twice"}
-    assert parse_address_map(["a:1=b:1", "a:1=b:1"]).apply("a:1") == "b:1"

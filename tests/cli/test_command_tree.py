@@ -63,29 +63,6 @@ def test_every_command_has_examples_of_its_own(command: CommandPage) -> None:
     assert all(example.startswith(command.typed) or "|" in example for example in command.help.examples)
 
 
-MOST_IN_A_GROUP = 12
-"""As many options as are found at a glance; simulate-send's Producer has that many."""
-
-
-@each_command
-def test_options_stand_in_groups_that_are_no_lists_of_everything(command: CommandPage) -> None:
-    panels = Counter(option.panel for option in command.options)
-    assert all(panels)
-    assert max(panels.values()) <= MOST_IN_A_GROUP
-    assert len(command.options) <= MOST_IN_A_GROUP or len(panels) > 2
-    shared = {
-        "--source": "Source",
-        "--output": "Output",
-        "--strategy-option": "Strategy",
-        "--watch": "Output",
-        "--master": "Spark",
-    }
-    for option in command.options:
-        name = option.names[-1]
-        if command.path[:1] != ("context",) or name != "--source":
-            assert option.panel == shared.get(name, option.panel), name
-
-
 FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]
 """The commands right below the program; those of the pipeline run where Spark does (tests/pipeline)."""
 
@@ -131,13 +108,6 @@ def must_run(command: CommandPage, example: str, folder: Path) -> None:
         ran = run_example(shortened(example).replace(LIVE, at), folder)
     # The replayed brokers know a part only.
     assert ran.code == 0 or (ran.code == ExitCode.DATA and "incomplete" in ran.stderr), (example, ran.stderr)
-
-
-def test_the_examples_of_the_program_itself_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(ROOT)
-    assert TREE.help.examples
-    for example in TREE.help.examples:
-        assert run_example(example, tmp_path).code == 0
 
 
 EVERY_FORMAT = (*FORMATS, "jsonl", "junit", "sarif", "prometheus")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import subprocess
 from pathlib import Path
 from urllib.parse import parse_qs, quote
 
@@ -16,7 +14,7 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .configured import Desk, settings
-from .run import EXAMPLE, Ran, command, environment, run
+from .run import EXAMPLE, Ran, run
 
 CANARY = "c4nary/secret+4711"
 LOGIN = ("admin", CANARY)
@@ -135,13 +133,6 @@ def test_bad_input_is_one_line_and_changes_nothing(
     assert desk.user_file.read_bytes() == before
 
 
-def test_a_name_almost_right_is_suggested(desk: Desk) -> None:
-    assert run("context", "use", "prod").stderr.endswith("hint: rmqlb context add makes one\n")
-    desk.user("contexts:\n  prod: {source: http://h}\n")
-    for args in (("context", "use", "prd"), (*SHOW, "--context", "prd")):
-        assert run(*args).stderr.endswith("hint: did you mean prod?\n")
-
-
 def test_a_context_is_written_anew_only_when_asked(desk: Desk) -> None:
     desk.user("contexts:\n  a: {source: http://h, user: me}\n  b: {source: http://i}\n")
     assert run("context", "add", "a", "-s", "http://j", "--replace").code == 0
@@ -158,32 +149,6 @@ def test_a_choice_that_goes_before_the_users_is_told(desk: Desk) -> None:
     assert "*   b" in ran.stdout
     ran = run("context", "list", env={"RMQLB_CONTEXT": "c"})
     assert ran.stderr == "warning: RMQLB_CONTEXT: there is no context 'c' [no-such-context]\n"
-
-
-def test_a_folder_that_cannot_be_written_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    (desk.home / "file").touch()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(desk.home / "file"))
-    ran = run("context", "add", "a", "-s", "http://h")
-    assert (ran.code, ran.stdout) == (2, "")
-    assert ran.stderr == f"error: cannot write {desk.home}/file/rmqlb/config.yaml: Not a directory [cannot-write]\n"
-
-
-def test_processes_that_choose_at_once_leave_a_whole_file(desk: Desk) -> None:
-    names = ["a", "b", "c", "d"]
-    desk.user("contexts:\n" + "".join(f"  {name}: {{source: http://h}}\n" for name in names))
-    lines = [[*command("context", "use", name)] for name in names] + [
-        [*command("context", "add", f"{name}{name}", "-s", "http://h")] for name in names
-    ]
-    root = {"PYTHONPATH": str(Path(__file__).parent.parent.parent)}
-    children = [
-        subprocess.Popen(line, env=environment(root), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        for line in lines
-    ]
-    assert [(child.communicate(timeout=60)[1], child.returncode) for child in children] == [(b"", 0)] * len(lines)
-    written = yaml.safe_load(desk.user_file.read_text())
-    assert written["context"] in names
-    assert sorted(written["contexts"]) == sorted([*names, *(name * 2 for name in names)])
-    assert os.listdir(desk.user_file.parent) == ["config.yaml"]
 
 
 # -- a context in force -----------------------------------------------------------------------------------------------
@@ -206,13 +171,6 @@ def test_the_active_context_is_read_and_shown(desk: Desk) -> None:
     assert context_of(run("fetch-routes")) == "here"
 
 
-@every_case("words", ["show-owners -g order-svc", "simulate-send -t Skewed --messages 1", "diagnose -g order-svc"])
-def test_a_command_reads_the_active_context(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Desk(tmp_path, monkeypatch).user(TWO)
-    for more, name in (((), "here"), (("--context", "other"), "other"), (("-s", EXAMPLE), None)):
-        assert context_of(run(*words.split(), *more, "-o", "json")) == name
-
-
 @pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "user file"])
 @pytest.mark.parametrize("source", ["flag", "environment"])
 def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, source: str) -> None:
@@ -233,19 +191,6 @@ def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, 
     origin = "--source" if source == "flag" else "RMQLB_SOURCE"
     assert (said == f"context here is not used: {origin} names the source") == as_close
     assert said.startswith("context") == as_close
-
-
-def test_a_context_that_is_not_there_is_told_with_who_chose_it(desk: Desk) -> None:
-    desk.user(TWO)
-    assert run(*SHOW, "--context", "gone").stderr.startswith("error: --context: there is no context 'gone'")
-    gone = run(*SHOW, env={"RMQLB_CONTEXT": "gone"})
-    assert gone.stderr.startswith("error: RMQLB_CONTEXT: there is no context 'gone'")
-    desk.user(TWO.replace("context: here\n", "output: json\ncontext: gone\n"))
-    error = json.loads(run(*SHOW).stderr)["error"]
-    assert error["message"] == f"{desk.user_file}, line 2, context: there is no context 'gone'"
-    assert error["code"] == "context-not-found"
-    assert run(*SHOW, "-s", EXAMPLE).code == 0
-    assert run(*SHOW, "-s", EXAMPLE, "--context", "gone").code == 2
 
 
 def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(desk: Desk) -> None:

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
 from rmqlb.sources.dump import read_document, split_documents
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
@@ -60,11 +59,6 @@ def test_what_could_not_be_read_is_listed_and_the_rest_is_written(live: list[str
     assert any(line.startswith("warning: not read: ") for line in result.stderr.splitlines())
 
 
-def test_stages_are_told_off_a_terminal_unless_quiet(live: list[str]) -> None:
-    assert "reading groups: 1" in run("fetch-routes", *live, "--group", "order-svc").stderr.splitlines()
-    assert "reading" not in run("fetch-routes", *live, "--group", "order-svc", "-q").stderr
-
-
 def test_a_dump_can_be_cut_down_and_piped_on() -> None:
     cut = run("fetch-routes", "-s", EXAMPLE, "--group", "bill-*", "--topic", "Skewed", "-o", "yaml")
     assert cut.exit_code == 0
@@ -72,29 +66,6 @@ def test_a_dump_can_be_cut_down_and_piped_on() -> None:
     piped = run("plan-rebalance", "-s", "-", "-o", "json", stdin=cut.stdout)
     whole = run("plan-rebalance", "-s", EXAMPLE, "--group", "bill-svc", "-o", "json")
     assert json.loads(piped.stdout)["data"] == json.loads(whole.stdout)["data"]
-
-
-def test_json_and_yaml_snapshots_hold_the_same() -> None:
-    as_json, as_yaml = (run("fetch-routes", "-s", EXAMPLE, "-o", fmt) for fmt in ("json", "yaml"))
-    assert json.loads(as_json.stdout) == yaml.safe_load(as_yaml.stdout)
-
-
-def test_a_snapshot_has_no_table() -> None:
-    result = run("fetch-routes", "-s", EXAMPLE, "-o", "csv")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines() == [
-        "error: a snapshot cannot be written as csv [usage]",
-        "hint: -o json, yaml or jsonl",
-    ]
-
-
-def test_a_pattern_that_nothing_fits_is_told() -> None:
-    result = run("fetch-routes", "-s", EXAMPLE, "-t", "Skeww*", "-t", "TBW*", "-g", "*-svc")
-    assert result.exit_code == 0
-    assert result.stderr.splitlines() == [
-        "warning: none of the topics matches Skeww* [matches-nothing]",
-        "warning: none of the topics matches TBW* [matches-nothing]",
-    ]
 
 
 def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_why_not(tmp_path: Path) -> None:
@@ -113,29 +84,6 @@ def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_w
     assert fetched("-t", "TB*") == ([], [f"warning: none of the topics matches TB*{told}"])
     assert fetched("-t", "%DLQ%*") == ([], [f"warning: none of the topics matches %DLQ%*{told}"])
     assert fetched("-t", "TB*", "--system") == (["TBW102"], [])
-
-
-def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    result = run("fetch-routes", "-s", EXAMPLE, "--to", str(tmp_path / "no" / "where.json"))
-    assert result.exit_code == 2
-    assert result.stderr.splitlines() == [
-        f"error: --to {tmp_path}/no/where.json: No such file or directory [cannot-write]"
-    ]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_old_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    path = tmp_path / "cluster.json"
-    path.write_text("old")
-    assert run("fetch-routes", "-s", EXAMPLE, "--to", str(path)).exit_code == 0
-    assert json.loads(path.read_text())["schema"] == "rmqlb/snapshot"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_unreachable_cluster_is_one_line() -> None:
-    result = run("fetch-routes", "-s", "rocketmq://127.0.0.1:1", "--source-retries", "0")
-    assert (result.exit_code, result.stdout) == (5, "")
-    assert len([line for line in result.stderr.splitlines() if line.startswith("error: ")]) == 1
 
 
 def test_a_cluster_that_never_answers_ends_by_the_deadline() -> None:
@@ -182,16 +130,6 @@ def test_snapshots_at_an_interval_are_read_by_commands_and_the_pipeline(tmp_path
     document = read_document(body, str(first))
     assert document.taken_at is not None
     assert (document.kind, f"date={document.taken_at.date()}") == ("snapshot", first.parent.name)
-
-
-def test_the_first_fetch_of_an_interval_and_a_folder_that_cannot_be_written_end_it(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with refusing_address() as address:
-        every = ("fetch-routes", "-s", f"rocketmq://{address}", "--every", "1s", "--source-retries", "0")
-        assert run(*every, "--to", str(tmp_path / "new")).exit_code == ExitCode.ENDPOINT
-    with moving(SHARED) as group:
-        ran = run("fetch-routes", *group.source, "-g", GROUP, "--every", "1s", "--to", str(tmp_path / "file"), "-q")
-    assert (ran.exit_code, ran.stderr) == (2, f"error: --to {tmp_path}/file: Not a directory [cannot-write]\n")
 
 
 def test_all_contexts_are_fetched_though_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

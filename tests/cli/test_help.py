@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from rmqlb.cli.help_text import command_help, known_names
 from tests.support.mismatches import every_case
 from tools.manual.tree import CommandPage, command_tree
@@ -37,28 +35,11 @@ def test_brackets_are_not_markup() -> None:
     assert command_help("Take [red]a[/red] or [ID=]b.") == r"Take \[red]a\[/red] or [ID=]b."
 
 
-def test_lines_of_a_paragraph_and_of_an_example_are_joined() -> None:
-    text = "Say it.\n\nOnce\nor twice.\n\nExamples:\n  say a\n    --loud\n\n  say b\n\nKeys:\n  a  one\n  b  two"
-    shown = "Say it.\n\nOnce or twice.\n\nExamples:\n  say a --loud\n\n  say b\n\nKeys:\n  a  one\n  b  two"
-    assert command_help(text) == shown
-
-
 def test_the_options_of_the_command_come_before_the_shared_ones() -> None:
     shown = run("plan-rebalance", "--help").stdout
     panels = re.findall(r"^╭─ ([^─]+) ─", shown, re.MULTILINE)
     assert panels[0] == "Options"
     assert panels[-3:] == ["Source", "Source: NameServers", "Output"]
-
-
-@pytest.mark.parametrize(
-    "line", [("plan-rebalance", "-s", "nowhere", "--help"), ("plan-rebalance", "--help", "--add", "1")]
-)
-def test_help_among_other_options_is_found(line: tuple[str, ...]) -> None:
-    assert run(*line) == run("plan-rebalance", "-h")
-
-
-def test_the_version_has_a_short_option() -> None:
-    assert run("-V") == run("--version") == start("--version")
 
 
 def test_colour_is_asked_for() -> None:

@@ -5,19 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
-
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump import DumpSource
-from rmqlb.sources.formats.snapshot_file import to_document
-from rmqlb.views.formats.machine import as_json_lines, envelope
-from rmqlb.views.report import Report
 from tests.cli.run import EXAMPLE, ROOT, command, environment, run
-from tests.sources.strategies import SNAPSHOTS
 from tests.support.mismatches import every_case
 
 OWNERS = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--explain")
@@ -48,17 +39,6 @@ def test_the_lines_of_a_plan_are_its_queues_with_their_topic() -> None:
     assert lines(*PLAN, "--changed") == [queue for queue in queues if queue["change"] != "same"]
 
 
-def test_findings_are_on_stderr_as_with_every_table() -> None:
-    arguments = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
-    assert run(*arguments, "-o", "jsonl").stderr == run(*arguments, "-o", "csv").stderr != ""
-
-
-def test_commands_without_rows_have_no_such_format() -> None:
-    done = run("plan-rollout", "-s", EXAMPLE, "-g", "order-svc", "-o", "jsonl")
-    assert (done.code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: unknown format jsonl")
-
-
 def test_a_snapshot_has_a_line_for_the_whole_and_for_each_topic_and_group() -> None:
     parts = lines("fetch-routes", "-s", EXAMPLE)
     whole = data("fetch-routes", "-s", EXAMPLE)
@@ -73,32 +53,6 @@ def test_a_snapshot_by_lines_plans_as_the_snapshot_does(group: str) -> None:
     piped = run("fetch-routes", "-s", EXAMPLE, "-o", "jsonl").stdout
     arguments = ("--group", group, "--remove-broker", "broker-b", "-o", "csv")
     assert run("plan-rebalance", "-s", "-", *arguments, stdin=piped) == run("plan-rebalance", "-s", EXAMPLE, *arguments)
-
-
-def test_a_line_alone_is_a_snapshot_too() -> None:
-    piped = run("fetch-routes", "-s", EXAMPLE, "-o", "jsonl").stdout.splitlines()
-    (skewed,) = (line for line in piped if '"topics":[{"topic":"Skewed"' in line)
-    assert run("show-route", "-s", "-", "-o", "csv", stdin=skewed).stdout == (
-        run("show-route", "-s", EXAMPLE, "--topic", "Skewed", "-o", "csv").stdout
-    )
-
-
-@settings(max_examples=30)
-@given(SNAPSHOTS)
-def test_the_parts_of_a_snapshot_put_together_are_the_snapshot(snapshot: ClusterSnapshot) -> None:
-    text = as_json_lines(
-        envelope(Report("rmqlb/snapshot", to_document(part), (), (), {}), "fetch-routes", part, ())
-        for part in snapshot.parts()
-    )
-    read = DumpSource("-", stdin=BytesIO(text.encode())).fetch(Wanted(evidence=True))
-    assert (read.routes, read.groups) == (snapshot.routes, snapshot.groups)
-    assert (read.taken_at, read.unread) == (snapshot.taken_at, snapshot.unread)
-
-
-def test_an_empty_snapshot_is_read_back_as_one() -> None:
-    piped = run("fetch-routes", "-s", EXAMPLE, "--topic", "none*", "--group", "none*", "-o", "jsonl").stdout
-    assert piped.count("\n") == 1
-    assert run("fetch-routes", "-s", "-", stdin=piped).code == 0
 
 
 def peak(messages: int, folder: Path) -> int:

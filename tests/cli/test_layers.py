@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -123,15 +122,6 @@ def test_an_option_has_its_value_whatever_a_command_calls_it(desk: Desk) -> None
     assert json.loads(ran.stdout)["data"]["scenario"]["retries"] == 2
 
 
-def test_errors_are_in_the_configured_format_too(desk: Desk) -> None:
-    desk.user("output: json\n")
-    for args in (("show-route", "-s", "no-such-file"), ("show-route", "--bogus"), ("config", "shw")):
-        ran = run(*args)
-        assert (ran.stdout, json.loads(ran.stderr)["schema"]) == ("", "rmqlb/error")
-    assert run("show-route", "-s", "no-such-file", "-o", "plain").stderr.startswith("error: ")
-    assert run("show-route", "-s", "no-such-file", env={"RMQLB_OUTPUT": "plain"}).stderr.startswith("error: ")
-
-
 WRONG = {
     "output: jsn": ("output: unknown format jsn", "did you mean json?"),
     "output: jsonl": ("output: unknown format jsonl", "did you mean json?"),
@@ -155,12 +145,6 @@ def test_a_value_that_makes_no_sense_is_told_with_its_place(desk: Desk, line: st
     assert first.endswith(" [config-invalid]")
     assert len(others) <= 1
     assert hint is None or others == [f"hint: {hint}"]
-
-
-@pytest.mark.parametrize("args", [("--version",), ("--help",), ("show-route", "--help"), ("context", "add", "--help")])
-def test_a_file_that_is_wrong_keeps_nobody_from_help(desk: Desk, args: tuple[str, ...]) -> None:
-    desk.user("outptu: json\n")
-    assert run(*args).code == 0
 
 
 def test_without_a_home_commands_work_and_have_no_user_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,12 +174,3 @@ def test_the_users_file_is_where_xdg_says(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert user_file_path() == path
-
-
-def test_people_see_what_set_each_value(desk: Desk) -> None:
-    desk.user("source-timeout: 9s\n")
-    shown = run("config", "show", "--source-retries", "1").stdout
-    assert f"user file: {desk.user_file}" in shown
-    assert re.search(rf"^source-timeout +9s +user file +{desk.user_file}, line 1, source-timeout$", shown, re.MULTILINE)
-    assert re.search(r"^source-retries +1 +flag +option --source-retries$", shown, re.MULTILINE)
-    assert run("config", "show", "-o", "csv", "--source-retries", "1").stdout.count("option --source-retries") == 1

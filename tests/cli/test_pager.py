@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import EXAMPLE, start
-from tests.cli.terminals import CTRL_C, OnTerminal
+from tests.cli.terminals import OnTerminal
 from tests.support.mismatches import every_case
 
 LONG = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--all")
@@ -73,26 +73,11 @@ def test_our_own_variable_goes_before_the_common_one(kept: Path) -> None:
         kept.unlink()
 
 
-@every_case("none", ["", "cat", " "])
+@every_case("none", ["", "cat", "no-such-program --wide"])
 def test_no_pager_may_be_wanted(none: str) -> None:
     with OnTerminal(*LONG, "-q", env={"RMQLB_PAGER": none}, lines=20) as terminal:
         assert terminal.end() == 0
     assert LAST in terminal.lines[-1]
-
-
-@pytest.mark.parametrize("pager", ["no-such-program --wide", "less 'unbalanced"])
-def test_a_pager_that_cannot_start_is_told_and_the_tables_are_shown(pager: str) -> None:
-    with OnTerminal(*LONG, env={"RMQLB_PAGER": pager}, lines=30) as terminal:
-        assert terminal.end() == 0
-    assert b"warning: cannot start " in terminal.raw
-    assert LAST in "\n".join(terminal.lines)
-
-
-def test_a_pager_that_fails_is_told() -> None:
-    with OnTerminal(*LONG, env={"RMQLB_PAGER": "sh -c 'exit 7'"}, lines=20) as terminal:
-        assert terminal.end() == 0
-    told = "".join(terminal.lines)
-    assert "warning: sh ended with 7; --no-pager shows the result without it [no-pager]" in told
 
 
 def test_findings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
@@ -103,20 +88,6 @@ def test_findings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
     assert "placeholder-ids" in kept.read_text()
     assert "placeholder-ids" not in shown
     assert "condition met: moved>0" in shown
-
-
-def test_ctrl_c_is_the_pagers_own() -> None:
-    code = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, lambda *_: (print('pager: caught'), sys.exit(0)))\n"
-        "sys.stdin.read(); print('pager: ready', flush=True); signal.pause()"
-    )
-    pager = shlex.join([sys.executable, "-c", code])
-    with OnTerminal(*LONG, "-q", env={"RMQLB_PAGER": pager}, lines=20) as terminal:
-        terminal.until(lambda: "pager: ready" in "".join(terminal.lines))
-        terminal.press(CTRL_C)
-        assert terminal.end() == 0
-    assert "pager: caught" in "".join(terminal.lines)
 
 
 @pytest.mark.skipif(shutil.which("less") is None, reason="this machine has no less")

@@ -12,7 +12,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.formats.signs import encodable
-from tests.cli.run import EXAMPLE, ROOT, SKEWED, command, environment, start
+from tests.cli.run import EXAMPLE, ROOT, command, environment, start
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, silent
 
@@ -47,12 +47,6 @@ def test_rows_that_would_take_hours_end_with_their_reader() -> None:
     assert (json.loads(first)["message"], code, done.stderr) == (1, "0", "")
 
 
-def test_a_dump_may_come_through_a_pipe() -> None:
-    with open(SKEWED, "rb") as file:
-        piped = start("show-route", "-s", "-", "--topic", "Skewed", "-o", "csv", stdin=file.read())
-    assert (piped.code, piped.stdout) == (0, start("show-route", "-s", SKEWED, "--topic", "Skewed", "-o", "csv").stdout)
-
-
 @every_case("fmt", ["json", "jsonl"])
 def test_what_one_command_fetches_the_next_one_plans_with(fmt: str) -> None:
     changes = "--group order-svc --remove-broker broker-b -o json"
@@ -60,12 +54,6 @@ def test_what_one_command_fetches_the_next_one_plans_with(fmt: str) -> None:
     alone = shell(f"rmqlb plan-rebalance -s {EXAMPLE} {changes}")
     assert (piped.returncode, piped.stderr) == (0, "")
     assert json.loads(piped.stdout)["data"] == json.loads(alone.stdout)["data"]
-
-
-def test_stdout_has_only_data_and_stderr_only_talk() -> None:
-    done = start(*PLAN, "-o", "json")
-    assert done.stdout.startswith("{")
-    assert done.stderr == ""
 
 
 def test_a_closed_stdin_is_an_unreadable_source() -> None:
@@ -85,12 +73,6 @@ def test_a_closed_stderr_loses_only_what_is_said_there() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
-def test_a_full_disk_is_one_line() -> None:
-    done = shell(f"rmqlb {' '.join(PLAN)} -q > /dev/full")
-    assert (done.returncode, done.stderr) == (ExitCode.UNEXPECTED, "error: the output's disk is full [output-lost]\n")
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no device that is always full")
 @pytest.mark.parametrize("line", [f"{' '.join(PLAN)} -o json", f"{' '.join(PLAN)} -o table", "--version", "--help"])
 def test_a_full_disk_is_told_whatever_was_to_be_shown(line: str) -> None:
     done = shell(f"rmqlb {line} > /dev/full")
@@ -103,26 +85,6 @@ def test_a_full_disk_is_told_whatever_was_to_be_shown(line: str) -> None:
 def test_nobody_who_hears_the_error_does_not_change_the_exit_code() -> None:
     for stderr in ("2>/dev/full", "2>&-"):
         assert shell(f"rmqlb show-route -s /nonexistent {stderr}").returncode == ExitCode.DATA
-
-
-def test_the_reader_of_the_help_may_have_seen_enough() -> None:
-    for line in ("--help", "plan-rebalance --help"):
-        assert shell(f"rmqlb {line} | true; echo ${{PIPESTATUS[0]}}").stdout == "0\n"
-
-
-def test_an_error_in_json_is_all_there_is() -> None:
-    done = start("show-route", "-s", "/nonexistent", "-o", "json")
-    assert (done.code, done.stdout) == (ExitCode.DATA, "")
-    assert json.loads(done.stderr) == {
-        "schema": "rmqlb/error",
-        "formatVersion": "2.0",
-        "error": {
-            "code": "cannot-read",
-            "message": "cannot read /nonexistent: No such file or directory",
-            "hint": "-s takes a URL, a file, or - for stdin",
-            "exitCode": 4,
-        },
-    }
 
 
 def test_an_interrupt_ends_it_at_once_with_130() -> None:
@@ -146,21 +108,6 @@ def test_odd_environments_change_nothing_but_letters(env: dict[str, str]) -> Non
     usual, odd = start(*PLAN, "-o", "plain"), start(*PLAN, "-o", "plain", env=env)
     assert odd.code == 0
     assert odd.stdout in (usual.stdout, encodable(usual.stdout, "ascii"))
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_help_is_shown_where_letters_are_missing(encoding: str) -> None:
-    for path in ("show-route", "context add", "pipeline run"):
-        ran = start(*path.split(), "--help", env={"PYTHONIOENCODING": encoding})
-        assert (ran.code, ran.stderr) == (0, "")
-        assert f"rmqlb {path}" in ran.stdout
-
-
-@pytest.mark.parametrize(
-    "off", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}, {"RMQLB_COLOR": "never"}]
-)
-def test_nothing_is_coloured_in_a_pipe(off: dict[str, str]) -> None:
-    assert "\x1b" not in start(*PLAN, "-o", "table", env=off).stdout
 
 
 @pytest.mark.parametrize(

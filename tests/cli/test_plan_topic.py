@@ -32,15 +32,6 @@ def test_the_first_line_says_what_is_next() -> None:
     assert "mqadmin updateTopic -b 127.0.0.1:10911 -t OrderEvents -r 16 -w 8 -p 6" in ran.stdout
 
 
-def test_a_command_that_does_not_fit_the_screen_can_be_pasted() -> None:
-    screen = run(*PLAN, "--queues", "16", "-o", "table", env={"COLUMNS": "60"}).stdout
-    pasted = " ".join(screen.replace("\\\n", "").split())
-    commands = [each["text"] for step in data(*PLAN, "--queues", "16")["steps"] for each in step["commands"]]
-    assert len(commands) == 4
-    assert all(command in pasted for command in commands)
-    assert screen.count("\\\n") >= 4
-
-
 @pytest.mark.parametrize(
     ("step", "code", "first"),
     [
@@ -63,35 +54,6 @@ def test_what_is_unknown_is_no_pass() -> None:
     ran = run("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b", "--check-step", "2")
     assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
     assert "--check-step 2: whether it holds is unknown: the source has no group of the topic" in ran.stderr
-
-
-def test_keys_of_a_file_are_counted_per_sdk() -> None:
-    keys = str(Path(EXAMPLE).parent / "keys.txt")
-    found = data(*PLAN, "--queues", "16", "--keys-file", keys, "--sdk", "java", "--sdk", "go")
-    told = data(
-        "select-queue",
-        "-s",
-        EXAMPLE,
-        "-t",
-        "OrderEvents",
-        "--keys-file",
-        keys,
-        "--sdk",
-        "java",
-        "--sdk",
-        "go",
-        "--write-queues",
-        "16",
-    )
-    assert [(each["sdk"], each["moved"]) for each in found["steps"][2]["keys"]] == [
-        (each["sdk"], each["moved"]) for each in told["sdks"]
-    ]
-
-
-def test_rates_of_an_earlier_snapshot_give_the_time() -> None:
-    later = str(Path(EXAMPLE).parent / "cluster-later.json")
-    found = data("plan-topic", "-s", later, "-t", "OrderEvents", "--queues", "16", "--rates-since", EXAMPLE)
-    assert found["estimatedMs"] is None or found["estimatedMs"] >= 80_000
 
 
 def refused(*words: str) -> Ran:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.run import EXAMPLE, start
+from tests.cli.run import EXAMPLE
 from tests.cli.terminals import OnTerminal
-from tests.support.replay_dashboard import Replay, dashboard
 
 SHOW = ("show-route", "--topic", "T", "--section", "brokers", "--no-pager")
 
@@ -51,30 +50,6 @@ def test_a_server_that_does_not_answer_is_said_to_be_read() -> None:
     assert terminal.lines[0].startswith("error: ")
 
 
-@pytest.mark.parametrize("more", [("-q",), ("-o", "json", "-q")])
-def test_quiet_is_quiet(more: tuple[str, ...], fifo: Path) -> None:
-    with OnTerminal(*SHOW, "-s", str(fifo), *more) as terminal:
-        fifo.write_text(snapshot())
-        assert terminal.end() == 0
-    assert b"reading" not in terminal.raw
-
-
-def test_a_long_result_is_said_to_be_written(tmp_path: Path) -> None:
-    (tmp_path / "s.json").write_text(snapshot(queues=600))
-    arguments = ("show-owners", "-s", str(tmp_path / "s.json"), "--all")
-    with OnTerminal(*arguments, "--no-pager") as terminal:
-        assert terminal.end() == 0
-    said, shown = terminal.raw.index(b"writing the result"), terminal.raw.index(b"g, ")
-    assert said < shown
-    assert start(*arguments).stderr == ""
-
-
-def test_a_short_result_is_not() -> None:
-    with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--no-pager") as terminal:
-        assert terminal.end() == 0
-    assert b"writing" not in terminal.raw
-
-
 def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> None:
     file = tmp_path / "attempts.jsonl"
     send = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--messages", "5", "--latency", "1ms", "-o", "jsonl")
@@ -86,13 +61,3 @@ def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> No
     with OnTerminal(*send, columns=1000) as terminal:
         assert terminal.end() == 0
     assert b"simulating" not in terminal.raw
-
-
-def test_a_question_stands_on_a_line_of_its_own() -> None:
-    with dashboard(Replay(login=("admin", "open sesame"))) as replay:
-        line = ("show-route", "-s", replay.url, "--topic", "Skewed", "--user", "admin")
-        with OnTerminal(*line) as terminal:
-            terminal.until(lambda: terminal.lines[-1] == "Password for admin:")
-            terminal.press(b"open sesame\n")
-            assert terminal.end() == 0
-    assert b"reading " in terminal.raw

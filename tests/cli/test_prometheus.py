@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import GROUP
-from tests.support.mismatches import every_case
 from tests.support.openmetrics import Labels, Metrics, read_metrics
 
-from .run import EXAMPLE, ROOT, SKEWED, error_of, run
+from .run import EXAMPLE, ROOT, run
 
 FAULTS = str(ROOT / "examples" / "four-groups.yaml")
 POLICY = str(ROOT / "examples" / "policy.yaml")
@@ -101,12 +98,6 @@ def test_a_diagnosis_is_counted_as_the_json_has_it(chosen: tuple[str, ...]) -> N
     assert by(found["diagnosis_undecided_rules"], "cluster").keys() == {("c1",)}
 
 
-def test_the_groups_that_are_not_shown_are_counted_by_status_alone() -> None:
-    _, found = both("show-groups", "-s", FAULTS, "--severity", "error")
-    assert by(found["groups"]) == {(): 4}
-    assert by(found["consumers"], "group").keys() == {("dup-svc",), ("mix-svc",)}
-
-
 @pytest.mark.parametrize("groups", [("order-svc",), ("order-svc", "bill-svc", "audit-svc")])
 def test_each_queue_is_that_of_the_json(groups: tuple[str, ...]) -> None:
     chosen = [part for group in groups for part in ("-g", group)]
@@ -125,26 +116,6 @@ def test_each_queue_is_that_of_the_json(groups: tuple[str, ...]) -> None:
         assert by(found[name], "group", "strategy") == known(
             {(report["group"], each["strategy"]): each[key] for report in reports for each in report["strategies"]}
         ), name
-
-
-def test_owners_that_nobody_observed_are_no_zeros() -> None:
-    _, found = both("show-owners", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,b", "--strategy", "AVG")
-    assert found.keys() == UNDER.keys() - {"strategy_mismatches"} | ({"findings"} & found.keys())
-
-
-@every_case("kept", [0, 1, 3])
-def test_what_is_withheld_has_no_sample_and_changes_no_other_one(kept: int) -> None:
-    """Of four queues so many and one more keep their owners and offsets."""
-    whole = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    for at, queue in enumerate(queue for group in whole["data"]["groups"] for queue in group["queues"]):
-        if at % 4 > kept:
-            queue.update(dict.fromkeys(("owners", "brokerOffset", "consumerOffset")))
-    for line in (("show-owners", "-g", "*", "--strategy", "AVG"), ("show-groups",)):
-        before = read_metrics(run(*line, "-s", EXAMPLE, "-o", "prometheus").stdout)
-        after = read_metrics(run(*line, "-s", "-", "-o", "prometheus", stdin=json.dumps(whole)).stdout)
-        for name in ("rocketmq_lb_queue_owners", "rocketmq_lb_queue_lag", "rocketmq_lb_group_lag"):
-            assert after.get(name, {}).items() <= before.get(name, {}).items()
-            assert (len(after.get(name, {})) < len(before.get(name, {}))) == (kept < 3 and name in before)
 
 
 def test_each_limit_is_that_of_the_json() -> None:
@@ -178,23 +149,9 @@ def test_what_a_limit_could_not_measure_has_no_value() -> None:
     assert by(found["rocketmq_lb_check_bound"], "rule").keys() == {("s",)}
 
 
-def test_it_says_when_the_cluster_was_looked_at() -> None:
-    envelope, found = both("show-groups", "-s", EXAMPLE)
-    ((labels, seconds),) = found["snapshot_timestamp_seconds"].items()
-    assert dict(labels) == {"command": "show-groups"}
-    assert seconds == datetime.fromisoformat(envelope["source"]["takenAt"]).timestamp()
-
-
 def test_a_folder_may_hold_a_file_of_each_command() -> None:
     """node_exporter joins the files, and refuses a series that stands in two."""
     lines = (("show-groups", "-s", EXAMPLE), ("show-owners", "-s", EXAMPLE, "-g", "*"), CHECK)
     texts = [run(*line, "-o", "prometheus").stdout.removesuffix("# EOF\n").splitlines() for line in lines]
     series = [line.rpartition(" ")[0] for text in texts for line in text if not line.startswith("#")]
     assert len(set(series)) == len(series)
-
-
-@pytest.mark.parametrize("option", [("--section", "groups"), ("--watch", "1s")])
-def test_options_that_make_no_sense_are_refused(option: tuple[str, str]) -> None:
-    ran = run("show-groups", "-s", EXAMPLE, "-o", "prometheus", *option)
-    assert (ran.stdout, ran.code) == ("", ExitCode.USAGE)
-    assert error_of(ran.stderr).code == "usage"

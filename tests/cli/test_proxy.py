@@ -11,14 +11,12 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import error_of, run
-from tests.cli.test_unowned import MEMBERS, POLICY, POLLING, ROUTE, RUNNING, STATS, at, known, route_of, serving
+from tests.cli.test_unowned import POLICY, POLLING, ROUTE, RUNNING, STATS, at, known, route_of, serving
 from tests.support.mismatches import every_case
-from tests.support.replay_proxy import captured, grpc_port, proxy_replay
-from tests.support.replay_remoting import Answer, Replay, refusing_address, remoting, success
+from tests.support.replay_proxy import captured, proxy_replay
+from tests.support.replay_remoting import Answer, Replay, remoting, success
 
-GROUPS = ("grpc-svc", "simple-svc", "java-svc")
 PUSH = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
-REMOTING_PORT = "give its remoting port (remotingListenPort, 8080 if not set)"
 
 
 def answers(group: str) -> dict[tuple[int, str], Answer]:
@@ -68,28 +66,6 @@ def test_show_owners_says_who_may_read_what(brokers: tuple[Replay, ...], proxy: 
         assert (data["queues"], data["strategies"], data["hidden"], len(data["offsets"])) == ([], [], None, 4)
 
 
-def test_nothing_moves_when_a_consumer_joins_or_a_broker_leaves(brokers: tuple[Replay, ...], proxy: Replay) -> None:
-    live = [*at(brokers), "--proxy", proxy.address, "-g", "grpc-svc"]
-    joined = run("plan-rebalance", *live, "--add", "new@1@0@aa")
-    assert joined.code == 0, joined.stderr
-    assert joined.stdout.splitlines()[0] == (
-        "grpc-svc, 2 → 3 consumers: behind a Proxy, no consumer owns a queue and none moves; "
-        "2 of 2 brokers may be read by other consumers than before"
-    )
-    (topic,) = json.loads(run("plan-rebalance", *live, "--remove-broker", "broker-b", "-o", "json").stdout)["data"][
-        "popTopics"
-    ]
-    assert [(queue["brokerName"], queue["consumersBefore"], queue["consumersAfter"]) for queue in topic["queues"]] == [
-        ("broker-a", [*PUSH], [*PUSH]),
-        ("broker-b", [*PUSH], None),
-    ]
-    left = run("plan-rebalance", *live, "--remove", "2")
-    assert "no consumer may read 2 of 2 brokers" in left.stdout
-    for option in ("--strategy", "--to-strategy"):
-        failed = error_of(run("plan-rebalance", *live, option, "AVG").stderr)
-        assert failed.message.endswith("because its consumers are behind a Proxy")
-
-
 @pytest.mark.parametrize("brokers", ["grpc-svc", "simple-svc"], indirect=True)
 def test_a_group_that_a_proxy_lists_is_neither_offline_nor_unowned(
     brokers: tuple[Replay, ...], proxy: Replay, request: pytest.FixtureRequest, tmp_path: Path
@@ -130,58 +106,6 @@ def test_consumers_of_the_remoting_protocol_behind_a_proxy_share_the_queues(
     assert not [request for broker in brokers for request in broker.requests if request.code == RUNNING]
     alone = error_of(run("show-owners", *live[:-4], "-g", "java-svc").stderr)
     assert alone.message.endswith("it is offline, or behind a Proxy")
-
-
-def test_a_policy_that_skips_offline_groups_judges_those_behind_a_proxy(tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text('rules:\n  - {name: r, groups: ["grpc-svc"], skipOffline: true, limits: {minConsumers: 1}}\n')
-    path = str(tmp_path / "cluster.json")
-    busy = answers("grpc-svc") | {(POLLING, "consumerGroup=grpc-svc&topic=Pulled&queueId=-1"): success(pollingNum="2")}
-    for waiting, outcome in ((busy, "incomplete"), (answers("grpc-svc"), None)):
-        for brokers in serving(waiting):
-            run("fetch-routes", *at(brokers), "-g", "grpc-svc", "--to", path)
-        judged = json.loads(run("check", "-s", path, "-p", str(policy), "-o", "json").stdout)
-        found = [] if outcome is None else judged["data"][outcome]
-        assert [one["limit"] for one in found] == (["minConsumers"] if outcome else [])
-
-
-def test_who_is_at_no_broker_and_at_no_proxy_is_offline(brokers: tuple[Replay, ...]) -> None:
-    with remoting(proxy_replay()) as empty:
-        live = [*at(brokers), "--proxy", empty.address, "-g", "grpc-svc"]
-        failed = error_of(run("show-owners", *live).stderr)
-        assert failed.message == f"group grpc-svc has no consumer online, at brokers or at Proxy {empty.address}"
-        (line,) = json.loads(run("show-groups", *live, "-o", "json").stdout)["data"]["groups"]
-    assert (line["status"], line["consumers"], line["unassigned"]) == ("offline", 0, 4)
-    assert "may be behind" not in json.dumps(line)
-
-
-def test_one_proxy_that_does_not_answer_hides_nothing_of_another(brokers: tuple[Replay, ...], proxy: Replay) -> None:
-    with refusing_address() as dead:
-        live = [*at(brokers), "--proxy", dead, "--proxy", proxy.address, "-g", "grpc-svc"]
-        ran = run("show-owners", *live)
-    assert ran.code == 0
-    assert ran.stdout.startswith("grpc-svc, 2 consumers: behind a Proxy")
-    assert f"not read: consumers of Proxy {dead}: {dead} GET_CONSUMER_CONNECTION_LIST: cannot connect" in ran.stderr
-    assert "is its remoting port (remotingListenPort, 8080 if not set) open from here?" in ran.stderr
-
-
-def test_a_port_that_is_not_a_proxys_is_named_with_what_to_give(brokers: tuple[Replay, ...]) -> None:
-    with remoting(grpc_port()) as grpc, remoting() as name_server:
-        name_server.answers[MEMBERS, "consumerGroup=grpc-svc"] = captured("namesrv")
-        for address, reason in (
-            (grpc.address, f"if it is a Proxy's gRPC port, {REMOTING_PORT}"),
-            (brokers[0].address, f"a broker answers there, not a Proxy; {REMOTING_PORT}"),
-            (name_server.address, f"a NameServer answers there, or a Proxy before 5.1.1; {REMOTING_PORT}"),
-        ):
-            ran = run("show-groups", *at(brokers), "--proxy", address, "-g", "grpc-svc")
-            assert ran.code == 0
-            (told,) = [line for line in ran.stderr.splitlines() if "not read" in line]
-            assert told.startswith(f"warning: not read: consumers of Proxy {address}: ")
-            assert told.endswith(f"{reason} [unread]")
-            (line,) = json.loads(run("show-groups", *at(brokers), "--proxy", address, "-o", "json").stdout)["data"][
-                "groups"
-            ]
-            assert (line["status"], line["consumers"]) == ("unknown", None), "it may be behind the Proxy that was meant"
 
 
 def test_a_proxy_is_asked_nothing_but_who_is_online(brokers: tuple[Replay, ...], proxy: Replay) -> None:

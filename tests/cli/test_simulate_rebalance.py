@@ -30,15 +30,6 @@ def data(*args: str, code: int = 0) -> dict[str, Any]:
     return found
 
 
-def test_json_has_the_promised_keys() -> None:
-    found = data(*JOIN)
-    assert found.keys() >= {"scenario", "events", "figures", "queues", "consumers", "steps", "trials", "conditions"}
-    assert (found["steps"], found["trials"]) == (None, None)
-    assert found["scenario"]["consumeFromWhere"] == "CONSUME_FROM_FIRST_OFFSET"
-    assert found["scenario"]["clientVersion"] == "5.5.0"
-    assert 0 < found["figures"]["convergenceMs"] < 3000
-
-
 def test_the_order_in_which_a_cluster_lists_brokers_and_topics_means_nothing(tmp_path: Path) -> None:
     """One seed, one cluster, one answer: also where an event is about all brokers."""
     cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
@@ -67,17 +58,6 @@ def test_what_would_never_end_is_one_line_that_says_what_to_do() -> None:
         r"error: the simulation takes more than 30,000,000 steps; it got as far as \d+ ms \[too-many-steps]", first
     )
     assert second == "hint: simulate a shorter time, longer timers, or fewer consumers, brokers and events"
-
-
-def test_every_queue_ends_where_plan_rebalance_says() -> None:
-    plan = run("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "192.0.2.2@inst3", "-o", "json")
-    wanted = {
-        (topic["topic"], queue["brokerName"], queue["queueId"]): queue["ownersAfter"]
-        for topic in json.loads(plan.stdout)["data"]["topics"]
-        for queue in topic["queues"]
-    }
-    found = {(q["topic"], q["brokerName"], q["queueId"]): q["intervals"][-1]["owners"] for q in data(*JOIN)["queues"]}
-    assert found == wanted
 
 
 def test_rates_bound_the_messages_that_come_again() -> None:
@@ -114,15 +94,18 @@ def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
     assert overruled == 0
 
 
-def test_an_earlier_snapshot_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    for made, error in (
+@every_case(
+    ("made", "error"),
+    [
         ({"seconds": 0}, "is not earlier than the source"),
         ({"seconds": -5}, "is not earlier than the source"),
         ({"messages": -1}, "offsets run backwards"),
-    ):
-        ran = run(*BASE, *JOIN, "--rates-since", earlier(tmp_path, **made))
-        assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
-        assert error in ran.stderr.splitlines()[0]
+    ],
+)
+def test_an_earlier_snapshot_that_cannot_be_is_refused(made: dict[str, int], error: str, tmp_path: Path) -> None:
+    ran = run(*BASE, *JOIN, "--rates-since", earlier(tmp_path, **made))
+    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+    assert error in ran.stderr.splitlines()[0]
 
 
 def snapshot(**group: object) -> str:
@@ -136,22 +119,19 @@ def snapshot(**group: object) -> str:
     )
 
 
-def piped(text: str, *args: str) -> tuple[int | None, dict[str, Any], str]:
-    ran = run("simulate-rebalance", "-s", "-", "-o", "json", *args, stdin=text)
-    value = json.loads(ran.stdout) if ran.stdout else {}
-    return ran.code, value, ran.stderr
-
-
 def test_a_broadcasting_group_is_simulated_and_a_pop_group_is_not() -> None:
-    code, value, _ = piped(snapshot(messageModel="BROADCASTING"), "--event", "crash x@1@10s")
-    assert code == 0
+    def piped(event: str, **group: object) -> Any:
+        return run("simulate-rebalance", "-s", "-", "-o", "json", "--event", event, stdin=snapshot(**group))
+
+    value = json.loads(piped("crash x@1@10s", messageModel="BROADCASTING").stdout)
     assert value["data"]["scenario"]["broadcasting"] is True
     assert all(queue["intervals"][0]["owners"] == ["x@1", "y@1"] for queue in value["data"]["queues"])
     assert "broadcasting" in [finding["code"] for finding in value["findings"]]
-    code, _, stderr = piped(snapshot(consumeType="CONSUME_POP"), "--event", "crash x@1@10s")
-    assert (code, "consumes by POP" in stderr) == (ExitCode.DATA, True)
-    code, _, stderr = piped(snapshot(clientIds=["h@1@0@2z"]), "--event", "join x@10s")
-    assert (code, "look like gRPC clients" in stderr) == (ExitCode.DATA, True)
+    for ran, error in (
+        (piped("crash x@1@10s", consumeType="CONSUME_POP"), "consumes by POP"),
+        (piped("join x@10s", clientIds=["h@1@0@2z"]), "look like gRPC clients"),
+    ):
+        assert (ran.code, error in ran.stderr) == (ExitCode.DATA, True)
 
 
 def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
@@ -171,23 +151,9 @@ def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
 MISTAKES = [
     ((), 2, "nothing happens to the group", "--event 'join 1@30s'"),
     (("--event", "leave 192.0.2.2@inst9@30s"), 2, "it is not in the group then", "did you mean"),
-    (("--event", f"join {I1}@30s"), 2, "it is already in the group then", "another id"),
-    (("--event", f"leave {I1}@30s", "--event", f"crash {I1}@40s"), 2, "it is no longer in the group then", ""),
-    (("--event", f"leave {I1}@-5s"), 2, "before the start", "0s"),
-    (("--event", "leave"), 2, "--event 'leave': when?", "write leave"),
-    (("--event", "levae x@3s"), 2, "there is no event levae", "did you mean leave?"),
-    (("--event", "broker-down broker-c@3s"), 2, "there is no such broker", "did you mean"),
-    (("--event", "broker-up broker-b@3s"), 2, "it is up already", ""),
-    (("--event", "broker-down broker-b@3s", "--event", "broker-loss broker-b@4s"), 2, "it is down already", ""),
-    (("--event", "route-change 8@3s"), 2, "which topic?", "OrderEvents:8@TIME"),
-    (("--event", "route-change Ordr:8@3s"), 2, "topic Ordr is not simulated", ""),
-    (("--event", "route-change Skewed:broker-x=8@3s"), 2, "topic Skewed has no broker broker-x", ""),
     ((*JOIN, "--for", "10s"), 2, "not within --for 10s", "make it longer"),
-    ((*JOIN, "--for", "0s"), 2, "--for 0s: not longer than nothing", ""),
     ((*JOIN, "--timer", "rebalance=1s"), 2, "there is no timer rebalance", "did you mean rebalance-"),
-    ((*JOIN, "--timer", "heartbeat=0s"), 2, "not longer than nothing", ""),
     ((*JOIN, "--rate", "Orders=5"), 2, "topic Orders is not simulated", "OrderEvents"),
-    ((*JOIN, "--rate", "lots"), 2, "--rate lots: not a rate", ""),
     ((*JOIN, "--rates-since", "http://x:1/"), 2, "an earlier snapshot is a file", "fetch-routes --to"),
     ((*JOIN, "--rates-since", "none.json"), 4, "cannot read none.json", ""),
     ((*JOIN, "--rates-since", SKEWED), 4, "is the route of one topic", ""),
@@ -202,8 +168,6 @@ MISTAKES = [
     ((*JOIN, "--fail-on", "lost>0"), 2, "there is no figure lost", ""),
     ((*JOIN, "--fail-on", "total-gap-ms[max]>0"), 2, "is of many trials", "give --trials N"),
     ((*JOIN, "--svg", "-", "--html", "-"), 2, "both write to stdout", ""),
-    ((*JOIN, "-o", "xml"), 2, "unknown format xml", ""),
-    ((*JOIN, "--section", "none"), 2, "--section none: no such table", ""),
     ((*JOIN, "--group", "order-svx"), 4, "group order-svx is not in", "did you mean order-svc"),
 ]
 
@@ -211,12 +175,10 @@ MISTAKES = [
 @every_case(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
 def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: str, hint: str) -> None:
     ran = run(*instead(BASE, *args))
-    assert (ran.code, ran.stdout) == (code, "")
     lines = ran.stderr.splitlines()
-    assert [line.startswith("error: ") for line in lines] == [True, *[False] * (len(lines) - 1)]
+    assert (ran.code, ran.stdout, len(lines) <= 2, lines[0].startswith("error: ")) == (code, "", True, True)
     assert error in lines[0]
     assert hint in " ".join(lines[1:])
-    assert len(lines) <= 2
 
 
 EVENTS = st.sampled_from(
@@ -263,9 +225,6 @@ def test_an_outage_is_counted_and_met() -> None:
     assert (found["longestOutageMs"], found["queuesWithOutage"]) == (270_000, 11)
     assert found["totalOutageMs"] == 11 * 270_000
     assert found["unreadMs"] > 270_000
-    for condition in ("unread-ms>60000", "longest-outage-ms>60000", "totalOutageMs>60000"):
-        assert run(*BASE, *down, "--fail-on", condition).code == ExitCode.CONDITION
     ran = run(*BASE, *down, "--trials", "3", "--fail-on", "longest-outage-ms[p50]>269999", "-o", "json")
     assert ran.code == ExitCode.CONDITION
     assert json.loads(ran.stdout)["data"]["trials"]["figures"]["longestOutageMs"]["max"] == 270_000
-    assert "11 of 25 queues cannot be read for up to 4m30s" in run(*BASE, *down).stdout

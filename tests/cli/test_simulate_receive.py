@@ -22,16 +22,6 @@ def data(*args: str, code: int = 0) -> dict[str, Any]:
     return found
 
 
-def first_line(*args: str) -> str:
-    return run(*args, "-o", "plain", "-q").stdout.splitlines()[0]
-
-
-def test_the_verdict_is_the_wait_and_the_number_that_bounds_it() -> None:
-    line = first_line(*BASE, "--target-wait", "1s", "--messages", "300")
-    assert line.startswith("OrderEvents, 1 loop over 2 brokers: a message waits up to 2m")
-    assert line.endswith("; 9 receives at once keep it within 1s")
-
-
 def test_json_has_the_distribution_and_with_trace_each_message() -> None:
     found = data(*GIVEN, "--messages", "30", "--trace", "--loops", "3")
     assert [point["percent"] for point in found["quantiles"]] == [*range(0, 100, 5), 99, 100]
@@ -49,24 +39,12 @@ def test_rates_are_of_all_queues_of_a_broker_or_of_a_queue() -> None:
 
 
 def test_each_queue_has_its_waits_by_the_version_of_its_broker() -> None:
-    args = ("--type", "pop", "--batch", "1", "--round-trip", "100ms", "--rate", "a:0=50", "--rate", "a:1=50")
-    old, new = (data(*GIVEN, *args, "--broker-version", version) for version in ("5.3.3", "5.5.1"))
-    assert [(queue["brokerName"], queue["queueId"]) for queue in new["queueWaits"]] == [
-        (broker, number) for broker in ("a", "b") for number in range(8)
-    ]
-    assert sum(queue["messages"] for queue in new["queueWaits"]) == new["totals"]["received"] == 1000
-    waits = [[queue["meanMs"] for queue in found["queueWaits"][:3]] for found in (old, new)]
-    assert waits[0][0] < waits[0][1] > 0
-    assert waits[1][1] < waits[1][0] > 0
-    assert waits[0][2] is waits[1][2] is None
-    assert set(new["queueWaits"][0]) == {"brokerName", "queueId", "messages", "meanMs", "p95Ms", "maxMs"}
-    scenario = new["scenario"]
-    assert (scenario["brokerVersion"], old["scenario"]["brokerVersion"]) == ("5.5.1", "5.3.3")
-    assert scenario["rules"] == "broker 5.5.1 (rules of 5.4.0 and newer), remoting client 5.5.0"
+    args = ("--type", "pop", "--batch", "1", "--rate", "a:0=50", "--broker-version", "5.3.3")
+    found = data(*GIVEN, *args)
+    assert found["scenario"]["rules"] == "broker 5.3.3 (rules of 5.3.1 to 5.3.3), remoting client 5.5.0"
     table = run(*GIVEN, *args, "--section", "queues", "-o", "plain", "-q").stdout
     rows = [line.split()[:3] for line in table.splitlines() if line.startswith(("a ", "b "))]
-    assert rows == [[each["brokerName"], str(each["queueId"]), str(each["messages"])] for each in new["queueWaits"]]
-    assert "; broker 5.5.0 (rules of 5.4.0 and newer), remoting client 5.5.0" in table
+    assert rows == [[each["brokerName"], str(each["queueId"]), str(each["messages"])] for each in found["queueWaits"]]
 
 
 def test_a_failure_lasts_long_enough_at_an_assumed_rate() -> None:
@@ -102,30 +80,18 @@ def test_figures(condition: str, met: bool) -> None:
 
 BAD = {
     "--loops 0": "--loops 0: not a number from 1 to 1000",
-    "--loops -1": "--loops -1: not a number from 1 to 1000",
-    "--processes 0": "--processes 0: not a number from 1 to 1000",
     "--batch 33": "--batch 33: not a number from 1 to 32",
     "--await -5s": "--await -5s: not a time",
-    "--await 1s": "await duration of 1000 ms: the Proxy refuses each receive",
-    "--await 0s": "--await 0s: not longer than nothing",
-    "--invisible 5s": "invisible duration of 5000 ms: the Proxy refuses less than 10 s and more than 12 h",
-    "--consume-time -1s": "--consume-time -1s: not a time",
     "--type push --loops 2": "--loops 2: only a SimpleConsumer has it",
     "--type push --invisible 20s": "--invisible 20s: the Proxy decides it for a PushConsumer, and renews it",
-    "--type pop --fifo": "POP clients of 5.5.0 do not consume in order",
     "--type pull": "--type pull: write simple, push or pop",
     "--rate broker-x=5": "--rate broker-x=5: topic OrderEvents has no broker broker-x",
     "--rate broker-a:8=5": "--rate broker-a:8=5: broker-a has no queue 8 of topic OrderEvents",
     "--rate 0": "--rate 0: not a rate",
     "--rate 1 --rate 2": "--rate 2: it is about the same as --rate 1",
     "--fail broker-x": "--fail broker-x: topic OrderEvents has no broker broker-x",
-    "--fail broker-a:slow=1s": "broker-a: receives are simulated with brokers that are refused or timeout",
-    "--fail broker-a@#5-": "broker-a fails by message numbers: receives count by times",
     "--crash 1": "--crash 1: expected N@TIME, as in 1@30s",
-    "--crash 3@5s": "consumer 3 dies, of 1",
     "--crash 1@5s --crash 1@6s": "--crash 1@6s: it is about the same as --crash 1@5s",
-    "--broker-version latest": "latest: not a broker version",
-    "--broker-version 4.9.7": "4.9.7: brokers older than 5.1.0 are not known",
     "--target-wait 0": "--target-wait 0: not longer than nothing",
     "--trials 1": "--trials 1: not a number from 2 to 1000",
     "--broker a:8": "-s and --broker both say which brokers there are",

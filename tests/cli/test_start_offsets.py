@@ -29,18 +29,13 @@ def brokers() -> Iterator[tuple[Replay, ...]]:
         yield running
 
 
-def plan(brokers: tuple[Replay, ...], *args: str, timeout: str = "5s") -> dict[str, Any]:
+def source(brokers: tuple[Replay, ...]) -> list[str]:
     a, b = brokers
-    at = [
-        "-s",
-        f"rocketmq://{a.address}",
-        "--map-address",
-        a.mapped,
-        "--map-address",
-        b.mapped,
-        "--source-timeout",
-        timeout,
-    ]
+    return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
+
+
+def plan(brokers: tuple[Replay, ...], *args: str, timeout: str = "5s") -> dict[str, Any]:
+    at = [*source(brokers), "--source-timeout", timeout]
     ran = run("plan-rebalance", *at, "-g", "order-svc", "-t", "OrderEvents", "-o", "json", *args)
     assert ran.code == 0, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)
@@ -121,18 +116,12 @@ def test_new_read_queues_of_a_broker_are_asked_about_and_those_of_a_new_one_begi
     brokers: tuple[Replay, ...],
 ) -> None:
     nothing_stored(brokers, "CONSUME_FROM_LAST_OFFSET")
-    more = {
-        (broker, i): at
-        for broker, i, change, _, at in starts(plan(brokers, "--read-queues", "broker-b=10"))
-        if change == "added"
-    }
-    assert more == {("broker-b", 8): 40, ("broker-b", 9): 40}
-    new = {
-        (broker, i): at
-        for broker, i, change, _, at in starts(plan(brokers, "--add-broker", "broker-c:2"))
-        if change == "added"
-    }
-    assert new == {("broker-c", 0): 0, ("broker-c", 1): 0}
+
+    def added(*change: str) -> dict[tuple[str, int], Any]:
+        return {(broker, i): at for broker, i, kind, _, at in starts(plan(brokers, *change)) if kind == "added"}
+
+    assert added("--read-queues", "broker-b=10") == {("broker-b", 8): 40, ("broker-b", 9): 40}
+    assert added("--add-broker", "broker-c:2") == {("broker-c", 0): 0, ("broker-c", 1): 0}
 
 
 def test_a_reported_0_is_asked_about_while_the_snapshot_is_taken(brokers: tuple[Replay, ...], tmp_path: Path) -> None:
@@ -145,10 +134,8 @@ def test_a_reported_0_is_asked_about_while_the_snapshot_is_taken(brokers: tuple[
     for i in range(8):
         stored = success(offset="0") if i == 3 else refusal(ResponseCode.QUERY_NOT_FOUND)
         brokers[1].answers[OFFSETS[0], f"consumerGroup=order-svc&topic=OrderEvents&queueId={i}"] = stored
-    a, b = brokers
-    at = ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
     path = str(tmp_path / "cluster.json")
-    assert run("fetch-routes", *at, "-g", "order-svc", "--to", path).code == 4, "members are not online"
+    assert run("fetch-routes", *source(brokers), "-g", "order-svc", "--to", path).code == 4, "members are not online"
     assert asked(brokers, OFFSETS[0]) == {("broker-b", i) for i in range(8)}
     offline = json.loads(
         run("plan-rebalance", "-s", path, "-g", "order-svc", "-t", "OrderEvents", "--add", "1", "-o", "json").stdout
@@ -192,13 +179,12 @@ def test_a_dashboard_cannot_be_asked_and_a_reported_0_stays_unknown() -> None:
 
 def test_plan_topic_asks_about_queues_that_are_written_and_not_read_yet(brokers: tuple[Replay, ...]) -> None:
     nothing_stored(brokers, "CONSUME_FROM_LAST_OFFSET")
-    a, b = brokers
+    a, _ = brokers
     route = json.loads(a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic=OrderEvents"].body)  # type: ignore[union-attr, arg-type]
     for data in route["queueDatas"]:
         data["readQueueNums"] = 5 if data["brokerName"] == "broker-b" else 8
     a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic=OrderEvents"] = success(json.dumps(route).encode())
-    at = ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
-    ran = run("plan-topic", *at, "-t", "OrderEvents", "-g", "order-svc", "--queues", "9", "-o", "json")
+    ran = run("plan-topic", *source(brokers), "-t", "OrderEvents", "-g", "order-svc", "--queues", "9", "-o", "json")
     assert ran.code == 0, ran.stderr
     (effect,) = json.loads(ran.stdout)["data"]["steps"][0]["groups"]
     assert asked(brokers, OFFSETS[0]) == {("broker-b", number) for number in (5, 6, 7)}, "queue 8 is empty"

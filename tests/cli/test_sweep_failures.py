@@ -65,16 +65,6 @@ def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path)
         assert (figures["longestGapMs"]["max"] > 0) == owners_die, one["gapCommand"]
 
 
-def test_a_command_that_would_fill_a_screen_is_left_to_files() -> None:
-    ids = [f"10.1.0.{n % 250}@{'x' * 20}{n}" for n in range(60)]
-    text = snapshot_text(cluster([consumers("g", ids, ["T"])], [route("T", (broker("a", "10.0.0.1"),), [4])]), (), "")
-    line = ("sweep-failures", "-s", "-", "--lose", "zone", "--zone", "10.1.*=z")
-    shown = run(*line, "-o", "table", stdin=text).stdout
-    assert re.search(r"in full  \d{4} characters: --section counterexamples -o plain has them", shown)
-    told = run(*line, "--section", "counterexamples", "-o", "plain", stdin=text).stdout
-    assert told.count(" --remove ") == 2 * 60
-
-
 def test_a_sweep_is_of_the_whole_cluster_of_groups_or_of_a_topic() -> None:
     whole = data()
     assert [each["group"] for each in whole["groups"]] == ["audit-svc", "order-svc", "bill-svc"]
@@ -85,17 +75,6 @@ def test_a_sweep_is_of_the_whole_cluster_of_groups_or_of_a_topic() -> None:
     assert [(each["group"], each["queues"]) for each in topic["groups"]] == [("bill-svc", 9), ("order-svc", 9)]
     commands = [each["command"] for each in topic["counterexamples"] if each["about"] == "group"]
     assert all(" -t Skewed" in each for each in commands)
-
-
-def test_kinds_of_losses_are_chosen_and_pairs_left_out() -> None:
-    found = data("--lose", "broker", "--lose", "MASTER", "--at-once", "1")
-    assert [(each["kind"], each["name"]) for each in found["losses"]] == [
-        ("broker", "broker-a"),
-        ("broker", "broker-b"),
-        ("master", "broker-a"),
-        ("master", "broker-b"),
-    ]
-    assert (found["cases"]["all"], found["cases"]["pairs"]) == (4, 0)
 
 
 def test_zones_come_from_options_and_from_a_file(tmp_path: Path) -> None:
@@ -121,13 +100,6 @@ def test_a_policy_says_the_limits_and_its_waivers_let_pass(tmp_path: Path) -> No
     assert [(each["rule"], each["limit"], each["cases"]) for each in found["counterexamples"]] == [
         ("r", "minConsumers", 4)
     ]
-
-
-def test_the_built_in_policy_is_printed_to_edit(tmp_path: Path) -> None:
-    printed = run("sweep-failures", "--print-policy")
-    policy = tmp_path / "p.yaml"
-    policy.write_text(printed.stdout)
-    assert data("-p", str(policy))["cases"] == data()["cases"]
 
 
 @every_case(

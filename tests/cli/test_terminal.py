@@ -7,19 +7,11 @@ import json
 import pytest
 
 from rmqlb.cli.common.progress import Progress
-from rmqlb.model.progress import Done
-from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump import DumpSource
 from rmqlb.views.formats.text import width
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 
 SHOW = ("show-route", "--topic", "Skewed")
-
-
-def test_the_source_may_come_from_the_environment_and_the_flag_goes_before() -> None:
-    assert run(*SHOW, env={"RMQLB_SOURCE": EXAMPLE}).code == 0
-    assert run(*SHOW, "-s", EXAMPLE, env={"RMQLB_SOURCE": "no-such-file"}).code == 0
 
 
 def test_the_format_may_come_from_the_environment_and_the_flag_goes_before() -> None:
@@ -29,10 +21,6 @@ def test_the_format_may_come_from_the_environment_and_the_flag_goes_before() -> 
     assert json.loads(run(*SHOW, "-s", "no-such-file", env=env).stderr)["schema"] == "rmqlb/error"
 
 
-def test_off_a_terminal_plain_is_the_default() -> None:
-    assert run(*SHOW, "-s", EXAMPLE).stdout == run(*SHOW, "-s", EXAMPLE, "-o", "plain").stdout
-
-
 def test_on_a_terminal_progress_is_one_line_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("live") as progress:
         progress("routes", 0, 12)
@@ -40,49 +28,11 @@ def test_on_a_terminal_progress_is_one_line_that_goes_away(capsys: pytest.Captur
     assert capsys.readouterr().err.startswith("\rreading routes: 1 of 12\rreading routes: 10 of 12")
 
 
-def test_units_of_a_stage_are_shown_as_they_are_done(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("live", "running") as progress:
-        progress("allocate", 0, 0)
-        progress.of_units("allocate", Done("groups", 0, 25_000))
-        progress.of_units("allocate", Done("groups", 12_000, 25_000))
-        progress.of_units("allocate", Done("files", None, 1_200))
-    shown = [line.rstrip() for line in capsys.readouterr().err.split("\r")]
-    assert shown == [
-        *("", "running allocate", "running allocate: 0 of 25,000 groups", "running allocate: 12,000 of 25,000 groups"),
-        *("running allocate: 1,200 files", "", ""),
-    ]
-
-
-def test_a_line_per_stage_has_no_units(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("stages", "running") as progress:
-        progress("allocate", 0, 0)
-        progress.of_units("allocate", Done("groups", 3, 25))
-    assert capsys.readouterr().err == "running allocate\n"
-
-
 def test_names_in_progress_are_shown_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     for manner in ("live", "stages"):
         with Progress(manner) as progress:
             progress("\x1b[2J", 0, 1)
         assert "\x1b" not in capsys.readouterr().err
-
-
-def test_silence_is_silence(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("silent") as progress:
-        progress("routes", 0, 12)
-    assert capsys.readouterr().err == ""
-
-
-def test_a_group_that_is_not_there_is_told_even_where_its_members_are_given() -> None:
-    done = run("show-owners", "-s", EXAMPLE, "-g", "order-scv", "-t", "Skewed", "--consumers", "a,b", "-o", "csv")
-    assert done.code == 0
-    assert done.stderr == f"warning: group order-scv is not in {EXAMPLE}; did you mean order-svc? [group-not-seen]\n"
-
-
-def test_a_dump_says_that_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("live") as progress:
-        DumpSource("examples/cluster.json").fetch(Wanted(), progress)
-    assert capsys.readouterr().err.startswith("\rreading examples/cluster.json")
 
 
 @every_case("name", ["x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])

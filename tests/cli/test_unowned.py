@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -127,46 +129,41 @@ def pop() -> Iterator[tuple[Replay, ...]]:
     yield from serving(pop_group())
 
 
-def told(command: str, *more: str) -> list[str]:
-    import shlex
-
-    return [*shlex.split(command), *more]
-
-
-@pytest.mark.parametrize("command", GROUP_COMMANDS[2:])
-def test_a_topic_that_is_consumed_by_pop_is_refused_live_and_offline(
-    command: str, pop: tuple[Replay, ...], tmp_path: Path
-) -> None:
-    path = str(tmp_path / "cluster.json")
-    assert run("fetch-routes", *at(pop), "-g", "pop-svc", "--to", path).code == 0
-    for source in (at(pop), ["-s", path]):
-        ran = run(*told(command, *source, "-g", "pop-svc", "-t", "PopT"))
-        assert ran.code == ExitCode.DATA
-        failed = error_of(ran.stderr)
-        assert failed.code == "pop-consumption"
-        assert failed.message.startswith("group pop-svc consumes PopT by POP: ")
+def live_and_offline(brokers: tuple[Replay, ...], group: str, folder: Path) -> tuple[list[str], list[str]]:
+    """The options of the cluster, and of a snapshot that was fetched from it."""
+    path = str(folder / f"{group}.json")
+    assert run("fetch-routes", *at(brokers), "-g", group, "--to", path).code == 0
+    return [*at(brokers), "-g", group], ["-s", path, "-g", group]
 
 
-def test_show_owners_says_who_may_read_what_by_pop_live_and_offline(pop: tuple[Replay, ...], tmp_path: Path) -> None:
-    path = str(tmp_path / "cluster.json")
-    assert run("fetch-routes", *at(pop), "-g", "pop-svc", "--to", path).code == 0
-    for source in (at(pop), ["-s", path]):
-        ran = run("show-owners", *source, "-g", "pop-svc", "-o", "json")
-        assert ran.code == 0, ran.stderr
-        data = json.loads(ran.stdout)["data"]
+def data_of(*words: str) -> Any:
+    ran = run(*words, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    return json.loads(ran.stdout)["data"]
+
+
+def test_a_topic_that_is_consumed_by_pop_is_refused_by_simulations(pop: tuple[Replay, ...], tmp_path: Path) -> None:
+    for source in live_and_offline(pop, "pop-svc", tmp_path):
+        for command in GROUP_COMMANDS[2:]:
+            ran = run(*shlex.split(command), *source, "-t", "PopT")
+            failed = error_of(ran.stderr)
+            assert (ran.code, failed.code) == (ExitCode.DATA, "pop-consumption")
+            assert failed.message.startswith("group pop-svc consumes PopT by POP: ")
+
+
+def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, ...], tmp_path: Path) -> None:
+    queue, before = {"brokerName": "broker-a", "queueId": -1}, ["127.0.0.1@p1"]
+    for source in live_and_offline(pop, "pop-svc", tmp_path):
+        data = data_of("show-owners", *source)
         assert data["topics"] == ["PullT"]
-        assert data["popTopics"] == [
-            {
-                "topic": "PopT",
-                "strategy": "AVG",
-                "popShareQueueNums": [0],
-                "assumed": False,
-                "queues": [{"brokerName": "broker-a", "queueId": -1, "consumers": ["127.0.0.1@p1"]}],
-                "byProxy": False,
-            }
-        ]
-        alone = json.loads(run("show-owners", *source, "-g", "pop-svc", "-t", "PopT", "-o", "json").stdout)["data"]
+        known = {"topic": "PopT", "strategy": "AVG", "popShareQueueNums": [0], "assumed": False, "byProxy": False}
+        assert data["popTopics"] == [known | {"queues": [queue | {"consumers": before}]}]
+        alone = data_of("show-owners", *source, "-t", "PopT")
         assert (alone["queues"], alone["strategies"], alone["popTopics"]) == ([], [], data["popTopics"])
+        plan = data_of("plan-rebalance", *source, "--add", "p2")
+        assert [topic["topic"] for topic in plan["topics"]] == ["PullT"]
+        (popped,) = plan["popTopics"]
+        assert popped["queues"] == [queue | {"consumersBefore": before, "consumersAfter": [*before, "p2"]}]
 
 
 def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
@@ -205,26 +202,10 @@ def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
         "queuesPredicted": [{"brokerName": "broker-a", "queueId": 0}, {"brokerName": "broker-a", "queueId": 1}],
     }
     assert "assignment-mismatch" in {each["code"] for each in bad["findings"]}
-    path = str(tmp_path / "cluster.json")
-    assert run("fetch-routes", *at(pop), "-g", "pop-svc", "--to", path).code == 0
-    offline = json.loads(run("show-owners", "-s", path, "-g", "pop-svc", "-o", "json").stdout)
+    _, source = live_and_offline(pop, "pop-svc", tmp_path)
+    offline = json.loads(run("show-owners", *source, "-o", "json").stdout)
     assert offline["data"]["brokerAssignments"] == []
     assert not {"assignment-mismatch", "assignments-not-asked"} & {each["code"] for each in offline["findings"]}
-
-
-def test_a_plan_says_who_may_read_what_by_pop_before_and_after(pop: tuple[Replay, ...]) -> None:
-    ran = run("plan-rebalance", *at(pop), "-g", "pop-svc", "--add", "p2", "-o", "json")
-    data = json.loads(ran.stdout)["data"]
-    assert [topic["topic"] for topic in data["topics"]] == ["PullT"]
-    (popped,) = data["popTopics"]
-    assert popped["queues"] == [
-        {
-            "brokerName": "broker-a",
-            "queueId": -1,
-            "consumersBefore": ["127.0.0.1@p1"],
-            "consumersAfter": ["127.0.0.1@p1", "p2"],
-        }
-    ]
 
 
 def test_the_mode_is_carried_in_a_snapshot_and_nobody_is_said_to_own_what_is_popped(pop: tuple[Replay, ...]) -> None:
@@ -242,8 +223,8 @@ def test_the_mode_is_carried_in_a_snapshot_and_nobody_is_said_to_own_what_is_pop
 
 def test_where_no_mode_is_set_the_broker_tells_its_own() -> None:
     for brokers in serving(pop_group(default=True)):
-        ran = run("plan-rebalance", *at(brokers), "-g", "pop-svc", "-t", "PopT", "--add", "1", "-o", "json")
-        assert [topic["topic"] for topic in json.loads(ran.stdout)["data"]["popTopics"]] == ["PopT"]
+        data = data_of("plan-rebalance", *at(brokers), "-g", "pop-svc", "-t", "PopT", "--add", "1")
+        assert [topic["topic"] for topic in data["popTopics"]] == ["PopT"]
         asked = [request.body or b"" for request in brokers[0].requests if request.code == ASSIGNMENT]
         assert [json.loads(body)["topic"] for body in asked] == ["PopT", "PullT"]
 
@@ -256,49 +237,42 @@ def test_members_that_rebalance_by_themselves_pull_and_no_mode_is_asked_for(pop:
     assert not {request.code for broker in pop for request in broker.requests} & {ASSIGNMENT, MODES, POLLING}
 
 
-@every_case("command", GROUP_COMMANDS[1:])
-@every_case("more", [(), ("-t", "GrpcT")])
-def test_a_group_behind_a_proxy_is_not_called_offline(command: str, more: tuple[str, ...], tmp_path: Path) -> None:
-    path = str(tmp_path / "cluster.json")
+def test_a_group_behind_a_proxy_is_not_called_offline(tmp_path: Path) -> None:
+    text = (
+        "brokers list no consumer of group grpc-svc, but 4 receive requests of it wait there: its consumers are "
+        "connected to a Proxy (gRPC); they are not visible here"
+    )
     for brokers in serving(grpc_group(2)):
-        assert run("fetch-routes", *at(brokers), "-g", "grpc-svc", "--to", path).code == 0
-        for source in (at(brokers), ["-s", path]):
-            ran = run(*told(command, *source, "-g", "grpc-svc", *more))
-            assert ran.code == ExitCode.DATA
-            seen = "brokers list no consumer of group grpc-svc, but 4 receive requests of it wait there"
-            where = "they are not visible here"
-            text = f"{seen}: its consumers are connected to a Proxy (gRPC); {where}"
-            assert error_of(ran.stderr) == (text, "behind-proxy", ASK_PROXY)
+        for source in live_and_offline(brokers, "grpc-svc", tmp_path):
+            for command, more in product(GROUP_COMMANDS[1:], ((), ("-t", "GrpcT"))):
+                ran = run(*shlex.split(command), *source, *more)
+                assert ran.code == ExitCode.DATA
+                assert error_of(ran.stderr) == (text, "behind-proxy", ASK_PROXY)
 
 
 def test_offsets_and_lag_of_a_group_behind_a_proxy_are_shown(tmp_path: Path) -> None:
-    path = str(tmp_path / "cluster.json")
     for brokers in serving(grpc_group(2)):
-        assert run("fetch-routes", *at(brokers), "-g", "grpc-svc", "--to", path).code == 0
-        for source in (at(brokers), ["-s", path]):
+        for source in live_and_offline(brokers, "grpc-svc", tmp_path):
             for more in ((), ("-t", "GrpcT")):
-                ran = run("show-owners", *source, "-g", "grpc-svc", *more)
-                assert ran.code == 0, ran.stderr
                 first = "grpc-svc: its consumers are behind a Proxy, not visible here; 4 queues, lag 0+"
-                assert ran.stdout.splitlines()[0] == first
-            data = json.loads(run("show-owners", *source, "-g", "grpc-svc", "-o", "json").stdout)["data"]
+                assert run("show-owners", *source, *more).stdout.splitlines()[0] == first
+            data = data_of("show-owners", *source)
             assert data["hidden"] == "certain"
             assert [queue["consumers"] for queue in data["popTopics"][0]["queues"]] == [None, None]
             known = [queue for queue in data["offsets"] if queue["brokerName"] == "broker-a"]
             assert [(q["brokerOffset"], q["consumerOffset"], q["lag"]) for q in known] == [(36, 36, 0)] * 2
-    for option in ("--strategy", "--pop-share"):
-        failed = error_of(
-            run("show-owners", "-s", path, "-g", "grpc-svc", option, "1" if "p" in option[2] else "AVG").stderr
-        )
-        assert failed.message == (
-            f"{option}: no strategy decides who reads a queue of group grpc-svc, because its consumers are behind a Proxy"
-        )
+            for option, value in (("--strategy", "AVG"), ("--pop-share", "1")):
+                failed = error_of(run("show-owners", *source, option, value).stderr)
+                assert failed.message == (
+                    f"{option}: no strategy decides who reads a queue of group grpc-svc, because its consumers are "
+                    "behind a Proxy"
+                )
 
 
 @every_case("command", ["show-owners", "plan-rebalance", "plan-rollout"])
 def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(command: str) -> None:
     for brokers in serving(grpc_group(0)):
-        ran = run(*told(command, *at(brokers), "-g", "grpc-svc"))
+        ran = run(command, *at(brokers), "-g", "grpc-svc")
         failed = error_of(ran.stderr)
         assert failed.message == (
             "no consumer of group grpc-svc is visible, no receive request of it waits at a broker: "
@@ -321,10 +295,9 @@ def test_messages_of_the_last_minute_are_a_sign_too_where_receive_requests_are_n
 def test_check_does_not_count_consumers_that_nobody_lists(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY.replace('"*"', "grpc-svc"))
-    path = str(tmp_path / "cluster.json")
     for brokers in serving(grpc_group(2)):
-        run("fetch-routes", *at(brokers), "-g", "grpc-svc", "--to", path)
-    ran = run("check", "-s", path, "-p", str(policy), "-o", "json")
+        _, (*source, _, _) = live_and_offline(brokers, "grpc-svc", tmp_path)
+    ran = run("check", *source, "-p", str(policy), "-o", "json")
     assert ran.code == ExitCode.DATA
     data = json.loads(ran.stdout)["data"]
     assert [one["limit"] for one in data["incomplete"]] == ["minConsumers"]
@@ -356,7 +329,7 @@ def test_receive_requests_are_asked_for_of_the_topics_that_are_named_too() -> No
         )
 
 
-@pytest.mark.parametrize(("age_s", "code"), [(2, "behind-proxy"), (3600, "no-consumer-online")])
+@every_case(("age_s", "code"), [(2, "behind-proxy"), (3600, "no-consumer-online")])
 def test_a_dashboard_tells_when_what_the_group_read_last_was_stored(age_s: int, code: str) -> None:
     offsets, read = "/consumer/queryTopicByConsumer.query", round((datetime.now(UTC).timestamp() - age_s) * 1000)
     with serving_dashboard(Dashboard()) as server:

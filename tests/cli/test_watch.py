@@ -21,7 +21,7 @@ from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.report import Report, Rows
-from tests.cli.run import EXAMPLE, command, run, start
+from tests.cli.run import EXAMPLE, command, run
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_pipe_and_signals import shell
 from tests.support.mismatches import every_case
@@ -106,26 +106,10 @@ def test_what_cannot_be_seen_at_first_is_an_error(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == ""
 
 
-def test_what_is_stale_at_the_end_is_an_error() -> None:
-    with pytest.raises(EndpointError, match="is gone"):
-        watched(seen(("a", 1)), GONE)
-
-
 def test_a_condition_that_is_met_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
     last = watched(seen(("a", 1)), seen(("a", 2), met=True), seen(("a", 3)))
     assert last.tried[0].met
     assert [line["row"]["number"] for line in told(capsys)] == [1, 2]
-
-
-def test_it_ends_after_as_many_looks_as_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    watched(*(seen(("a", number)) for number in range(9)), rounds=3)
-    assert len(told(capsys)) == 3
-
-
-def test_a_warning_is_said_when_it_is_new(capsys: pytest.CaptureFixture[str]) -> None:
-    one, two = Finding("one", "1"), Finding("two", "2")
-    watched(seen(findings=(one,)), seen(findings=(one, two)), seen(findings=(two,)), seen(findings=(one,)))
-    assert [line[9:10] for line in capsys.readouterr().err.splitlines()] == ["1", "2", "1"]
 
 
 @every_case(
@@ -144,22 +128,9 @@ def test_in_a_pipe_the_rows_of_a_look_are_those_of_json_lines(line: str) -> None
     assert as_json.stdout.count("\n") == watching.stdout.count("\n")
 
 
-def test_a_condition_is_judged_as_without_watching() -> None:
-    done = run("plan-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--add", "1", "--fail-on", "moved>0", "--watch", "1h")
-    assert done.code == 3
-    assert done.stderr.splitlines()[-1] == "condition met: moved>0 (it is 9)"
-
-
 def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
     done = shell(f"rmqlb show-route -s {EXAMPLE} --watch 1h -q | head -1; echo ${{PIPESTATUS[0]}}")
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
-
-
-def test_a_dump_is_read_again_each_time(source: Path) -> None:
-    source.write_text(snapshot("a"))
-    done = start("show-owners", "-s", str(source), "--strategy", "AVG", *QUICK, "--rounds", "3")
-    assert [json.loads(line)["change"] for line in done.stdout.splitlines()] == ["first"]
-    assert done.code == 0
 
 
 def snapshot(*client_ids: str) -> str:
@@ -224,21 +195,6 @@ def test_a_termination_puts_the_screen_back_too(source: Path) -> None:
     assert terminal.raw.endswith(LEAVE)
 
 
-def test_an_error_after_a_while_puts_the_screen_back_and_is_told(source: Path) -> None:
-    with watching(source, "--rounds", "2") as terminal:
-        terminal.until(shows(terminal, "first-one"))
-        source.unlink()
-        assert terminal.end() == 4
-    assert LEAVE in terminal.raw
-    assert "error: cannot read" in "".join(terminal.lines)
-
-
-def test_what_was_seen_last_stays_when_it_ends_by_itself(source: Path) -> None:
-    with watching(source, "--rounds", "2") as terminal:
-        assert terminal.end() == 0
-    assert b"first-one" in terminal.raw[terminal.raw.index(LEAVE) :]
-
-
 def test_a_terminal_of_another_size_is_drawn_anew_at_once() -> None:
     tables = ("--section", "queues", "--section", "summary", "--watch", "1h")
     with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", *tables, columns=120) as terminal:
@@ -266,12 +222,6 @@ def test_while_it_is_stopped_the_first_screen_is_back() -> None:
         assert terminal.raw.count(ENTER) == 2
         terminal.press(CTRL_C)
         terminal.until(lambda: terminal.raw.count(LEAVE) == 2)
-
-
-def test_it_ends_with_its_terminal(source: Path) -> None:
-    with watching(source) as terminal:
-        terminal.until(shows(terminal, "first-one"))
-        assert terminal.close() == 128 + signal.SIGHUP
 
 
 def test_a_dumb_terminal_gets_no_escapes() -> None:

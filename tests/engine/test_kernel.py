@@ -111,3 +111,20 @@ def test_numbers_are_those_of_splitmix() -> None:
 @pytest.mark.parametrize("jobs", [None, 1, 2])
 def test_work_in_processes_comes_back_in_order(jobs: int | None) -> None:
     assert list(in_processes(lambda number: number * number, range(3, 100), jobs)) == [n * n for n in range(3, 100)]
+
+
+@pytest.mark.parametrize(("frozen", "thawed", "expected"), [(25, 63, [0, 10, 20, 63, 73]), (25, 28, [0, 10, 20, 30])])
+def test_what_was_due_during_a_freeze_is_done_once_at_the_end(frozen: int, thawed: int, expected: list[int]) -> None:
+    clock, seen = Clock(), list[int]()
+
+    def ticking() -> Generator[int, None, None]:
+        while True:
+            seen.append(clock.now)
+            yield 10
+
+    process = clock.start(ticking())
+    clock.call(frozen, process.freeze)
+    clock.call(thawed, process.unfreeze)
+    while clock.do_next(expected[-1]):
+        pass
+    assert seen == expected

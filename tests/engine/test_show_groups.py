@@ -15,8 +15,9 @@ from rmqlb.engine.show_groups import (
     unread_of_groups,
     unread_of_no_group,
 )
+from rmqlb.model.finding import Severity
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
-from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState
+from rmqlb.model.groups import ConsumerProcess, GroupLine
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.engine.check.clusters import cluster, members
@@ -39,128 +40,104 @@ def codes(found: GroupLine) -> list[str]:
     return [finding.code for finding in found.findings]
 
 
-def test_a_group_whose_queues_have_one_owner_each_is_in_order() -> None:
-    found = line(members("x y", owners="x x y y", lag={0: 5, 1: 0, 2: 7, 3: 0}))
-    assert (found.status, codes(found), found.basis) == ("inOrder", [], "observed")
-    assert (found.topics, found.consumers, found.processes, found.queues, found.lag) == (("T",), 2, 2, 4, 12)
-    assert (found.unassigned, found.duplicate_owners, found.idle, found.mismatches) == (0, 0, 0, 0)
-    assert (found.strategies, found.strategy_origin, found.imbalance) == (("AVG",), "reported", 1.0)
+PROXY = ProxyView((), Seen("Proxy p:8080"), "p:8080")
+GRPC = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
+PULL = "CONSUME_ACTIVELY"
 
 
-def test_owners_that_nobody_looked_at_are_predicted_by_the_reported_strategy() -> None:
-    found = line(members("x y"))
-    assert (found.status, found.basis, found.unassigned, found.mismatches) == ("inOrder", "predicted", 0, None)
-    assert (found.lag, found.lag_at_least) == (None, None)
-
-
-def test_a_strategy_that_nobody_reports_is_assumed_and_the_group_is_unknown() -> None:
-    found = line(members("x y", strategy=None))
-    assert (found.status, found.basis, codes(found)) == ("unknown", "assumed", ["assumed-strategy"])
-    assert (found.strategies, found.strategy_origin) == (("AVG",), "assumed")
-
-
-def test_two_processes_with_one_id_are_an_error_before_what_comes_of_it() -> None:
-    found = line(members("x x", owners="x x - -"))
-    assert (found.status, found.consumers, found.processes, found.duplicate_client_ids) == ("error", 1, 2, 1)
-    assert codes(found) == ["duplicate-client-id"]
-    assert found.findings[0].message == (
-        "group g, x: 2 processes take the same share under one client ID: 2 queues unassigned, 2 queues read by each of "
-        "these processes (T a 0-3)"
-    )
-    assert (found.unassigned, found.mismatches) == (2, 0)
-
-
-def test_mixed_strategies_leave_queues_without_an_owner_and_with_two() -> None:
+def mixed() -> ConsumerGroup:
     group = members("x y", owners="x x+y - y")
-    reports = {i: replace(report, strategy_class=CIRCLE_CLASS) for i, report in group.reports.items() if i == "y"}
-    found = line(replace(group, reports={**group.reports, **reports}))
-    assert codes(found) == ["mixed-strategies"]
-    assert [finding.consumers for finding in found.findings] == [("x", "y")]
-    assert (found.unassigned, found.duplicate_owners, found.mismatches, found.status) == (1, 1, 0, "error")
-    assert found.strategies == ("AVG", "AVG_BY_CIRCLE")
+    return replace(group, reports={**group.reports, "y": replace(group.reports["y"], strategy_class=CIRCLE_CLASS)})
 
 
-def test_owners_that_are_not_the_predicted_ones_are_a_warning() -> None:
-    found = line(members("x y", owners="x y x y", subscribed={"x": "T", "y": "T"}))
-    assert (found.status, codes(found), found.mismatches) == ("warning", ["mismatch"], 2)
-    assert found.findings[0].consumers == ("x", "y")
-
-
-def test_other_owners_than_a_strategy_that_is_assumed_would_give_are_unknown() -> None:
-    found = line(members("x y z", owners="x x y x", strategy=None))
-    assert (found.status, codes(found), found.mismatches) == ("unknown", ["assumed-strategy"], 1)
-
-
-def test_idle_consumers_are_said_and_nothing_is_wrong() -> None:
-    found = line(members("u v w x y z", owners="u v w x"))
-    assert (found.status, found.idle, codes(found)) == ("inOrder", 2, ["more-consumers-than-queues"])
-    assert found.findings[0].message == "group g, y, z: 2 consumers idle: a queue has one owner"
-
-
-def test_nobody_online_is_an_error_where_messages_wait_and_offline_otherwise() -> None:
-    waiting = line(members("", owners="- - - -", lag={0: 0, 1: 3, 2: 0, 3: 0}))
-    assert (waiting.status, codes(waiting), waiting.unassigned) == ("error", ["no-consumer-online"], None)
-    assert waiting.findings[0].message.endswith("; 3 messages unread")
-    calm = line(members("", lag={0: 0, 1: 0, 2: 0, 3: 0}))
-    assert (calm.status, codes(calm), calm.consumers, calm.idle) == ("offline", ["no-consumer-online"], 0, None)
-    assert (calm.imbalance, calm.strategies) == (None, ())
-
-
-def test_queues_have_no_owner_for_certain_once_a_proxy_was_asked() -> None:
-    """Without one the group may be consumed through it."""
-    asked = replace(members("", lag={0: 0}), proxies=(ProxyView((), Seen("Proxy p:8080"), "p:8080"),))
-    found = line(asked)
-    assert (found.status, found.consumers, found.unassigned, found.idle) == ("offline", 0, 4, 0)
-
-
-def test_consumers_behind_a_proxy_are_unknown_and_not_none() -> None:
-    hidden = line(replace(members("", lag={0: 0, 1: 2, 2: 0, 3: 0}), polling_num=2))
-    assert (hidden.status, codes(hidden), hidden.consumers, hidden.unassigned) == (
-        "unknown",
-        ["behind-proxy"],
-        None,
-        None,
-    )
-    assert hidden.lag == 2
-    view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
-    known = line(replace(members("", lag={0: 0}), proxies=(view,)))
-    assert (known.status, codes(known), known.consumers, known.unassigned) == ("inOrder", ["behind-proxy"], 1, None)
-
-
-def test_pop_has_no_owners_and_is_unknown() -> None:
-    found = line(members("x y", consume_type="CONSUME_POP"))
-    assert (found.status, codes(found)) == ("unknown", ["pop-consumption"])
-    assert (found.unassigned, found.idle, found.basis, found.strategies, found.queues) == (None, None, None, (), 4)
-
-
-def test_broadcasting_consumers_own_every_queue_rightly() -> None:
-    found = line(members("x y", message_model="BROADCASTING", owners="x+y x+y x+y x+y", lag={0: 9}))
-    assert (found.status, codes(found), found.duplicate_owners, found.unassigned) == (
-        "inOrder",
-        ["broadcasting"],
-        0,
-        0,
-    )
-    assert (found.lag, found.lag_at_least, found.strategies) == (None, None, ())
-
-
-def test_pulling_consumers_are_unknown_unless_their_owners_were_observed() -> None:
-    unseen = line(members("x y", consume_type="CONSUME_ACTIVELY"))
-    assert (unseen.status, unseen.unassigned, unseen.basis, codes(unseen)) == (
-        "unknown",
-        None,
-        None,
-        ["pull-consumers"],
-    )
-    seen = line(members("x y", consume_type="CONSUME_ACTIVELY", owners="x x y y"))
-    assert (seen.status, seen.unassigned, seen.basis) == ("inOrder", 0, "observed")
-
-
-def test_a_strategy_whose_settings_nobody_told_is_unknown() -> None:
-    found = line(members("x y", strategy="AllocateMessageQueueByMachineRoom"))
-    assert (found.status, codes(found), found.strategies) == ("unknown", ["settings-unknown"], ("MACHINE_ROOM",))
-    other = line(members("x y", strategy="OfOurOwn"))
-    assert (other.status, codes(other), other.strategies) == ("unknown", ["unknown-strategy-class"], ("OfOurOwn",))
+@every_case(
+    ("group", "status", "findings", "figures"),
+    [
+        (
+            members("x y", owners="x x y y", lag={0: 5, 1: 0, 2: 7, 3: 0}),
+            *("inOrder", [], {"basis": "observed", "topics": ("T",), "consumers": 2, "processes": 2, "queues": 4}),
+        ),
+        (
+            members("x y", owners="x x y y", lag={0: 5, 1: 0, 2: 7, 3: 0}),
+            *("inOrder", [], {"lag": 12, "unassigned": 0, "duplicate_owners": 0, "idle": 0, "imbalance": 1.0}),
+        ),
+        (
+            members("x y"),
+            *("inOrder", [], {"basis": "predicted", "unassigned": 0, "mismatches": None, "lag_at_least": None}),
+        ),
+        (
+            members("x y", strategy=None),
+            *("unknown", ["assumed-strategy"], {"strategies": ("AVG",), "strategy_origin": "assumed"}),
+        ),
+        (
+            members("x x", owners="x x - -"),
+            *("error", ["duplicate-client-id"], {"consumers": 1, "processes": 2, "unassigned": 2, "mismatches": 0}),
+        ),
+        (
+            mixed(),
+            *("error", ["mixed-strategies"], {"unassigned": 1, "duplicate_owners": 1, "mismatches": 0}),
+        ),
+        (
+            members("x y", owners="x y x y", subscribed={"x": "T", "y": "T"}),
+            *("warning", ["mismatch"], {"mismatches": 2}),
+        ),
+        (members("x y z", owners="x x y x", strategy=None), "unknown", ["assumed-strategy"], {"mismatches": 1}),
+        (members("u v w x y z", owners="u v w x"), "inOrder", ["more-consumers-than-queues"], {"idle": 2}),
+        (
+            members("", owners="- - - -", lag={0: 0, 1: 3, 2: 0, 3: 0}),
+            *("error", ["no-consumer-online"], {"unassigned": None}),
+        ),
+        (
+            members("", lag={0: 0, 1: 0, 2: 0, 3: 0}),
+            *("offline", ["no-consumer-online"], {"consumers": 0, "idle": None, "imbalance": None, "strategies": ()}),
+        ),
+        # without a Proxy that was asked, the group may be consumed through one
+        (replace(members("", lag={0: 0}), proxies=(PROXY,)), "offline", ["no-consumer-online"], {"unassigned": 4}),
+        (
+            replace(members("", lag={0: 0, 1: 2, 2: 0, 3: 0}), polling_num=2),
+            *("unknown", ["behind-proxy"], {"consumers": None, "unassigned": None, "lag": 2}),
+        ),
+        (
+            replace(members("", lag={0: 0}), proxies=(GRPC,)),
+            *("inOrder", ["behind-proxy"], {"consumers": 1, "unassigned": None}),
+        ),
+        (
+            members("x y", consume_type="CONSUME_POP"),
+            *("unknown", ["pop-consumption"], {"unassigned": None, "basis": None, "strategies": (), "queues": 4}),
+        ),
+        (
+            members("x y", message_model="BROADCASTING", owners="x+y x+y x+y x+y", lag={0: 9}),
+            *("inOrder", ["broadcasting"], {"duplicate_owners": 0, "lag": None, "lag_at_least": None}),
+        ),
+        (members("x y", consume_type=PULL), "unknown", ["pull-consumers"], {"unassigned": None, "basis": None}),
+        (
+            members("x y", consume_type=PULL, owners="x x y y"),
+            *("inOrder", ["pull-consumers"], {"unassigned": 0, "basis": "observed"}),
+        ),
+        (
+            members("x y", strategy="AllocateMessageQueueByMachineRoom"),
+            *("unknown", ["settings-unknown"], {"strategies": ("MACHINE_ROOM",)}),
+        ),
+        (members("x y", strategy="OfOurOwn"), "unknown", ["unknown-strategy-class"], {"strategies": ("OfOurOwn",)}),
+        (members("", topics=None), "offline", ["no-consumer-online"], {"queues": None, "consumers": 0}),
+        # what is observed is certain where other owners are not known
+        (
+            members("x y", strategy=None, consume_type=PULL, owners="x+y ? - ?"),
+            *("error", None, {"unassigned": 1, "duplicate_owners": 1, "basis": "observed", "idle": None}),
+        ),
+        (
+            members("x", topics="T U %RETRY%g", owners="x x x x"),
+            *("warning", ["no-route"], {"topics": ("T", "U"), "queues": None, "unassigned": None}),
+        ),
+    ],
+)
+def test_a_group_in_a_line(
+    group: ConsumerGroup, status: str, findings: list[str] | None, figures: dict[str, object]
+) -> None:
+    found = line(group)
+    assert (found.status, {name: getattr(found, name) for name in figures}) == (status, figures)
+    if findings is not None:
+        assert codes(found) == findings
 
 
 def test_a_group_that_could_not_be_read_is_a_warning_and_has_no_figures() -> None:
@@ -176,28 +153,8 @@ def test_a_broker_that_did_not_list_consumers_leaves_owners_unknown() -> None:
     found = line(members("x y"), unread=unread)
     assert (found.status, codes(found), found.unassigned) == ("warning", ["unread", "unread"], None)
     assert [finding.consumers for finding in found.findings] == [(), ("x",)]
-
-
-def test_no_consumer_so_far_is_not_no_consumer() -> None:
-    found = line(members(""), unread=(Unread("members", "g", "timed out", "b"),))
-    assert (found.status, codes(found), found.consumers, found.processes) == ("warning", ["unread"], None, None)
-
-
-def test_nobody_online_of_whom_nothing_is_known_is_offline() -> None:
-    found = line(members("", topics=None))
-    assert (found.status, found.queues, found.unassigned, found.consumers) == ("offline", None, None, 0)
-
-
-def test_what_is_observed_and_bad_is_certain_where_other_owners_are_not_known() -> None:
-    found = line(members("x y", strategy=None, consume_type="CONSUME_ACTIVELY", owners="x+y ? - ?"))
-    assert (found.unassigned, found.duplicate_owners, found.basis, found.idle) == (1, 1, "observed", None)
-    assert found.status == "error"
-
-
-def test_a_topic_without_a_route_leaves_figures_unknown() -> None:
-    found = line(members("x", topics="T U %RETRY%g", owners="x x x x"))
-    assert (found.topics, found.queues, found.unassigned, found.status) == (("T", "U"), None, None, "warning")
-    assert codes(found) == ["no-route"]
+    nobody = line(members(""), unread=unread[:1])  # no consumer so far is not no consumer
+    assert (nobody.status, codes(nobody), nobody.consumers, nobody.processes) == ("warning", ["unread"], None, None)
 
 
 def test_name_servers_that_differ_are_a_warning() -> None:
@@ -231,17 +188,11 @@ def test_a_severity_shows_groups_that_are_at_least_so_bad_and_counts_all() -> No
         members("x", name="pop", consume_type="CONSUME_POP"),
     )
     whole = overview(snapshot, all_groups(snapshot), Settings())
-    shown = {
-        severity: [each.group for each in whole.at_least(severity, ()).groups]
-        for severity in ("error", "warning", "info", None)
-    }
-    assert shown == {
-        "error": ["bad"],
-        "warning": ["bad", "odd"],
-        "info": ["bad", "odd", "pop"],
-        None: ["bad", "odd", "pop", "fine"],
-    }
-    assert whole.at_least("error", ()).summary == whole.summary
+    severities: tuple[Severity | None, ...] = ("error", "warning", "info", None)
+    for number, severity in enumerate(severities, 1):
+        shown = whole.at_least(severity, ())
+        assert [each.group for each in shown.groups] == ["bad", "odd", "pop", "fine"][:number]
+        assert shown.summary == whole.summary
 
 
 def test_parts_that_no_line_tells_are_left_for_the_source() -> None:
@@ -254,11 +205,6 @@ def test_parts_that_no_line_tells_are_left_for_the_source() -> None:
     snapshot = cluster(members("x"), routes=(), unread=parts)
     found = overview(snapshot, all_groups(snapshot), Settings())
     assert [part.name for part in unread_of_no_group(snapshot, found.groups)] == ["b", "Other"]
-
-
-def test_a_line_has_every_key_of_the_state() -> None:
-    found = line(members("x", owners="x x x x"))
-    assert set(GroupState.__struct_fields__) | {"findings"} == set(found.__struct_fields__)
 
 
 def processes(group: ConsumerGroup, *unread: Unread) -> tuple[ConsumerProcess, ...]:
@@ -294,14 +240,11 @@ def test_two_processes_with_one_id_are_two_rows() -> None:
     assert (one.processes, one.queues_observed, two.queues_observed, two.queues_predicted) == (2, 2, 2, 2)
 
 
-def test_processes_on_one_host_are_told_apart_at_one_broker_only() -> None:
-    group = replace(members("x x"), views=listed(a="x=h:1 x=h:4", b="x=h:2 x=h:3"))
-    assert [addresses(each) for each in processes(group)] == [[("a", "h:1")], [("a", "h:4")]]
-
-
-def test_stale_connections_at_one_broker_are_no_processes() -> None:
-    group = replace(members("x"), views=listed(a="x=h:1", b="x=h:2 x=h:3"))
-    assert [addresses(each) for each in processes(group)] == [[("a", "h:1")]]
+def test_processes_on_one_host_and_stale_connections_cannot_be_told_apart() -> None:
+    one_host = replace(members("x x"), views=listed(a="x=h:1 x=h:4", b="x=h:2 x=h:3"))
+    assert [addresses(each) for each in processes(one_host)] == [[("a", "h:1")], [("a", "h:4")]]
+    stale = replace(members("x"), views=listed(a="x=h:1", b="x=h:2 x=h:3"))
+    assert [addresses(each) for each in processes(stale)] == [[("a", "h:1")]]
 
 
 def test_a_consumer_that_a_broker_does_not_list() -> None:
@@ -351,15 +294,8 @@ def test_what_it_says_of_itself() -> None:
     assert processes(replace(group, reports=absurd))[0].started_at is None
 
 
-def test_nobody_online_has_no_rows() -> None:
-    assert processes(members("")) == ()
-    assert processes(replace(members(""), views=None)) == ()
-
-
 FINE = members("x y", name="fine", owners="x x y y", lag={0: 5, 1: 0, 2: 0, 3: 0})
 BAD = members("x x", name="bad", owners="x x - -", lag={0: 1, 1: 0, 2: 0, 3: 0})
-POP = members("x", name="pop", consume_type="CONSUME_POP", lag={0: 2, 1: 0, 2: 0, 3: 0})
-GONE = members("", name="gone", owners="- - - -", lag={0: 0, 1: 0, 2: 0, 3: 0})
 PULLS = members("x", name="pulls", consume_type="CONSUME_ACTIVELY")
 
 
@@ -461,15 +397,21 @@ def test_queues_that_nobody_reads_are_even_and_those_not_known_are_unknown() -> 
         assert (found.value, found.met) == (value, met)
 
 
-def test_what_is_not_known_can_only_add() -> None:
-    assert tried("unassigned>=2", BAD, PULLS) == (2, True)
-    assert tried("unassigned<=1", BAD, PULLS) == (2, False)
-    assert tried("unassigned<=2", BAD, PULLS) == (None, None)
-    assert tried("unassigned>1", BAD, PULLS) == (2, True)
-    assert tried("unassigned<2", BAD, PULLS) == (2, False)
-    assert tried("unassigned>2", BAD, PULLS) == (None, None)
-    assert tried("unassigned=2", BAD, PULLS) == (None, None)
-    assert tried("unassigned!=2", BAD, PULLS) == (None, None)
+@every_case(
+    ("compare", "value", "met"),
+    [
+        (">=2", 2, True),
+        ("<=1", 2, False),
+        ("<=2", None, None),
+        (">1", 2, True),
+        ("<2", 2, False),
+        (">2", None, None),
+        ("=2", None, None),
+        ("!=2", None, None),
+    ],
+)
+def test_what_is_not_known_can_only_add(compare: str, value: float | None, met: bool | None) -> None:
+    assert tried(f"unassigned{compare}", BAD, PULLS) == (value, met)
     assert tried("lag>0", FINE, PULLS) == (5, True)
 
 

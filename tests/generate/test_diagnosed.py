@@ -12,9 +12,9 @@ from rmqlb.model.diagnosis import Diagnosis
 from tests.engine.diagnose.consuming import earlier
 from tests.engine.diagnose.running import diagnosed, grave
 from tests.generate.healthy import healthy_looks
-from tests.support.synthetic.generate import generate
-from tests.support.synthetic.reading import good
-from tests.support.synthetic.shape import FleetShape
+from tests.support.synthetic.draw import FleetShape
+from tests.support.synthetic.faults import read
+from tests.support.synthetic.nights import generate
 
 GROUPS = int(os.environ.get("HEALTHY_GROUPS", "300"))
 """`.ci/full` asks for more."""
@@ -26,7 +26,7 @@ HEALTHY = FleetShape(
 def test_healthy_groups_of_a_fleet_have_no_finding_above_info(tmp_path: Path) -> None:
     generate(HEALTHY, str(tmp_path / "fleet"))
     found: dict[tuple[object, str], Diagnosis] = {}
-    for snapshot in good(tmp_path / "fleet"):
+    for snapshot in map(read, sorted(tmp_path.rglob("snapshot.json.gz"))):
         for number, name in enumerate(snapshot.groups):
             looks = healthy_looks(snapshot, name, Random(f"{name} {snapshot.taken_at}"))
             found[snapshot.taken_at, name] = diagnosed(looks[-1], name, earlier(looks, name))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import resource
 import subprocess
 import sys
 from collections import Counter
@@ -14,8 +12,7 @@ import msgspec
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, ROOT, command, environment, run
-from tests.hardening import walk
+from tests.cli.run import EXAMPLE, ROOT, environment, run
 from tests.hardening.torture import CALLING, MARK, OLD, WRITING, Outcome
 from tests.support.figures import FIGURES
 from tests.support.mismatches import every_case, first_by_default
@@ -101,13 +98,6 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "link").is_symlink()
 
 
-def test_a_link_in_place_of_a_leftover_is_not_written_through(tmp_path: Path) -> None:
-    (tmp_path / "real").write_text(OLD)
-    (tmp_path / f".target.{os.getpid()}.part").symlink_to(tmp_path / "real")
-    assert run(*writing("fetch-routes --to", str(tmp_path / "target"))).code == 0
-    assert (tmp_path / "real").read_text() == OLD
-
-
 def test_leftovers_of_killed_runs_do_not_block_the_file_and_go_after_an_hour(tmp_path: Path) -> None:
     """In a container every run has the process ID 1."""
     target = tmp_path / "target"
@@ -120,40 +110,3 @@ def test_leftovers_of_killed_runs_do_not_block_the_file_and_go_after_an_hour(tmp
         os.utime(leftover, (0, 0))
     assert run(*writing("fetch-routes --to", str(target))).code == 0
     assert {*tmp_path.iterdir()} == {target, young, of_another_file}
-
-
-def test_a_disk_with_little_room_keeps_the_old_file(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    target.write_text(OLD)
-
-    def little_room() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
-
-    done = subprocess.run(
-        command(*writing("fetch-routes --to", str(target))), capture_output=True, cwd=ROOT, preexec_fn=little_room,
-        env=environment({"PYTHONDONTWRITEBYTECODE": "1"}), timeout=60, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (ExitCode.USAGE, b"")
-    assert done.stderr.decode() == f"error: --to {target}: File too large [cannot-write]\n"
-    assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(target, OLD)]
-
-
-@pytest.mark.parametrize("name", first_by_default(["show-owners", "fetch-routes", "check"]))
-def test_a_process_without_home_locale_terminal_and_stdin_works(name: str, tmp_path: Path) -> None:
-    of = (
-        ("--topic", "Skewed") if name in walk.ON_A_TOPIC else ("--group", "bill-svc") if name in walk.ON_A_GROUP else ()
-    )
-    line = command(name, "-s", EXAMPLE, *of, *walk.READING[name], "-o", walk.OWN_FORMATS.get(name, ("table",))[0])
-    bare = {"PATH": os.environ["PATH"], "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "COLUMNS": "20"}
-    (tmp_path / "é").mkdir()
-    done = subprocess.run(
-        ["sh", "-c", 'exec "$@" <&-', "sh", *map(os.fsdecode, line)],
-        capture_output=True, cwd=tmp_path / "é", env=bare | {"PYTHONPATH": str(ROOT)}, start_new_session=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert done.returncode == (3 if name == "check" else 0), done.stderr
-    assert done.stdout.isascii()
-    assert done.stderr.isascii()
-    assert b"Traceback" not in done.stderr
-    if name != "fetch-routes":
-        shown = re.sub(rb"\\u[0-9a-f]{4}", b"?", done.stdout)  # a letter that the locale lacks
-        assert max(map(len, shown.splitlines())) <= 20

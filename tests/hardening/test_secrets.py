@@ -42,12 +42,6 @@ def leaks(*texts: str) -> set[str]:
     return {form for form in FORMS for text in texts if form.lower() in text.lower()}
 
 
-@every_case("before", ["", "a", "ab", "user:"])
-def test_the_search_finds_what_is_encoded(before: str) -> None:
-    for encode in (str.encode, lambda text: base64.b64encode(text.encode()), lambda text: text.encode().hex().encode()):
-        assert leaks(encode(before + CORE + "xyz").decode())
-
-
 class Given(NamedTuple):
     """How a secret is handed over."""
 
@@ -179,22 +173,6 @@ def test_a_secret_in_the_source_is_not_repeated(name: str, tmp_path: Path) -> No
             for done in (run(*line, "-s", source), run(*line, env={"RMQLB_SOURCE": source})):
                 assert done.code in (2, 5)
                 assert searched(done, tmp_path) == set(), source
-
-
-def test_a_secret_file_that_cannot_be_used_is_not_shown(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    for content, mode in ((f"{SECRET}\n", 0o644), (f"{SECRET}\udcff", 0o600)):
-        path.write_bytes(content.encode(errors="surrogateescape"))
-        path.chmod(mode)
-        for option, source in (
-            ("--password-file", "http://u@127.0.0.1:1"),
-            ("--secret-key-file", "rocketmq://127.0.0.1:1"),
-        ):
-            done = run(
-                "show-route", "-t", "T", "-s", source, option, str(path), "--access-key", "ak", "--source-retries", "0"
-            )
-            assert done.code in (2, 5)
-            assert leaks(done.stdout, done.stderr) == set()
 
 
 def test_a_process_with_a_secret_around_it_shows_it_nowhere(tmp_path: Path) -> None:

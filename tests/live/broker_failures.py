@@ -71,7 +71,6 @@ class Recording:
 
     @property
     def attempts(self) -> list[RecordedAttempt]:
-        """Of all messages, in order."""
         return [attempt for message in self.messages for attempt in message.attempts]
 
     @property

@@ -35,7 +35,6 @@ def answer(cluster: RocketMQCluster, broker_name: str, request: RemotingCommand,
 
 
 def ask(cluster: RocketMQCluster, broker_name: str, request: RemotingCommand) -> dict[str, Any]:
-    """The body of a broker's good answer."""
     found = answer(cluster, broker_name, request)
     if found.code != ResponseCode.SUCCESS:
         raise RuntimeError(f"{broker_name}: {found.code} {found.remark}")
@@ -67,7 +66,6 @@ def pop(
 
 
 def send(cluster: RocketMQCluster, queue: MessageQueue, text: str) -> None:
-    """One message of this text to this queue."""
     header = {
         "producerGroup": "producer-of-tests",
         "topic": queue.topic,

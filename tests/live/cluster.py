@@ -104,7 +104,6 @@ class RocketMQCluster:
 
     @property
     def running_brokers(self) -> list[str]:
-        """Those that were not killed."""
         return [name for name, broker in self._brokers.items() if broker.popen.poll() is None]
 
     @contextmanager
@@ -138,7 +137,6 @@ class RocketMQCluster:
         broker.wait_for_text(f"The broker[{broker.name}, {self.broker_addresses[broker.name]}] boot success")
 
     def _broker(self, starting: ExitStack, broker_name: str, folder: Path) -> JavaProcess:
-        """Start a broker."""
         config = self._broker_config(broker_name, folder)
         return self._server(starting, BROKER, broker_name, config)
 

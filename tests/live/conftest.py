@@ -44,7 +44,6 @@ def legacy_cluster() -> Iterator[RocketMQCluster]:
 
 @pytest.fixture(scope="session")
 def go_consumer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of consumers of Apache's Go client."""
     return go_program(Path(__file__).parent / "go", tmp_path_factory.mktemp("go") / "consumer")
 
 

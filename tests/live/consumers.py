@@ -19,15 +19,12 @@ class Consumers(Program):
         return str(self.ask(f"join {group} {name} {given}")["joined"])
 
     def leave(self, group: str, name: str) -> None:
-        """Stop a consumer in good order."""
         self.ask(f"leave {group} {name}")
 
     def produce(self, topic: str, per_second: float, tag: str = "") -> None:
-        """Send so many messages per second from now on."""
         self.ask(f"produce {topic} {per_second} {tag}")
 
     def fill(self, topic: str, per_second: float) -> None:
-        """The same, into one queue only."""
         self.ask(f"fill {topic} {per_second}")
 
 

@@ -60,7 +60,6 @@ class Lab:
     said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def alone(self, name: str) -> Consumers:
-        """A JVM of its own."""
         self.own[name] = self._alive.enter_context(consumers(self.cluster, name, fast=self.fast))
         return self.own[name]
 
@@ -123,13 +122,11 @@ def false_causes(fault: Fault, diagnosis: dict[str, Any]) -> list[str]:
 
 
 def grave(diagnosis: dict[str, Any]) -> list[str]:
-    """The codes of errors and warnings."""
     return [each["code"] for each in diagnosis["findings"] if each["severity"] != "info"]
 
 
 @contextmanager
 def lab(cluster: RocketMQCluster, *, fast: bool) -> Iterator[Lab]:
-    """A lab in a cluster, without consumers yet."""
     with ExitStack() as alive:
         crew = alive.enter_context(consumers(cluster, "crew", fast=fast))
         yield Lab(cluster, crew, fast, alive)

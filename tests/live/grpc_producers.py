@@ -41,12 +41,10 @@ class ClusterOfProxies(RocketMQCluster):
         return ";".join(f"{host}:{self._grpc}" for host in self._hosts.values())
 
     def broker_at(self, endpoints: str) -> str:
-        """The broker whose Proxy a client speaks of."""
         (name,) = (name for name, host in self._hosts.items() if f"{host}:" in endpoints)
         return name
 
     def start_again(self, broker_name: str) -> None:
-        """Start a broker that was killed, and its Proxy."""
         broker = self._alive.enter_context(self._started(broker_name))
         self._await_broker(broker)
 
@@ -70,7 +68,6 @@ class ClusterOfProxies(RocketMQCluster):
 
 @contextmanager
 def proxy_by_itself(cluster: RocketMQCluster) -> Iterator[str]:
-    """A Proxy in cluster mode; its endpoint."""
     port, home = free_port(), cluster.java.home
     settings = _settings(cluster, home / "proxy.json", "cluster", port)
     command = _with_proxy(cluster.java).command("Loopback", PROXY, "-pc", str(settings))
@@ -133,19 +130,15 @@ class GrpcProducer(Program):
         self.ask(f"send {pause_ms}")
 
     def stop_sending(self) -> None:
-        """At most one more is told."""
         self.ask("stop")
 
     def sent(self) -> list[Sent]:
-        """The messages that count, so far."""
         return [Sent.of(row) for row in self._told("sent ")]
 
     def failed(self) -> list[Isolation]:
-        """Every attempt so far that has failed."""
         return [Isolation(row["endpoints"], row["atMs"]) for row in self._told("failed ")]
 
     def rejoined(self) -> list[Isolation]:
-        """The isolations that have ended."""
         return [Isolation(row["endpoints"], row["atMs"]) for row in self._told("rejoined ")]
 
     def await_sent(self, count: int) -> None:

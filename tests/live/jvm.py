@@ -106,7 +106,6 @@ class JavaProcess:
         os.killpg(self.popen.pid, signal.SIGSTOP)
 
     def unfreeze(self) -> None:
-        """Let it go on."""
         os.killpg(self.popen.pid, signal.SIGCONT)
 
     def kill(self) -> None:

@@ -49,7 +49,6 @@ class Program:
         return answer
 
     def ask(self, command: str) -> dict[str, Any]:
-        """The answer to a command."""
         self.process.send(command)
         return self.next_answer()
 

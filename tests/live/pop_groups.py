@@ -33,7 +33,6 @@ class PopGroup(Watched):
 
     @property
     def members(self) -> Members:
-        """The program of its consumers."""
         return self.programs[0]
 
     def set_mode(self) -> None:
@@ -54,18 +53,15 @@ class PopGroup(Watched):
 
     @property
     def brokers(self) -> list[str]:
-        """Those of the topic that run."""
         its = {queue.broker_name for queue in self.queues}
         return [name for name in self.cluster.running_brokers if name in its]
 
     def may_read(self) -> Owners:
-        """What show-owners says."""
         (topic,) = self.say("show-owners")["data"]["popTopics"]
         assert (topic["topic"], topic["popShareQueueNums"], topic["assumed"]) == (self.topic, [self.share], False)
         return self.by_queue(_rows(topic, "consumers"))
 
     def planned_readers(self, *change: str) -> Owners:
-        """What plan-rebalance says of afterwards."""
         (topic,) = self.say("plan-rebalance", *change)["data"]["popTopics"]
         return self.by_queue(_rows(topic, "consumersAfter"))
 

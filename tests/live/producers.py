@@ -111,7 +111,6 @@ class RecordedMessage:
         return self.began_ms + self.took_ms
 
     def fault(self, broker_name: str) -> RecordedFault | None:
-        """What is held of one broker; None if nothing is."""
         return next((fault for fault in self.faults if fault.broker_name == broker_name), None)
 
     def isolated_ms(self, broker_name: str) -> int:
@@ -145,7 +144,6 @@ class Producer:
         self._ask(f"index {index}")
 
     def forget_faults(self) -> None:
-        """Empty the fault strategy's table."""
         self._ask("forget")
 
     def queues(self) -> list[Queue]:
@@ -153,7 +151,6 @@ class Producer:
         return [(queue["brokerName"], queue["queueId"]) for queue in self._ask("queues")["queues"]]
 
     def faults(self) -> tuple[RecordedFault, ...]:
-        """What the fault strategy holds now."""
         return _faults(self._ask("faults")["faults"])
 
     def start_sending(self, count: int, pause_ms: int = 0) -> int:

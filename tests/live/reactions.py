@@ -229,7 +229,6 @@ class Bench:
 
 @contextmanager
 def bench(java: Java) -> Iterator[Bench]:
-    """Brokers that are well and a warm producer."""
     with (
         ScriptedCluster(TOPIC, QUEUES) as cluster,
         running_producer(java, cluster.name_server, TOPIC) as producer,
@@ -239,7 +238,6 @@ def bench(java: Java) -> Iterator[Bench]:
 
 
 def measured(java: Java) -> tuple[list[Row], list[Row]]:
-    """The rows and the timeouts of one version."""
     with bench(java) as of_version:
         rows = [of_version.row(case) for case in cases(java.version)]
         silent = Case("is silent", IS_SILENT, latency_fault=True, timeout_ms=SHORT_TIMEOUT_MS)
@@ -253,7 +251,6 @@ def measured(java: Java) -> tuple[list[Row], list[Row]]:
 
 
 def cases(version: str) -> Iterator[Case]:
-    """Every case whose outcome is not left to chance."""
     reactions = [
         ("refuses", REFUSES),
         *((f"answers {code}", answers(code, _REMARK)) for code in (*ERROR_CODES, *STORE_STATUSES)),
@@ -300,7 +297,6 @@ def read_facts() -> tuple[list[Row], list[Row]]:
 
 
 def write_facts(rows: Iterable[Row], timeouts: Iterable[Row]) -> None:
-    """Write them down, one a line."""
     parts = [f'"{name}": [\n{_lines(of_name)}\n]' for name, of_name in (("rows", rows), ("timeouts", timeouts))]
     FACTS.write_text("{\n" + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
@@ -310,7 +306,6 @@ def _lines(rows: Iterable[Row]) -> str:
 
 
 def _counted(values: Iterable[object]) -> dict[str, int]:
-    """How often each came, by its text."""
     counts = Counter(values)
     return {str(value): counts[value] for value in sorted(counts)}  # type: ignore[type-var]
 

@@ -74,7 +74,6 @@ class Group:
 
     @property
     def java(self) -> Java:
-        """Starts the clients."""
         return self.guests or self.cluster.java
 
     def live_through(self, acts: Sequence[Act]) -> Recording:
@@ -214,6 +213,5 @@ def _now_us() -> int:
 
 
 def _lines(jvm: JavaProcess) -> list[Line]:
-    """Whole lines of the log only."""
     rows = jvm.output().splitlines(keepends=True)
     return [msgspec.json.decode(row, type=Line) for row in rows if row.startswith('{"atUs"') and row.endswith("\n")]

@@ -23,7 +23,6 @@ class Got:
 
 
 def all_got(process: JavaProcess) -> list[Got]:
-    """All that consumers have told so far."""
     lines = process.output().splitlines(keepends=True)
     rows = [json.loads(line[len("got ") :]) for line in lines if line.startswith("got ") and line.endswith("\n")]
     return [Got(row["group"], row["body"], row["atMs"]) for row in rows]
@@ -35,16 +34,13 @@ class Receivers(Program):
     def simple(
         self, group: str, topic: str, *, loops: int = 1, await_s: float = 5, invisible_s: int = 10, ack: bool = True
     ) -> int:
-        """Start a SimpleConsumer."""
         times = f"{round(await_s * 1000)} {invisible_s * 1000}"
         return int(self.ask(f"simple {group} {topic} {loops} {times} {str(ack).lower()}")["atMs"])
 
     def push(self, group: str, topic: str, *, ack: bool = True) -> int:
-        """Start a PushConsumer."""
         return int(self.ask(f"push {group} {topic} {str(ack).lower()}")["atMs"])
 
     def failures(self, group: str) -> list[str]:
-        """What receives of a group failed with."""
         start = f"failed {group} "
         return [line[len(start) :] for line in self.process.output().splitlines() if line.startswith(start)]
 
@@ -65,7 +61,6 @@ class Sender(Program):
 
 @contextmanager
 def receivers(java: Java, endpoint: str, log: Path) -> Iterator[Receivers]:
-    """A JVM without consumers yet."""
     with started(log.stem, java.command("GrpcReceivers", endpoint), log) as process:
         program = Receivers(process)
         program.next_answer()
@@ -74,7 +69,6 @@ def receivers(java: Java, endpoint: str, log: Path) -> Iterator[Receivers]:
 
 @contextmanager
 def sender(cluster: RocketMQCluster, log: Path) -> Iterator[Sender]:
-    """A producer for a while."""
     with started("messages", cluster.java.command("Messages", cluster.name_server), log) as process:
         program = Sender(process)
         program.next_answer()

@@ -66,12 +66,10 @@ REFUSES: Final = Reaction(kind="refuses")
 
 
 def after_ms(delay_ms: float) -> Reaction:
-    """The message is stored, late."""
     return replace(STORES, delay_ms=delay_ms)
 
 
 def answers(code: int, remark: str | None = None) -> Reaction:
-    """Some response code."""
     return Reaction(code, remark)
 
 
@@ -166,7 +164,6 @@ class ScriptedBroker:
         return f"{LOOPBACK}:{self._server.port}"
 
     def react(self, reaction: Reaction) -> None:
-        """From now on take messages so."""
         self._reaction = reaction
         self._cluster.run(self._server.refuse() if reaction.kind == "refuses" else self._server.listen())
 
@@ -233,7 +230,6 @@ class ScriptedCluster:
         return f"{LOOPBACK}:{self._name_server.port}"
 
     def all_store(self) -> None:
-        """Let every broker be well."""
         for broker in self._brokers.values():
             broker.react(STORES)
 

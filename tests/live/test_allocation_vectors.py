@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
 def kept(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The lines as a file has them."""
     return [json.loads(json.dumps(line)) for line in lines]
 
 

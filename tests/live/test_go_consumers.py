@@ -93,7 +93,6 @@ def test_go_consumers_with_a_list_of_queues_all_own_that_list(
 def test_a_go_group_of_any_size_owns_what_is_predicted(
     rooms: RocketMQCluster, go_consumer: Path, strategy: str
 ) -> None:
-    """Up to more consumers than any topic has queues."""
     name = f"go-sizes-{strategy}-svc"
     with go_members(rooms, go_consumer, name, strategy, TOPICS) as program:
         group = Watched(rooms, name, [program], strategy)
@@ -146,14 +145,12 @@ def mix_found(group: Watched) -> dict[str, Any]:
 
 
 def named(found: dict[str, Any]) -> list[MessageQueue]:
-    """The queues of a finding."""
     return sorted(MessageQueue(each["topic"], each["brokerName"], each["queueId"]) for each in found["queues"])
 
 
 def test_a_mix_of_java_and_go_is_diagnosed_by_the_damage_that_it_does(
     rooms: RocketMQCluster, go_consumer: Path
 ) -> None:
-    """None as long as both sort the client ids alike."""
     name = "mixed-diagnosed-svc"
     with (
         running_members(rooms, name, "AVG", TOPICS, ["a1", "b2"]) as java,

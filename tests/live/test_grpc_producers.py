@@ -51,7 +51,6 @@ def proxies() -> Iterator[ClusterOfProxies]:
 
 
 def selected(cluster: RocketMQCluster, topic: str, mode: str) -> dict[str, dict[str, Any]]:
-    """What select-queue says of each message group."""
     keys = [f"--key={group}" for group in GROUPS]
     line = ("select-queue", "-s", f"rocketmq://{cluster.name_server}", "-t", topic, "--sdk", SDK, *keys)
     result = CliRunner().invoke(app, [*line, "--proxy-mode", mode, "-o", "json"])

@@ -43,7 +43,6 @@ MOVING = "moving-svc"
 
 
 def faults(topic: str, other: str) -> tuple[Fault, ...]:
-    """Those that show at once."""
     return (
         Fault("dup-svc", ("duplicate-client-id",), one_id_twice(topic), ("dup-svc-0",)),
         Fault("mix-svc", ("mixed-strategies",), crew_of(topic, {}, {}, {"strategy": "AVG_BY_CIRCLE"}), ("mix-svc-2",)),
@@ -121,7 +120,6 @@ def test_a_few_faults_are_named_first_and_a_healthy_group_has_none(cluster: Rock
 
 
 def wrong(of: Lab, fault: Fault) -> list[str]:
-    """Each false cause with its evidence."""
     return [
         f"{found['code']}: {[(each['fact'], each['value']) for each in found['evidence']]}"
         for said in of.said[fault.group]

@@ -40,7 +40,6 @@ def rmqlb(cluster: RocketMQCluster, *args: str) -> Result:
 
 
 def error_of(result: Result) -> tuple[str, str]:
-    """Code and message."""
     error: dict[str, Any] = json.loads(result.stderr)["error"]
     return error["code"], error["message"]
 

@@ -42,7 +42,6 @@ def popping() -> Iterator[RocketMQCluster]:
 
 @contextmanager
 def pop_group(cluster: RocketMQCluster, share: int, topic: str = "Popped", strategy: str = "AVG") -> Iterator[PopGroup]:
-    """A group of four."""
     name = f"pop-{topic}-{strategy}-{share}-svc"
     counts = BROKERS if topic == "Popped" else FEW
     queues = tuple(MessageQueue(topic, broker, number) for broker, n in counts.items() for number in range(n))

@@ -24,7 +24,6 @@ Facts = tuple[list[Row], list[Row]]
 
 @pytest.fixture(scope="module")
 def facts(producer_javas: Mapping[str, Java], request: pytest.FixtureRequest) -> Facts:
-    """Measured now, both versions at a time."""
     with ThreadPoolExecutor() as pool:
         by_version = list(pool.map(measured, producer_javas.values()))
     rows = [row for of_version, _ in by_version for row in of_version]

@@ -45,7 +45,6 @@ def plain(recordings: Recordings, request: pytest.FixtureRequest) -> Recording:
 
 @pytest.fixture(params=list(ISOLATED_MS))
 def careful(recordings: Recordings, request: pytest.FixtureRequest) -> Recording:
-    """With latency fault tolerance on."""
     return recordings[request.param, True]
 
 

@@ -77,7 +77,6 @@ def watched(cluster: RocketMQCluster, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def is_converged(source: str) -> bool:
-    """Three members own the queues, one each."""
     try:
         group = open_source(source, Access()).fetch(Wanted(group=GROUP)).groups[GROUP]
     except Exception:  # noqa: BLE001 - the group is not there yet
@@ -127,7 +126,6 @@ def truths(log: Recording, since_us: float) -> Iterator[Truth]:
 
 
 def lies_in(truth: Truth, change: object) -> bool:
-    """The reported interval has room for the truth."""
     begin, end = change.from_ms, change.to_ms  # type: ignore[attr-defined]
     return bool(begin - LATE_MS <= truth.to_ms and truth.from_ms - LATE_MS <= end)
 

@@ -21,7 +21,6 @@ Owners = dict[tuple[str, str, int], list[str]]
 
 
 def rmqlb(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
-    """The JSON that a command prints."""
     result = CliRunner().invoke(app, [*arguments, "-o", "json"])
     assert result.exit_code == exit_code, result.stderr
     value: dict[str, Any] = json.loads(result.stdout)
@@ -38,7 +37,6 @@ def planned(value: dict[str, Any], side: str) -> Owners:
 
 
 def really(owned: Owned) -> Owners:
-    """The same of what the clients hold."""
     return {(q.topic, q.broker_name, q.queue_id): [i] for i, held in owned.items() for q in held}
 
 

@@ -65,7 +65,6 @@ def _unsettled(diagnosis: dict[str, Any]) -> list[str]:
 
 
 def said(of: Lab, group: str, *more: str) -> tuple[dict[str, Any], str]:
-    """The diagnosis of a group, and its headline."""
     source = ("-s", f"rocketmq://{of.cluster.name_server}", "-g", group, "--source-timeout", "3s", *more)
     ran = CliRunner().invoke(app, ["diagnose", *source, "-o", "json"])
     if ran.exit_code != 0:

@@ -55,7 +55,6 @@ class Stretch:
 
     @property
     def recorded(self) -> list[Made]:
-        """What the producer did."""
         return [
             (number, attempt.number, *attempt.queue, self._outcome(attempt))
             for number, message in enumerate(self.messages, 1)
@@ -78,7 +77,6 @@ class Stretch:
         return range(SEEDS if draws or len(self.failures) > 1 else 1)
 
     def scenario(self, seed: int) -> SendScenario:
-        """The same, to be simulated."""
         return SendScenario(
             self.recording.version,
             latency_fault=self.recording.latency_fault,
@@ -159,7 +157,6 @@ def recording(kill: Kill, request: pytest.FixtureRequest) -> Recording:
 
 @pytest.fixture(params=VERSIONS)
 def careful(kill: Kill, request: pytest.FixtureRequest) -> Recording:
-    """With latency fault tolerance on."""
     return kill.recordings[request.param, True]
 
 

@@ -70,11 +70,9 @@ class Lab:
             yield program
 
     def is_popped(self, group: str, topic: str) -> None:
-        """Brokers let a group consume a topic by POP."""
         self.admin("setConsumeMode", "-g", group, "-t", topic, "-m", "POP", "-q", "0")
 
     def send_to_all(self, topic: str, times: int = 1) -> list[str]:
-        """Messages to each queue of a topic; their bodies."""
         bodies = []
         for queue in times * QUEUES:
             bodies.append(f"{topic}-{time.time_ns()}")

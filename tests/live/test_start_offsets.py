@@ -59,7 +59,6 @@ def foretold(cluster: RocketMQCluster, group: str) -> dict[int, tuple[str, int]]
 
 
 def group_of(where: str) -> str:
-    """The group that begins so."""
     return f"starts-{where.lower()}"
 
 

@@ -38,7 +38,6 @@ Owners = dict[tuple[str, int], tuple[str, ...]]
 
 @pytest.fixture(scope="module")
 def mortal() -> Iterator[RocketMQCluster]:
-    """A cluster of its own, of which a broker dies."""
     with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"]) as running:
         running.create_topics([TopicOnBroker(TOPIC, "broker-a", 7, 7), TopicOnBroker(TOPIC, "broker-b", 4, 4)])
         yield running
@@ -51,7 +50,6 @@ def data(*words: str) -> Any:
 
 
 def observed(cluster: RocketMQCluster) -> Owners:
-    """Who owns each queue, as the consumers say."""
     shown = data("show-owners", "-s", f"rocketmq://{cluster.name_server}", "-g", GROUP)
     return {(q["brokerName"], q["queueId"]): tuple(q["ownersObserved"] or ()) for q in shown["queues"]}
 

@@ -47,13 +47,11 @@ class TwoClusters(RocketMQCluster):
 
 @pytest.fixture(scope="module")
 def keyed() -> Iterator[RocketMQCluster]:
-    """Brokers of their own."""
     with TwoClusters("5.5.0", brokers=[BROKER, ELSEWHERE]) as running:
         yield running
 
 
 def to(queues: int) -> tuple[str, ...]:
-    """The options for so many queues."""
     return "--queues", str(queues)
 
 
@@ -72,7 +70,6 @@ def ordered_keys(cluster: RocketMQCluster, topic: str, queues: int) -> Iterator[
 
 
 def planned(cluster: RocketMQCluster, topic: str, change: Sequence[str], *more: str) -> tuple[int, dict[str, Any]]:
-    """How plan-topic ends, and its data, or the error."""
     line = ["plan-topic", "-s", f"rocketmq://{cluster.name_server}", "-t", topic, *change, *more]
     ran = CliRunner().invoke(app, [*line, "-o", "json"])
     return ran.exit_code, json.loads(ran.stdout)["data"] if ran.stdout else {"error": ran.stderr}
@@ -91,7 +88,6 @@ def await_step(cluster: RocketMQCluster, topic: str, change: Sequence[str], numb
 
 
 def run_commands(cluster: RocketMQCluster, step: dict[str, Any]) -> None:
-    """The step's commands, run as they are printed."""
     for command in step["commands"]:
         words = shlex.split(command["text"])
         assert words[0] == "mqadmin"
@@ -99,7 +95,6 @@ def run_commands(cluster: RocketMQCluster, step: dict[str, Any]) -> None:
 
 
 def reported(program: Program, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """The first report of which this is true."""
     last: dict[str, Any] = {}
 
     def is_so() -> bool:
@@ -130,12 +125,10 @@ def polled(program: Program, queues: Sequence[str], who: str = "queues") -> None
 
 
 def few(queues: int) -> list[str]:
-    """So many queues of the broker."""
     return [f"{BROKER} {number}" for number in range(queues)]
 
 
 def waited_for(step: dict[str, Any], kind: str) -> list[str]:
-    """The queues of something that a step waits for."""
     (wait,) = (each for each in step["waitFor"] if each["kind"] == kind)
     return [f"{queue['brokerName']} {queue['queueId']}" for queue in wait["queues"]]
 
@@ -158,7 +151,6 @@ def follow(cluster: RocketMQCluster, program: Program, topic: str, change: Seque
 
 
 def of_group(plan: dict[str, Any], kind: str) -> dict[str, Any]:
-    """What a step of the plan says of the one group."""
     (step,) = (each for each in plan["steps"] if each["kind"] == kind)
     (effect,) = step["groups"]
     return dict(effect)

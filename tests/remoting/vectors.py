@@ -105,6 +105,5 @@ BINARY_FRAMES = {
 
 
 def frame(header: bytes, body: bytes = b"", serialize_type: int = SerializeType.JSON) -> bytes:
-    """A frame around any header, right or wrong."""
     meta = serialize_type << 24 | len(header)
     return (4 + len(header) + len(body)).to_bytes(4, "big") + meta.to_bytes(4, "big") + header + body

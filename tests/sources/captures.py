@@ -13,12 +13,10 @@ MQADMIN = DATA / "mqadmin"
 
 
 def dashboard_path(name: str) -> str:
-    """The file of a Dashboard's answer."""
     return str(DASHBOARD / f"{name}.json")
 
 
 def dashboard_body(name: str) -> bytes:
-    """A Dashboard's answer."""
     return (DASHBOARD / f"{name}.json").read_bytes()
 
 
@@ -30,7 +28,6 @@ def dashboard_data(name: str) -> object:
 
 
 def mqadmin_text(name: str) -> str:
-    """What mqadmin printed."""
     return (MQADMIN / f"{name}.txt").read_text(encoding="utf-8")
 
 

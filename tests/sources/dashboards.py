@@ -34,7 +34,6 @@ def source(url: str, credentials: Credentials | None = None, **settings: Any) ->
 
 
 def fetch(replay: Replay, wanted: Wanted, **settings: Any) -> ClusterSnapshot:
-    """What a source makes of the replayed Dashboard."""
     return source(replay.url, **settings).fetch(wanted)
 
 
@@ -48,7 +47,6 @@ def error_of(url: str, wanted: Wanted, credentials: Credentials | None = None, *
 
 
 def connections(*client_ids: str, group: str = "g", topics: Iterable[str] = ("T",), **more: str) -> bytes:
-    """A broker's list of a group's members."""
     table: dict[str, dict[str, str]] = {topic: {} for topic in (*topics, f"%RETRY%{group}")}
     items = [{"clientId": client_id, "clientAddr": "x:1"} for client_id in client_ids]
     defaults = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}

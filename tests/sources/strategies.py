@@ -63,13 +63,11 @@ MAPPINGS = st.builds(
 
 
 def tuples(items: st.SearchStrategy[object], most: int = 3) -> st.SearchStrategy[tuple[object, ...]]:
-    """Short tuples of the items."""
     return st.lists(items, max_size=most).map(tuple)
 
 
 @st.composite
 def routes(draw: st.DrawFn) -> dict[str, RouteSighting]:
-    """Topics with their routes."""
     parts = st.tuples(
         tuples(QUEUE_DATAS), tuples(BROKER_DATAS), MAYBE_TEXT, st.none() | st.dictionaries(NAMES, MAPPINGS, max_size=2)
     )

@@ -94,34 +94,14 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert os.listdir(path.parent) == ["config.yaml"]
 
 
-def test_a_change_that_is_refused_leaves_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "rmqlb" / "config.yaml"
-    put(path, "prod")
-    before = path.stat()
-
-    def refuse(_: ConfigFile) -> ConfigFile:
-        raise UsageError("no")
-
-    with pytest.raises(UsageError, match="no"):
-        change_user_file(str(path), refuse)
-    assert path.stat().st_ino == before.st_ino
-
-
 def test_a_file_that_is_wrong_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "rmqlb" / "config.yaml"
     path.parent.mkdir()
     path.write_text("outptu: json\n")
     path.chmod(0o600)
-    with pytest.raises(UsageError, match="line 1, outptu: there is no such key"):
+    with pytest.raises(UsageError, match="line 1: outptu: there is no key"):
         put(path, "prod")
     assert path.read_text() == "outptu: json\n"
-
-
-@pytest.mark.parametrize("place", ["file/rmqlb/config.yaml", "file/config.yaml"])
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, place: str) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=rf"cannot write {tmp_path}/{place}: (Not a directory|File exists)"):
-        put(tmp_path / place, "prod")
 
 
 def test_no_change_is_lost_when_many_are_made_at_once(tmp_path: Path) -> None:

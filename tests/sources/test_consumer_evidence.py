@@ -15,14 +15,13 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.remoting.frame import FrameDecoder
-from rmqlb.sources.dump import read_document
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json
 from tests.support.mismatches import every_case
 
-from .captures import DATA, dashboard_body, dashboard_data, queue
+from .captures import DATA, dashboard_data, queue
 from .strategies import SNAPSHOTS
 from .test_snapshot_file import read, snapshot_text, whole
 
@@ -132,18 +131,6 @@ def test_each_figure_is_taken_from_its_own_field() -> None:
     }
 
 
-def test_queues_stand_as_clients_sort_them() -> None:
-    table: dict[str, object] = {
-        f"MessageQueue [topic=T, brokerName={b}, queueId={i}]": {} for b, i in (("b", 0), ("a", 10), ("a", 2))
-    }
-    found = evidence(mqTable=table).queues or ()
-    assert [(item.queue.broker_name, item.queue.queue_id) for item in found] == [("a", 2), ("a", 10), ("b", 0)]
-
-
-def test_a_queue_that_was_dropped_and_is_not_gone_is_there() -> None:
-    assert (evidence(mqTable={T0: {"droped": True}}).queues or ())[0].dropped is True
-
-
 @every_case(
     ("properties", "limits", "orderly"),
     [
@@ -178,11 +165,6 @@ def test_what_a_consumer_takes_of_a_topic(subscription: dict[str, str], taken: s
 def test_what_it_takes_is_unknown_when_it_is_not_reported_of_some_topic(odd: dict[str, object]) -> None:
     assert evidence(subscriptionSet=[{"topic": "U", "subString": "*"}, {"topic": "T", **odd}]).filters is None
     assert evidence().filters is None
-
-
-def test_a_table_that_is_not_there_is_unknown_and_one_without_entries_is_empty() -> None:
-    assert evidence(mqTable=None) == ConsumerEvidence(queues=None, statuses=None)
-    assert evidence(mqTable={}, statusTable={}) == ConsumerEvidence(queues=(), statuses={})
 
 
 @every_case("wrong", ["5", 1.5, None, [], {}, True, 2**63, 10**40, -(2**63) - 1])
@@ -231,9 +213,6 @@ def _with_evidence(found: ConsumerEvidence) -> ClusterSnapshot:
     return replace(snapshot, groups={"g": replace(group, reports={"a": replace(group.reports["a"], evidence=found)})})
 
 
-# -- stack traces -------------------------------------------------------------------------------------------------------
-
-
 def test_only_the_consume_threads_of_the_group_are_kept_by_their_numbers() -> None:
     second, tenth = (stack.splitlines() for stack in stacks(JSTACK) or ())
     assert second == [
@@ -251,11 +230,6 @@ def test_only_the_consume_threads_of_the_group_are_kept_by_their_numbers() -> No
 @every_case("group", ["other", "other_group_1", "unheard-of"])
 def test_a_group_that_no_thread_names_gets_all_consume_threads(group: str) -> None:
     assert len(stacks(JSTACK, group) or ()) == 3
-
-
-def test_threads_that_only_have_numbers_are_of_any_group() -> None:
-    text = "ConsumeMessageThread_3                  TID: 5 STATE: RUNNABLE\r\nConsumeMessageThread_3                  a.B.c(B.java:1)\r\n\r\n"
-    assert stacks(text) == ("ConsumeMessageThread_3 RUNNABLE\na.B.c(B.java:1)",)
 
 
 def test_a_thread_with_a_long_name_has_no_blank_behind_it() -> None:
@@ -277,17 +251,6 @@ def test_no_consume_thread_is_none_of_them(text: str) -> None:
 @given(st.text(st.sampled_from("ConsumeMessageThread_g1 TID: STATE\n\u2028"), max_size=200))
 def test_any_text_gives_stack_traces_of_consume_threads(text: str) -> None:
     assert all(stack.startswith("ConsumeMessageThread_") for stack in stacks(text) or ())
-
-
-# -- wanted -------------------------------------------------------------------------------------------------------------
-
-
-def test_a_saved_answer_has_evidence_only_where_it_is_wanted() -> None:
-    body = dashboard_body("running-order-svc-inst0")
-    report = read_document(body, "x", Wanted(evidence=True)).snapshot.group("order-svc").reports["192.0.2.2@inst0"]
-    assert report.evidence == replace(of_capture("dashboard"), read_at=None)
-    without = read_document(body, "x").snapshot.group("order-svc").reports["192.0.2.2@inst0"]
-    assert without == replace(report, evidence=None)
 
 
 @settings(max_examples=50, deadline=None)

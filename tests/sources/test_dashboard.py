@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.group import QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.route import BrokerData, QueueData
-from rmqlb.model.snapshot import Unread, Wanted
+from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dashboard import READ_PATHS, DashboardReads, HttpSettings
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Handler, Replay, dashboard, envelope, failure
@@ -28,7 +27,6 @@ from .dashboards import (
     PROGRESS,
     ROUTE,
     RUNNING,
-    TOPICS,
     A,
     B,
     connections,
@@ -59,9 +57,6 @@ def replay_of(**answers: bytes) -> Replay:
     return replay
 
 
-# -- routes -------------------------------------------------------------------------------------------------------------
-
-
 def test_a_wanted_topics_route_is_read() -> None:
     with dashboard() as replay:
         snapshot = fetch(replay, Wanted(topics=("Skewed",)))
@@ -71,20 +66,6 @@ def test_a_wanted_topics_route_is_read() -> None:
     assert sighting.seen == Seen(f"{replay.url}{ROUTE}", NOW)
     assert (snapshot.kind, snapshot.endpoint, snapshot.taken_at) == ("dashboard", replay.url, NOW)
     assert replay.asked == ["GET /topic/route.query?topic=Skewed"]
-
-
-def test_without_a_wish_all_but_system_topics_are_read() -> None:
-    with dashboard() as replay:
-        assert sorted(fetch(replay, Wanted()).routes) == ["OrderEvents", "Skewed"]
-
-
-def test_a_topic_whose_route_is_gone_is_noted_when_it_was_not_asked_for_by_name() -> None:
-    replay = Replay()
-    replay.answers[TOPICS, ""] = envelope({"topicList": ["Skewed", "Gone"]})
-    with dashboard(replay):
-        snapshot = fetch(replay, Wanted())
-    assert list(snapshot.routes) == ["Skewed"]
-    assert snapshot.unread == (Unread("route", "Gone", "it is listed and has no route"),)
 
 
 def test_an_unknown_topic_gets_a_did_you_mean() -> None:
@@ -112,9 +93,6 @@ def test_a_path_before_the_dashboard_and_a_slash_behind_it_are_kept_apart() -> N
     assert replay.asked == ["GET /console/topic/route.query?topic=Skewed"]
 
 
-# -- groups -------------------------------------------------------------------------------------------------------------
-
-
 def test_a_whole_group_is_read() -> None:
     with dashboard() as replay:
         snapshot = fetch(replay, ORDER_SVC)
@@ -128,25 +106,6 @@ def test_a_whole_group_is_read() -> None:
     assert len(group.queues) == 2 + 16 + 9
     assert group.queues[queue("OrderEvents broker-b 3")] == QueueState(frozenset({IDS[2]}), 32, 32, 1795226477721)
     assert {state.lag for state in group.queues.values()} == {0}
-
-
-def test_each_broker_is_asked_for_the_members_by_itself() -> None:
-    with dashboard() as replay:
-        group = fetch(replay, ORDER_SVC).group("order-svc")
-    assert [view.broker_addr for view in group.views or ()] == [A, B]
-    assert [view.client_ids for view in group.views or ()] == [IDS, IDS]
-    assert not group.has_split_view
-
-
-def test_members_that_brokers_list_differently_are_kept_apart() -> None:
-    replay = replay_of(a=connections("x", "y"), b=connections("x", "x", topics=("T", "U")), progress=progress())
-    with dashboard(replay):
-        group = fetch(replay, G).group("g")
-    assert [view.client_ids for view in group.views or ()] == [("x", "y"), ("x", "x")]
-    assert group.client_ids == ("x", "y")
-    assert [(client_id, number) for _, client_id, number in group.stale_channels] == [("x", 2)]
-    assert group.has_split_view
-    assert group.topics == ("%RETRY%g", "T", "U")
 
 
 def test_what_members_report_goes_before_what_the_dashboard_says() -> None:
@@ -207,36 +166,6 @@ def test_stack_traces_are_asked_for_by_name() -> None:
     ]
 
 
-def test_consumers_that_all_read_every_queue_are_asked_for_evidence_alone() -> None:
-    broadcasting = connections("x", messageModel="BROADCASTING")
-    for wanted in (False, True):
-        with dashboard(replay_of(a=broadcasting, b=broadcasting, of_x=running("T a 0"))) as replay:
-            group = fetch(replay, replace(G, evidence=wanted)).group("g")
-        assert list(group.reports) == ["x"] * wanted
-        assert group.queues == {}
-
-
-def test_a_member_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
-    with dashboard() as replay:
-        snapshot = fetch(replay, ORDER_SVC)
-    assert [part.what for part in snapshot.unread] == [f"consumer {i} of group order-svc" for i in IDS[1:]]
-    assert {part.reason for part in snapshot.unread} == {"CODE: 206  DESC: no such thing was captured"}
-    group = snapshot.group("order-svc")
-    assert list(group.reports) == [IDS[0]]
-    assert group.queues[queue("Skewed broker-a 2")].owners == {IDS[0]}
-    assert group.queues[queue("Skewed broker-b 2")].owners == {IDS[2]}
-
-
-def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:
-    replay = replay_of(
-        a=failure("connect to 127.0.0.1:10911 failed"), b=connections("x"), progress=progress(), of_x=running()
-    )
-    with dashboard(replay):
-        snapshot = fetch(replay, G)
-    assert snapshot.group("g").client_ids == ("x",)
-    assert snapshot.unread == (Unread("members", "g", "connect to 127.0.0.1:10911 failed", "broker-a"),)
-
-
 def test_no_broker_that_answers_is_an_error() -> None:
     replay = replay_of(a=failure("connect to A failed"), b=failure("connect to B failed"))
     with dashboard(replay):
@@ -245,52 +174,12 @@ def test_no_broker_that_answers_is_an_error() -> None:
     assert error.message == f"{replay.url}: no broker reports the consumers of group g: connect to B failed"
 
 
-def test_a_cluster_without_brokers_is_an_error() -> None:
-    replay = Replay()
-    replay.answers[CLUSTER, ""] = envelope({"clusterInfo": {"brokerAddrTable": {}}})
-    with dashboard(replay):
-        assert error_of(replay.url, ORDER_SVC).message.endswith(": there is no broker to ask")
-
-
-def test_offsets_that_cannot_be_read_are_noted() -> None:
-    replay = replay_of(a=connections("x"), b=connections("x"), of_x=running("T a 0"))
-    replay.answers[PROGRESS, "consumerGroup=g"] = failure("java.lang.RuntimeException: timed out\n\tat a.b")
-    with dashboard(replay):
-        snapshot = fetch(replay, G)
-    assert snapshot.unread == (Unread("offsets", "g", "timed out", f"{A}, {B}"),)
-    assert snapshot.group("g").queues == {MessageQueue("T", "a", 0): QueueState(frozenset({"x"}))}
-
-
 def test_who_owns_what_is_only_asked_when_it_is_wanted() -> None:
     with dashboard() as replay:
         group = fetch(replay, Wanted(group="order-svc", owners=False)).group("order-svc")
     assert group.client_ids == IDS
     assert (group.queues, group.reports) == ({}, {})
     assert not any(PROGRESS in asked or RUNNING in asked for asked in replay.asked)
-
-
-def test_nobody_is_asked_what_he_owns_in_a_broadcasting_group() -> None:
-    body = connections("x", messageModel="BROADCASTING")
-    replay = replay_of(a=body, b=body)
-    with dashboard(replay):
-        assert fetch(replay, G).group("g").message_model == "BROADCASTING"
-    assert not any(PROGRESS in asked or RUNNING in asked for asked in replay.asked)
-
-
-def test_a_group_without_members_is_a_group_without_members() -> None:
-    replay = replay_of(config=envelope([{"subscriptionGroupConfig": {"groupName": "g"}}]))
-    with dashboard(replay):
-        group = fetch(replay, G).group("g")
-    assert (group.client_ids, group.views, group.topics) == ((), (), None)
-
-
-def test_an_unknown_group_gets_a_did_you_mean() -> None:
-    replay = Replay()
-    replay.answers[GROUPS, ""] = envelope([{"group": "order-svc"}, {"group": "%SYS%order-sv"}])
-    with dashboard(replay):
-        error = error_of(replay.url, Wanted(group="order-sv"))
-    assert isinstance(error, DataError)
-    assert (error.message, error.hint) == (f"group order-sv is not known at {replay.url}", "did you mean order-svc?")
 
 
 @every_case(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
@@ -316,9 +205,6 @@ def test_the_master_of_each_broker_is_asked_else_its_first_slave() -> None:
     with dashboard(replay):
         group = fetch(replay, Wanted(topics=(), group="g", owners=False)).group("g")
     assert [view.broker_addr for view in group.views or ()] == ["master:1", "slave:2"]
-
-
-# -- how it asks --------------------------------------------------------------------------------------------------------
 
 
 def test_only_reads_are_asked_for_and_all_by_get() -> None:
@@ -367,13 +253,3 @@ def test_progress_is_told_as_answers_come() -> None:
     with dashboard() as replay:
         source(replay.url).fetch(Wanted(), lambda what, done, total: told.append((what, done, total)))
     assert told == [(replay.url, 0, 0), ("routes", 0, 2), ("routes", 1, 2)]
-
-
-def test_answers_stand_in_the_order_of_the_questions() -> None:
-    replay = Replay()
-    topics = [f"T{i}" for i in range(30)]
-    for topic in topics:
-        replay.answers[ROUTE, f"topic={topic}"] = envelope({"queueDatas": [{"brokerName": topic}]})
-    with dashboard(replay):
-        snapshot = fetch(replay, Wanted(topics=tuple(reversed(topics))))
-    assert [route.route.queue_datas[0].broker_name for route in snapshot.routes.values()] == topics[::-1]

@@ -7,8 +7,6 @@ import socket
 import zlib
 from typing import Any
 
-import pytest
-
 from rmqlb.errors import EndpointError, ProtocolError
 from rmqlb.model.snapshot import Everything, Wanted
 from tests.support.mismatches import every_case
@@ -147,12 +145,6 @@ def test_nobody_who_listens_is_told() -> None:
     assert error.hint == "is this the address and is it up?"
 
 
-def test_a_name_that_does_not_resolve_is_told() -> None:
-    error = error_of("http://nowhere.invalid:8082", SKEWED, **QUICK)
-    assert isinstance(error, EndpointError)
-    assert error.message.startswith("GET http://nowhere.invalid:8082/topic/route.query: cannot connect: ")
-
-
 @every_case("host", ["a" * 70 + ".example", "..", ".a", "xn--"])
 def test_a_name_that_no_host_can_have_is_one_line(host: str) -> None:
     error = error_of(f"http://{host}", SKEWED)
@@ -174,16 +166,6 @@ def test_a_body_packed_without_being_asked_is_unpacked(encoding: str) -> None:
         assert fetch(replay, SKEWED).route("Skewed").queue_datas[0].broker_name == "a"
 
 
-def test_a_field_of_another_type_is_told_with_its_path() -> None:
-    with dashboard(Replay(faults={"*": giving(envelope({"queueDatas": [{"brokerName": 1}]}))})) as replay:
-        error = error_of(replay.url, SKEWED)
-    assert error.message == f"{replay.url}{ROUTE} of topic Skewed: Expected str, got int at $.queueDatas[0].brokerName"
-    assert len(replay.asked) == 1
-
-
-# -- tried again --------------------------------------------------------------------------------------------------------
-
-
 @every_case("name", sorted(PASSING.keys() - {"silent", "a header that drips", "a body that drips"}))
 def test_after_a_passing_fault_a_read_is_tried_again(name: str) -> None:
     replay = Replay()
@@ -193,26 +175,11 @@ def test_after_a_passing_fault_a_read_is_tried_again(name: str) -> None:
     assert len(replay.asked) == 2
 
 
-def test_after_an_answer_that_did_not_come_a_read_is_tried_again() -> None:
-    replay = Replay()
-    replay.faults[ROUTE] = once(silent, ROUTE)
-    with dashboard(replay):
-        assert fetch(replay, SKEWED, timeout=0.5, retries=1).route("Skewed")
-    assert len(replay.asked) == 2
-
-
 @every_case("name", sorted(LASTING.keys() - {"endless", "a bomb"}))
 def test_a_lasting_fault_is_not_tried_again(name: str) -> None:
     with dashboard(Replay(faults={"*": LASTING[name][0]})) as replay:
         error_of(replay.url, SKEWED, retries=5)
     assert len(replay.asked) == 1
-
-
-@every_case("retries", [0, 1, 4])
-def test_a_read_is_tried_again_so_often_and_no_more(retries: int) -> None:
-    with dashboard(Replay(faults={"*": giving(b"", 503)})) as replay:
-        error_of(replay.url, SKEWED, retries=retries)
-    assert len(replay.asked) == retries + 1
 
 
 def test_waits_double_and_are_shaken() -> None:
@@ -233,9 +200,6 @@ def test_a_server_may_ask_for_a_wait_but_not_for_a_long_one(asked: str, waited: 
     assert waits == [waited]
 
 
-# -- redirects ----------------------------------------------------------------------------------------------------------
-
-
 @every_case("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status: int) -> None:
     with dashboard() as other:
@@ -246,23 +210,6 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     assert error.hint == "redirects are not followed; use that URL"
     assert (other.asked, other.posted) == ([], [])
     assert len(replay.asked) == 1
-
-
-@every_case("target", ["file:///etc/passwd", "//elsewhere", "", "/topic/route.query", "x" * 5000])
-def test_a_redirect_to_anywhere_is_told_in_one_line(target: str) -> None:
-    with dashboard(Replay(faults={"*": giving(b"", 302, {"Location": target})})) as replay:
-        message = error_of(replay.url, SKEWED, **QUICK).message
-    assert message == f"GET {replay.url}{ROUTE}: redirected to {target[:120]}"
-
-
-# -- one of many --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", [CLUSTER, TOPICS])
-def test_a_fault_in_what_everything_hangs_on_ends_the_reading(path: str) -> None:
-    with dashboard(Replay(faults={path: giving(b"", 500)})) as replay:
-        error = error_of(replay.url, ORDER_SVC if path == CLUSTER else Wanted(), **QUICK)
-    assert error.message == f"GET {replay.url}{path}: HTTP 500"
 
 
 def test_a_member_that_is_not_reached_in_time_is_noted() -> None:
@@ -293,12 +240,6 @@ def test_offsets_that_cannot_be_read_do_not_spoil_the_rest() -> None:
         snapshot = fetch(replay, ORDER_SVC, **QUICK)
     assert snapshot.unread[0].reason == f"GET {replay.url}{PROGRESS}: HTTP 500"
     assert snapshot.group("order-svc").client_ids is not None
-
-
-def test_a_list_of_groups_of_another_shape_is_told() -> None:
-    with dashboard(Replay(faults={GROUPS: giving(envelope({"a": 1}))})) as replay:
-        error = error_of(replay.url, Wanted(group="nope"), **QUICK)
-    assert error.message == f"{replay.url}{GROUPS}: Expected array, got object"
 
 
 def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> None:

@@ -15,7 +15,7 @@ from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dashboard import Credentials
 from rmqlb.sources.opening import Access, open_source
 from tests.support.mismatches import every_case
-from tests.support.replay_dashboard import Replay, dashboard, envelope, failure, giving, reset, silent
+from tests.support.replay_dashboard import Replay, dashboard, envelope, giving, reset, silent
 
 from .dashboards import ROUTE, error_of, source
 
@@ -37,13 +37,6 @@ def old(**fields: object) -> Replay:
 
 def never() -> str:
     raise AssertionError("nobody asked for the password")
-
-
-@pytest.mark.parametrize("kind", [new, old])
-def test_a_dashboard_that_asks_gets_user_and_password(kind: Callable[[], Replay]) -> None:
-    with dashboard(kind()) as replay:
-        assert source(replay.url, ADMIN).fetch(SKEWED).route("Skewed")
-    assert replay.cookies[-1] == "JSESSIONID=in"
 
 
 def test_a_new_dashboard_gets_json_once() -> None:
@@ -76,13 +69,6 @@ def test_a_dashboard_that_does_not_ask_is_not_told() -> None:
         source(replay.url, Credentials("admin", never)).fetch(SKEWED)
     assert replay.posted == []
     assert replay.asked == [f"GET {ROUTE}?topic=Skewed"]
-
-
-def test_an_envelope_may_ask_for_the_login() -> None:
-    replay = Replay(faults={ROUTE: giving(failure("user not login"))})
-    with dashboard(replay):
-        error = error_of(replay.url, SKEWED)
-    assert error.message == f"{replay.url} asks for a login"
 
 
 def test_without_credentials_the_error_says_how_to_give_them() -> None:
@@ -135,16 +121,6 @@ def test_a_login_page_elsewhere_does_not_get_the_password() -> None:
     assert (other.asked, other.posted) == ([], [])
 
 
-def test_a_redirect_of_the_login_is_not_followed() -> None:
-    with dashboard() as other:
-        replay = new()
-        replay.post_faults[LOGIN] = giving(b"", 307, {"Location": f"{other.url}{LOGIN}"})
-        with dashboard(replay):
-            error = error_of(replay.url, SKEWED, ADMIN)
-    assert error.message == f"{replay.url}: login of admin failed: HTTP 307"
-    assert (other.asked, other.posted) == ([], [])
-
-
 @pytest.mark.parametrize("fault", [reset, silent])
 def test_a_login_is_never_sent_again_after_a_fault(fault: Callable[..., None]) -> None:
     replay = new()
@@ -153,13 +129,6 @@ def test_a_login_is_never_sent_again_after_a_fault(fault: Callable[..., None]) -
         error = error_of(replay.url, SKEWED, ADMIN, timeout=0.3, retries=5)
     assert error.message.startswith(f"POST {replay.url}{LOGIN}: ")
     assert len(replay.posted) == 1
-
-
-@every_case("body", [b"", b"[]", b'{"data":[]}', b'{"data":{"headerName":1,"token":2}}', b"{" * 5000, envelope("x")])
-def test_a_csrf_token_of_another_shape_is_done_without(body: bytes) -> None:
-    replay = old(faults={CSRF: giving(body)})
-    with dashboard(replay):
-        assert source(replay.url, ADMIN).fetch(SKEWED).routes
 
 
 def test_the_password_is_in_no_message_no_traceback_and_no_repr() -> None:
@@ -179,9 +148,6 @@ def test_the_password_is_in_no_message_no_traceback_and_no_repr() -> None:
                 *traceback.format_exception(caught.value),
             ]
     assert "wr0ng-one" not in "".join(texts)
-
-
-# -- where the credentials come from ------------------------------------------------------------------------------------
 
 
 def asked_user(url: str, **access: Any) -> str:
@@ -205,11 +171,6 @@ def asked_user(url: str, **access: Any) -> str:
 def test_the_user_may_stand_in_the_url() -> None:
     assert asked_user("http://admin@{}") == "admin"
     assert asked_user("http://j%40n@{}/") == "j@n"
-
-
-def test_the_user_in_the_url_goes_before_the_other() -> None:
-    assert asked_user("http://admin@{}", user="other") == "admin"
-    assert asked_user("http://{}", user="other") == "other"
 
 
 def test_the_user_of_the_url_is_in_no_place_where_something_was_seen() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from rmqlb.errors import EndpointError, UsageError
+from rmqlb.errors import EndpointError
 from rmqlb.model.snapshot import Wanted
-from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .dashboards import error_of, source
@@ -85,36 +84,9 @@ def test_an_old_tls_version_is_refused(ca_file: str) -> None:
     assert replay.asked == []
 
 
-def test_https_to_a_server_without_tls_is_told(ca_file: str) -> None:
-    with dashboard() as replay:
-        error = error_of(replay.url.replace("http:", "https:"), SKEWED, ca_file=ca_file, timeout=1.0)
-    assert isinstance(error, EndpointError)
-    assert replay.asked == []
-
-
 def test_http_to_a_server_with_tls_is_told() -> None:
     replay = Replay()
     with dashboard(replay, tls=served_by(CA.issue_cert("127.0.0.1"))):
         error = error_of(replay.url.replace("https:", "http:"), SKEWED, timeout=1.0, retries=0)
     assert isinstance(error, EndpointError)
     assert replay.asked == []
-
-
-def test_a_ca_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    path = str(tmp_path / "none.pem")
-    with pytest.raises(UsageError) as caught:
-        source("https://127.0.0.1:1", ca_file=path)
-    assert caught.value.message == f"cannot read the CA file {path}: No such file or directory"
-
-
-@every_case(
-    "content",
-    [b"", b"not a certificate", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", bytes(range(256))],
-)
-def test_a_ca_file_that_is_none_is_told_in_one_line(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "ca.pem"
-    path.write_bytes(content)
-    with pytest.raises(UsageError) as caught:
-        source("https://127.0.0.1:1", ca_file=str(path))
-    assert caught.value.message.startswith(f"cannot read the CA file {path}: ")
-    assert "\n" not in caught.value.message

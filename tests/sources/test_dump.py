@@ -29,8 +29,6 @@ Writer = Callable[[bytes], str]
 
 @pytest.fixture
 def written(tmp_path: Path) -> Writer:
-    """Writes a dump under a name that misleads."""
-
     def write(body: bytes) -> str:
         path = tmp_path / "topology.yaml.gz"
         path.write_bytes(body)
@@ -56,9 +54,6 @@ def brokers(snapshot: ClusterSnapshot, topic: str) -> dict[str, int]:
     return {data.broker_name: data.read_queue_nums for data in snapshot.route(topic).queue_datas}
 
 
-# -- each kind ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -73,16 +68,6 @@ def test_one_route_is_the_same_in_every_form(path: str, written: Writer) -> None
         assert brokers(snapshot, "Skewed") == {"broker-a": 6, "broker-b": 3}
         assert (snapshot.kind, snapshot.endpoint, snapshot.taken_at) == ("dump", name, None)
         assert snapshot.routes["Skewed"].seen.where == name
-
-
-def test_a_name_servers_raw_body_is_a_route() -> None:
-    snapshot = read(str(MQADMIN / "5.5.0-nameserver-route.body"), Wanted(topics=("OrderEvents",)))
-    assert set(brokers(snapshot, "OrderEvents")) == {"broker-a", "broker-b"}
-
-
-def test_the_dialect_of_mqadmin_is_noted() -> None:
-    snapshot = read(str(MQADMIN / "5.5.0-topicRoute-Skewed.txt"), SKEWED)
-    assert snapshot.notes == ("read as RocketMQ's JSON dialect: a key without quotes",)
 
 
 def test_the_noise_of_a_jvm_before_an_answer_is_passed_over(written: Writer) -> None:
@@ -103,26 +88,11 @@ def test_a_route_that_does_not_name_its_topic_needs_to_be_told() -> None:
         assert caught.value.hint == "say which: --topic NAME"
 
 
-def test_a_static_topics_route_names_its_topic(written: Writer) -> None:
-    mapping = {"a": {"topic": "t", "scope": "__global__", "totalQueues": 4, "bname": "a", "epoch": 1, "currIdMap": {}}}
-    path = written(json.dumps({"queueDatas": [], "topicQueueMappingByBroker": mapping}).encode())
-    assert len(read(path).route("t").subscribe_queues()) == 4
-
-
 def test_a_mapping_of_topics_to_routes_names_them_all(written: Writer) -> None:
     path = written(b'{"A":' + ROUTE + b',"B":' + ROUTE.replace(b'"a"', b'"b"') + b"}")
     snapshot = read(path)
     assert {topic: brokers(snapshot, topic) for topic in snapshot.routes} == {"A": {"a": 2}, "B": {"b": 2}}
     assert snapshot.routes["A"].seen.where == f"{path}, A"
-
-
-def test_a_mapping_may_be_yaml(written: Writer) -> None:
-    path = written(
-        b"A:\n  queueDatas:\n  - {brokerName: a, readQueueNums: 2, perm: 6}\n  brokerDatas:\n  - brokerName: a\n    brokerAddrs: {0: '10.0.0.1:10911'}\n"
-    )
-    snapshot = read(path)
-    assert brokers(snapshot, "A") == {"a": 2}
-    assert snapshot.route("A").broker_datas[0].broker_addrs == {0: "10.0.0.1:10911"}
 
 
 def test_connections_are_a_group_with_its_members() -> None:
@@ -144,13 +114,6 @@ def test_progress_is_a_group_whose_members_were_not_observed() -> None:
     )
 
 
-def test_the_consumers_of_a_topic_are_several_groups() -> None:
-    snapshot = read(dashboard_path("consumers-of-Skewed"))
-    assert sorted(snapshot.groups) == ["bill-svc", "order-svc"]
-    assert snapshot.group("bill-svc").topics == ("Skewed",)
-    assert len(snapshot.group("bill-svc").queues) == 9
-
-
 def test_a_members_own_report_names_itself_and_what_it_holds() -> None:
     group = read(dashboard_path("running-order-svc-inst0")).group("order-svc")
     assert group.reports["192.0.2.2@inst0"].strategy_class == "AllocateMessageQueueAveragely"
@@ -165,31 +128,12 @@ def test_a_group_list_tells_which_groups_have_no_member() -> None:
     assert groups["TOOLS_CONSUMER"].client_ids == ()
 
 
-def test_the_size_of_a_group_does_not_tell_its_members() -> None:
-    assert read(dashboard_path("group-order-svc")).group("order-svc").client_ids is None
-
-
 @every_case("name", BESIDE_THE_POINT)
 def test_an_answer_about_something_else_is_noted(name: str) -> None:
     snapshot = read(dashboard_path(name))
     assert (snapshot.routes, snapshot.groups) == ({}, {})
     assert all(note.endswith("says nothing about routes or consumers and was skipped") for note in snapshot.notes)
     assert snapshot.notes
-
-
-@every_case("name", ["connection-missing", "route-missing", "connection-order-svc-without-address"])
-def test_a_saved_error_is_told(name: str) -> None:
-    assert problem(dashboard_path(name)).startswith(": the Dashboard answered an error: C")
-
-
-def test_a_snapshot_is_recognised_under_any_name(written: Writer) -> None:
-    example = read(str(EXAMPLE))
-    assert sorted(example.groups) == ["audit-svc", "bill-svc", "order-svc"]
-    again = read(written(EXAMPLE.read_bytes()))
-    assert (again.routes, again.groups, again.taken_at) == (example.routes, example.groups, example.taken_at)
-
-
-# -- several documents --------------------------------------------------------------------------------------------------
 
 
 def order_svc(*names: str) -> bytes:
@@ -213,26 +157,6 @@ def test_several_answers_in_one_file_make_one_snapshot(written: Writer) -> None:
     assert group.queues[queue("OrderEvents broker-b 5")].lag == 0
     assert list(group.reports) == ["192.0.2.2@inst0"]
     assert snapshot.notes == (f"{path}, document 5 says nothing about routes or consumers and was skipped",)
-
-
-def test_an_array_of_documents_is_read_like_documents_in_a_row(written: Writer) -> None:
-    answers = [json.loads(dashboard_body(name)) for name in ("connection-bill-svc", "progress-bill-svc")]
-    group = read(written(json.dumps(answers).encode())).group("bill-svc")
-    assert len(group.client_ids or ()) == 4
-    assert len(group.queues) == 9 + 2
-
-
-def test_answers_of_two_brokers_are_two_views(written: Writer) -> None:
-    def answer(*ids: str, topic: str) -> bytes:
-        items = [{"clientId": client_id} for client_id in ids]
-        return json.dumps({"connectionSet": items, "subscriptionTable": {topic: {}, "%RETRY%g": {}}}).encode()
-
-    path = written(answer("a", "b", "b", topic="T") + answer("a", "c", topic="U"))
-    group = read(path).group("g")
-    assert group.client_ids == ("a", "b", "b", "c")
-    assert group.has_split_view
-    assert [view.seen.where for view in group.views or ()] == [f"{path}, document 1", f"{path}, document 2"]
-    assert group.topics == ("%RETRY%g", "T", "U")
 
 
 def test_queues_that_nobody_holds_are_unowned_once_every_member_has_answered(written: Writer) -> None:
@@ -281,13 +205,6 @@ def test_a_document_that_does_not_name_its_group_needs_to_be_told(document: byte
     assert list(read(path, Wanted(group="g")).groups) == ["g"]
 
 
-# -- where it comes from ------------------------------------------------------------------------------------------------
-
-
-def test_a_packed_dump_is_unpacked(written: Writer) -> None:
-    assert sorted(read(written(gzip.compress(EXAMPLE.read_bytes(), mtime=0))).routes) == ["OrderEvents", "Skewed"]
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_a_dash_reads_stdin(pack: Callable[[bytes], bytes]) -> None:
     source = DumpSource("-", stdin=io.BytesIO(pack(dashboard_body("route-Skewed"))))
@@ -302,35 +219,15 @@ def test_a_closed_stdin_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         read("-")
 
 
-def test_a_byte_order_mark_is_passed_over(written: Writer) -> None:
-    for body in (EXAMPLE.read_bytes(), b'{"OrderEvents":' + ROUTE + b"}"):
-        assert "OrderEvents" in read(written(b"\xef\xbb\xbf" + body)).routes
-
-
-def test_a_dump_larger_than_the_limit_is_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "large"
-    with path.open("wb") as file:
-        file.truncate(100 * 1024 * 1024)
-    assert problem(str(path)) == ": larger than 64 MB"
-
-
 def test_a_packed_dump_is_limited_by_what_it_unpacks_to(written: Writer) -> None:
     path = written(gzip.compress(b" " * 10_000, mtime=0))
     with pytest.raises(DocumentError, match="larger than 1000 bytes"):
         DumpSource(path, max_bytes=1000).fetch(Wanted())
 
 
-def test_stdin_is_limited_too() -> None:
-    with pytest.raises(DocumentError, match="stdin: larger than 1 KB"):
-        DumpSource("-", max_bytes=1024, stdin=io.BytesIO(b" " * 1025)).fetch(Wanted())
-
-
 def test_a_file_without_end_is_limited_too() -> None:
     with pytest.raises(DocumentError, match="/dev/zero: larger than 1 MB"):
         DumpSource("/dev/zero", max_bytes=1 << 20).fetch(Wanted())
-
-
-# -- what cannot be read ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -394,25 +291,5 @@ def test_a_table_of_another_mqadmin_command_is_told_as_such(command: str) -> Non
     assert "--consumers" in (raised.value.hint or "")
 
 
-def test_a_comment_on_top_of_a_snapshot_is_no_table(written: Writer) -> None:
-    for comment in ("#MySnapshot", "# mine  # of today", "#Mine  # of today"):
-        text = f'{comment}\nschema: rmqlb/snapshot\nformatVersion: "1.0"\ndata: {{topics: [], groups: []}}\n'
-        assert read(written(text.encode())).routes == {}
-
-
-def test_a_failed_mqadmin_command_is_told_as_such() -> None:
-    path = str(MQADMIN / "5.5.0-topicRoute-NoSuchTopic.stderr.txt")
-    message = problem(path)
-    assert message.startswith(" holds a failed mqadmin command: CODE: 17  DESC: No topic route info")
-
-
 def test_a_missing_file_is_told() -> None:
     assert problem("/nonexistent/dump.json") == "cannot read /nonexistent/dump.json: No such file or directory"
-
-
-def test_a_directory_is_told(tmp_path: Path) -> None:
-    assert problem(str(tmp_path)) == f"cannot read {tmp_path}: Is a directory"
-
-
-def test_a_name_that_no_file_can_have_is_told() -> None:
-    assert problem("a\0b") == "cannot read a\0b: embedded null byte"

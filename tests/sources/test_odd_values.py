@@ -5,13 +5,12 @@ Where YAML is the other language, the difference is written down here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import pytest
 
 from rmqlb.errors import DocumentError
-from rmqlb.sources.formats.documents import decode, parse_documents
+from rmqlb.sources.formats.documents import decode
 from rmqlb.sources.formats.loose_json import read_loose
 from rmqlb.sources.formats.yaml_text import read_yaml
 from tests.support.mismatches import every_case
@@ -90,24 +89,6 @@ def test_yaml_differs_where_it_is_another_language(name: str, text: str, in_json
     assert result(yaml, text) == in_yaml, name
     if name != "a comma too many":
         assert result(loose, text) == in_json, name
-
-
-def test_minus_zero_keeps_its_sign_as_a_fraction() -> None:
-    for read in (strict, loose, yaml):
-        found = result(read, "[-0.0]")
-        assert isinstance(found, list)
-        assert math.copysign(1, found[0]) == -1
-
-
-@every_case("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
-def test_only_utf_8_is_text(encoding: str) -> None:
-    with pytest.raises(DocumentError, match=r"UTF-8|line 1, column 1"):
-        parse_documents('{"topic": "é"}'.encode(encoding), "x")
-
-
-def test_a_byte_order_mark_is_passed_over() -> None:
-    assert parse_documents(b'\xef\xbb\xbf{"a": 1}', "x") == ([{"a": 1}], [])
-    assert read_yaml("\ufeffa: 1", "x") == {"a": 1}
 
 
 @every_case("depth", [10, 256])

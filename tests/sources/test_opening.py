@@ -26,11 +26,6 @@ def endpoint(text: str, access: Access = PLAIN) -> str:
     return source.reads.endpoint
 
 
-@every_case("text", ["cluster.json", "-", "C:\\dump", "rocketmq:9876"])
-def test_what_is_no_url_is_a_dump(text: str) -> None:
-    assert isinstance(open_source(text, PLAIN), DumpSource)
-
-
 @every_case(
     ("text", "shown"),
     [
@@ -70,11 +65,6 @@ def test_what_cannot_be_a_source_is_refused_without_showing_a_secret(text: str, 
         open_source(text, PLAIN)
     assert words in raised.value.message
     assert "s3cret" not in raised.value.message + (raised.value.hint or "")
-
-
-def test_an_access_key_needs_its_secret() -> None:
-    with pytest.raises(UsageError, match="the secret key is empty"):
-        open_source("rocketmq://a", Access(access_key="ak"))
 
 
 def test_an_address_server_leads_to_its_name_servers() -> None:

@@ -57,9 +57,6 @@ def brokers() -> Iterator[tuple[Replay, ...]]:
         assert [replay.forbidden for replay in running] == [[], []]
 
 
-# -- the turns of consumers ---------------------------------------------------------------------------------------------
-
-
 def test_a_second_after_its_answer_a_consumer_may_be_asked_again() -> None:
     time = FakeTime()
     pace = time.pace()
@@ -83,14 +80,6 @@ def test_the_pause_counts_from_requests_that_failed_too() -> None:
         raise ZeroDivisionError
     with pace.turn("a", never, spaced=True):
         assert time.slept == [1]
-
-
-def test_without_a_wish_for_pauses_there_are_none() -> None:
-    time = FakeTime()
-    pace = time.pace()
-    for _ in range(3):
-        with pace.turn("a", Deadline(None), spaced=False):
-            assert time.slept == []
 
 
 @every_case(("left", "is_in_time"), [(10.0, True), (0.6, True), (0.5, False), (0.1, False), (0.0, False)])
@@ -119,9 +108,6 @@ def test_a_deadline_passes_at_its_moment_and_without_one_never() -> None:
     time.at += 0.5
     assert [*has_passed, deadline.has_passed, none.has_passed] == [False, False, True, False]
     none.must_leave(1e9)
-
-
-# -- over brokers -------------------------------------------------------------------------------------------------------
 
 
 def asked_at(brokers: tuple[Replay, ...], time: FakeTime) -> dict[str, list[float]]:
@@ -156,15 +142,6 @@ def test_over_all_groups_and_readings_a_second_passes_between_two_requests_to_a_
         assert all(later - earlier >= 1 for earlier, later in pairwise(moments))
 
 
-def test_without_evidence_a_reading_does_not_pause(brokers: tuple[Replay, ...]) -> None:
-    time = FakeTime()
-    times, pace = asked_at(brokers, time), time.pace()
-    for _ in range(2):
-        fetch(brokers, pace, Wanted(several=("*-svc",)))
-    assert max(map(len, times.values())) == 4
-    assert time.slept == []
-
-
 def test_what_is_not_asked_before_the_deadline_is_unread(brokers: tuple[Replay, ...]) -> None:
     time = FakeTime()
     times = asked_at(brokers, time)
@@ -187,16 +164,6 @@ def test_a_group_whose_brokers_could_not_be_asked_before_the_deadline_is_an_erro
 ) -> None:
     with pytest.raises(EndpointError, match=r"not asked within the 0 s of the deadline$"):
         fetch(brokers, FakeTime().pace(), Wanted(group="order-svc"), 0)
-
-
-def test_groups_that_were_not_asked_about_before_the_deadline_are_unread(brokers: tuple[Replay, ...]) -> None:
-    snapshot = fetch(brokers, FakeTime().pace(), Wanted(several=("*-svc",)), 0)
-    assert snapshot.groups == {}
-    assert {part.name for part in snapshot.unread if part.kind == "group"} == {"audit-svc", "bill-svc", "order-svc"}
-    assert {part.reason for part in snapshot.unread} == {"not asked within the 0 s of the deadline"}
-
-
-# -- four at once -------------------------------------------------------------------------------------------------------
 
 
 class Consumers:

@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.allocate.rules import NAMES
@@ -77,15 +77,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert policy.where == str(tmp_path / "p.yaml")
 
 
-def test_json_says_the_same(tmp_path: Path) -> None:
+def test_json_says_the_same_and_the_example_is_a_policy(tmp_path: Path) -> None:
     as_json = json.dumps(read_yaml(FULL, "p"), indent="\t")
     assert (read(as_json, tmp_path).rules, read(as_json, tmp_path).waivers) == READ
-
-
-def test_the_example_is_a_policy() -> None:
     policy = read_policy(str(ROOT / "examples" / "policy.yaml"), NAMES)
-    assert {rule.about for rule in policy.rules} == {"group", "topic"}
-    assert policy.waivers
+    assert ({rule.about for rule in policy.rules}, bool(policy.waivers)) == ({"group", "topic"}, True)
 
 
 def rule(text: str) -> str:
@@ -107,18 +103,13 @@ SHARE_HINT = "write 0% to 100%, as in 50%"
 GROUP_LIMITS = ", ".join(name for name, kind in LIMITS.items() if kind.about == "group")
 BAD = [
     ("", ", line 1: nothing is not a mapping", EXAMPLE),
-    ("- a", ", line 1: a list is not a mapping", EXAMPLE),
     ("{}", ", line 1: the key rules is missing", EXAMPLE),
     ("rules: []", ", line 1: rules: the list is empty", EXAMPLE),
-    ("rules:", ", line 1: rules: nothing is not a list", None),
     ("rules:\n- 7", ", line 2: rules[0]: 7 is not a mapping", None),
     ("# x\nrule: []", ", line 2: rule: there is no key 'rule' here", "did you mean rules?"),
     ("rules: []\nwaivers: 1\n5: 6", ", line 3: 5: there is no key 5 here", "there are the keys rules, waivers"),
     (rule("group: g\nlimits: {idle: 0}"), ", line 3: rules[0].group: there is no key 'group' here", "did you mean groups?"),
-    (rule("groups: g\nlimit: {idle: 0}"), ", line 4: rules[0].limit: there is no key 'limit' here", "did you mean limits?"),
-    (rule("groups: g"), ", line 2: rules[0]: the key limits is missing", None),
     (rule("limits: {idle: 0}"), ", line 2: rules[0]: a rule is about groups or about topics", "name one of them: groups: ['*']"),
-    (rule("groups: g\ntopics: t\nlimits: {idle: 0}"), ", line 2: rules[0]: a rule is about groups or about topics", "name one of them: groups: ['*']"),
     (rule("groups: []\nlimits: {idle: 0}"), ", line 3: rules[0].groups: the list is empty", None),
     (rule("groups: [a, 12]\nlimits: {idle: 0}"), ", line 3: rules[0].groups[1]: 12 is not a text", "put it in quotes"),
     (rule("groups: ['']\nlimits: {idle: 0}"), ", line 3: rules[0].groups[0]: it is empty", None),
@@ -137,15 +128,12 @@ BAD = [
     (limits("idle: -1"), ", line 4: rules[0].limits.idle: -1 is less than 0", None),
     (limits("idle: 1.5"), ", line 4: rules[0].limits.idle: 1.5 is not a whole number", None),
     (limits("idle: none"), ", line 4: rules[0].limits.idle: 'none' is not a number", None),
-    (limits("idle: true"), ", line 4: rules[0].limits.idle: True is not a number", None),
     (limits("imbalance: 0.9"), ", line 4: rules[0].limits.imbalance: 0.9 is less than 1", None),
-    (limits("minConsumers: 0"), ", line 4: rules[0].limits.minConsumers: 0 is less than 1", None),
     *(
         (limits(f"movedOnBrokerLoss: {value}"), f", line 4: rules[0].limits.movedOnBrokerLoss: {shown} is not a percentage", SHARE_HINT)
         for value, shown in (("50", "50"), ("101%", "'101%'"), ("-1%", "'-1%'"), ("1e1%", "'1e1%'"), ("'%'", "'%'"), ("1.2.3%", "'1.2.3%'"), ("[1]", "a list"))
     ),
     (limits("strategies: AVGE"), ", line 4: rules[0].limits.strategies: there is no strategy AVGE", "did you mean AVG?"),
-    (limits("strategies: []"), ", line 4: rules[0].limits.strategies: the list is empty", None),
     (rule("groups: g\nlimits: {idle: 0}\nseverity: fatal"), ", line 5: rules[0].severity: there is no severity fatal", "there are the severities error, info, warning"),
     (rule("groups: g\nlimits: {idle: 0}\nassume: AVRG"), ", line 5: rules[0].assume: there is no strategy AVRG", "did you mean AVG?"),
     (rule("groups: g\nlimits: {idle: 0}\nskipOffline: 1"), ", line 5: rules[0].skipOffline: 1 is neither true nor false", None),
@@ -155,17 +143,14 @@ BAD = [
     (limits("idle: 0, idle: 1"), ", line 4, column 23: the key 'idle' stands twice", None),
     (waiver("reason: x, until: 2026-01-01"), ", line 6: waivers[0]: a waiver names a rule, a group or a topic", None),
     (waiver("group: g, until: 2026-01-01"), ", line 6: waivers[0]: the key reason is missing", None),
-    (waiver("group: g, reason: x"), ", line 6: waivers[0]: the key until is missing", None),
     (waiver("group: g, topic: t, reason: x, until: 2026-01-01"), ", line 6: waivers[0].topic: a waiver names a group or a topic, not both", "write two waivers"),
     (waiver("rule: rr, reason: x, until: 2026-01-01"), ", line 6: waivers[0].rule: there is no rule rr", "did you mean r?"),
     (waiver("rule: r, limit: lag, reason: x, until: 2026-01-01"), ", line 6: waivers[0].limit: there is no limit lag", "there are the limits idle"),
-    (waiver("group: g, limit: laag, reason: x, until: 2026-01-01"), ", line 6: waivers[0].limit: there is no limit laag", "did you mean lag?"),
     *(
         (waiver(f"group: g, reason: x, until: {value}"), f", line 6: waivers[0].until: {shown} is not a date", DATE_HINT)
         for value, shown in (("2026-02-30", "'2026-02-30'"), ("2026-W01-1", "'2026-W01-1'"), ("20260101", "20260101"), ("soon", "'soon'"))
     ),
     (waiver("group: g, reason: ' ', until: 2026-01-01"), ", line 6: waivers[0].reason: it is empty", None),
-    (waiver("groups: g, reason: x, until: 2026-01-01"), ", line 6: waivers[0].groups: there is no key 'groups' here", "did you mean group?"),
     ("rules: !!python/object/apply:os.system ['id']", ", line 1: YAML tags are not read", None),
     ("a: [" * 300, ", line 1: nested deeper than 256", None),
     ("rules: [1\n", ", line 2, column 1: did not find expected ',' or ']'", None),
@@ -191,21 +176,8 @@ def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
 
 
 KEYS = (
-    "rules",
-    "waivers",
-    "name",
-    "groups",
-    "topics",
-    "exclude",
-    "limits",
-    "severity",
-    "assume",
-    "skipOffline",
-    "rule",
-    "group",
-    "until",
-    "reason",
-    *LIMITS,
+    *("rules", "waivers", "name", "groups", "topics", "exclude", "limits", "severity", "assume", "skipOffline"),
+    *("rule", "group", "until", "reason", *LIMITS),
 )
 SCALARS = (
     st.none()
@@ -223,29 +195,6 @@ VALUES = st.recursive(
 )
 
 
-def read_or_refused(text: str) -> Policy | None:
-    """The policy, which has a rule; None after one line that names the file."""
-    try:
-        policy = parse_policy(text, "p", NAMES)
-    except UsageError as error:
-        assert error.message.startswith("p")
-        assert "\n" not in error.message
-        return None
-    assert policy.where == "p"
-    assert policy.rules
-    return policy
-
-
-@given(VALUES)
-@example({"\n": None})
-def test_whatever_stands_in_a_policy_it_is_read_or_refused(value: object) -> None:
-    policy = read_or_refused(json.dumps(value))
-    if policy is not None:
-        assert isinstance(value, dict)
-        assert len(policy.rules) == len(value["rules"])
-        assert len(policy.waivers) == len(value.get("waivers") or ())
-
-
 @given(VALUES, st.sampled_from([("rules", 0, "limits"), ("rules", 0, "groups"), ("waivers", 0, "until"), ("rules", 0)]))
 def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
     value: object, path: tuple[str | int, ...]
@@ -259,17 +208,3 @@ def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
         assert len(parse_policy(json.dumps(policy), "p", NAMES).rules) == 2
     except UsageError as error:
         assert error.message.startswith("p, line 1")
-
-
-@given(st.text() | st.text(alphabet="rules: -{}[]*&!,\n'\"#%|>"))
-def test_whatever_text_a_policy_is_it_is_read_or_refused(text: str) -> None:
-    policy = read_or_refused(text)
-    assert policy is None or read_or_refused(text) == policy
-
-
-def test_a_forbidden_finding_that_is_none_is_refused() -> None:
-    text = "rules: [{name: r, groups: '*', limits: {forbiddenFindings: [%s]}}]"
-    assert parse_policy(text % "split-consumer-view", "p", NAMES).rules[0].limits[0].bound == ("split-consumer-view",)
-    with pytest.raises(UsageError, match="there is no finding blocked-consume") as raised:
-        parse_policy(text % "blocked-consume", "p", NAMES)
-    assert raised.value.hint == "did you mean blocked-consumer or slow-consumer or frozen-consumer?"

@@ -10,12 +10,8 @@ from dataclasses import replace as changed
 import pytest
 
 from rmqlb.errors import UsageError
-from rmqlb.model.group import Connection
 from rmqlb.model.snapshot import Wanted
-from rmqlb.remoting.acl import Credentials
-from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.proxies import Proxies, proxy_address
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.opening import Access, open_source
@@ -39,7 +35,6 @@ from tests.support.replay_remoting import (
 
 QUICK = WireSettings(timeout=0.5, retries=0)
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
-CONNECTIONS = RequestCode.GET_CONSUMER_CONNECTION_LIST
 
 
 @pytest.fixture
@@ -68,27 +63,6 @@ def test_a_proxy_lists_its_clients_and_those_of_another() -> None:
     assert one == other, "the second has them by heartbeats that were handed on"
 
 
-def test_what_is_listed_is_read_with_where_it_was_seen(proxy: Replay) -> None:
-    proxies = Proxies([proxy.address], QUICK)
-    ((view, document),) = proxies.consumers("grpc-svc")
-    proxies.close()
-    assert view.connections == (
-        Connection(GRPC[0], "127.0.0.1:54346", "JAVA", "V5_5_0"),
-        Connection(GRPC[1], "127.0.0.1:54352", "JAVA", "V5_5_0"),
-    )
-    assert (view.seen.where, view.proxy_addr) == (f"Proxy {proxy.address}", proxy.address)
-    assert document is not None
-    assert (document.consume_type, document.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
-    assert list(document.subscription_table or ()) == ["Pulled"]
-
-
-def test_a_group_that_is_not_online_is_an_answer_too(proxy: Replay) -> None:
-    proxies = Proxies([proxy.address], QUICK)
-    ((view, document),) = proxies.consumers("missing-svc")
-    proxies.close()
-    assert (view.connections, document, proxies.unread()) == ((), None, [])
-
-
 def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None:
     """A Proxy has a client that is connected to two of them as its own and as the other's."""
     twice = [
@@ -107,7 +81,6 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
 
 
 def marked(body: bytes) -> RemotingCommand:
-    """A good answer of a Proxy."""
     return changed(success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"})
 
 
@@ -161,14 +134,6 @@ def test_one_that_does_not_answer_is_asked_once_by_however_many_at_a_time() -> N
     assert len(proxies.unread()) == 1
 
 
-def test_it_is_reached_as_brokers_are(proxy: Replay) -> None:
-    addresses = parse_address_map([f"proxy.example:8080={proxy.address}"])
-    credentials = Credentials("reader", "secret-key")
-    signed = WireSettings(timeout=0.5, retries=0, addresses=addresses, credentials=credentials)
-    assert asked(["proxy.example:8080"], settings=signed)[0] == [*GRPC]
-    assert proxy.requests[-1].ext_fields["AccessKey"] == "reader"
-
-
 @every_case(
     ("given", "address"),
     [
@@ -199,29 +164,6 @@ def test_a_dashboard_can_be_helped_by_a_proxy(proxy: Replay) -> None:
     assert group.views == ()
     assert group.client_ids == ("127.0.0.1@j1", "127.0.0.1@j2")
     assert group.topics == ("%RETRY%java-svc", "Pulled")
-
-
-def test_in_local_mode_the_broker_lists_them_too_and_is_not_asked_about_them() -> None:
-    """For 307 of a gRPC client it waits 10 s in vain."""
-    listed = captured("local-broker-a-connections-grpc-svc")
-    assert captured("local-broker-a-running").code == captured("local-broker-a-stacks").code == 207
-    assert captured("local-broker-b-connections-grpc-svc").code == 206
-    broker = Replay()
-    broker.answers[CONNECTIONS, "consumerGroup=order-svc"] = listed
-    with remoting(broker) as running:
-        source = open_source(
-            f"rocketmq://{running.address}", Access(map_address=(running.mapped, "127.0.0.1:20911=127.0.0.1:1"))
-        )
-        snapshot = source.fetch(Wanted(group="order-svc"))
-        assert RequestCode.GET_CONSUMER_RUNNING_INFO not in {request.code for request in running.requests}
-        source = open_source(
-            f"rocketmq://{running.address}", Access(map_address=(running.mapped, "127.0.0.1:20911=127.0.0.1:1"))
-        )
-        ids = snapshot.group("order-svc").client_ids
-        assert ids is not None
-        assert source.ask_stacks("order-svc", ids) == {}
-        assert RequestCode.GET_CONSUMER_RUNNING_INFO not in {request.code for request in running.requests}
-    assert not [part for part in snapshot.unread if part.kind == "member"]
 
 
 def test_a_proxy_that_is_not_there_leaves_the_rest(proxy: Replay) -> None:

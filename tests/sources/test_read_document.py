@@ -1,22 +1,24 @@
-"""A file's documents, and what each says: what all that read files ask."""
+"""Files fall into documents, within bounds."""
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+import tracemalloc
+import zlib
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.errors import DataError
+from rmqlb.errors import DataError, DocumentError
 from rmqlb.sources.dump import merge, read_document, split_documents
+from rmqlb.sources.formats.limits import collect, inflate
 from tests.support.mismatches import every_case
-
-ROOT = Path(__file__).parents[2]
 
 
 def snapshot(taken_at: str | None = "2026-11-21T02:02:07Z", **data: Any) -> bytes:
@@ -59,23 +61,6 @@ def test_a_bad_line_loses_no_other(values: list[dict[str, Any]], data: st.DataOb
     found = split_documents(b"\n".join(cut), "x")
     assert [line for line in lines if line not in found] == []
     assert len(found) == len(lines) + 1
-
-
-def test_every_example_of_one_document_stays_whole() -> None:
-    files = [*(ROOT / "tests/data/mqadmin").glob("*topicRoute*"), *(ROOT / "tests/data/dashboard").glob("*.json")]
-    assert len(files) > 30
-    assert {file.name: len(split_documents(file.read_bytes(), "x")) for file in files} == dict.fromkeys(
-        (f.name for f in files), 1
-    )
-
-
-def test_gzip_is_unpacked_and_a_file_without_it_is_as_it_is() -> None:
-    assert split_documents(gzip.compress(b"{}"), "x") == split_documents(b"{}", "x") == [b"{}"]
-
-
-def test_gzip_cut_short_is_refused() -> None:
-    with pytest.raises(DataError, match="x: the compressed data is cut short"):
-        split_documents(gzip.compress(b"{}")[:-4], "x")
 
 
 @pytest.mark.parametrize(("body", "size"), [(snapshot(), 10), (b"[" + b" " * 9 + b"]", 5)])
@@ -140,6 +125,70 @@ def test_a_name_that_is_given_is_that_of_what_does_not_name_itself_alone() -> No
     assert caught.value.code == "topic-not-named"
 
 
-def test_a_document_with_several_snapshots_says_how_many() -> None:
-    two = read_document(b"[" + snapshot() + b"," + snapshot() + b"]", "x")
-    assert (two.snapshots, two.kind) == (2, "snapshot")
+LIMIT = 1024 * 1024
+
+
+def raw_deflate(body: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(body) + packer.flush()
+
+
+def problem(body: bytes) -> str:
+    with pytest.raises(DocumentError) as caught:
+        inflate(body, LIMIT, "dump.gz")
+    return caught.value.message
+
+
+def test_chunks_beyond_the_limit_are_not_even_asked_for() -> None:
+    asked = itertools.count()
+
+    def endless() -> Iterator[bytes]:
+        while True:
+            next(asked)
+            yield b"x" * 1000
+
+    with pytest.raises(DocumentError) as caught:
+        collect(endless(), 3 * 1024, "dump")
+    assert next(asked) == 4
+    assert caught.value.message == "dump: larger than 3 KB"
+    assert caught.value.hint == "if that is right, raise the limit with --max-size"
+
+
+@given(st.binary(max_size=2000))
+def test_every_packing_is_unpacked(body: bytes) -> None:
+    for packed in (gzip.compress(body), zlib.compress(body), raw_deflate(body)):
+        assert inflate(packed, 2000, "dump.gz") == body
+
+
+def test_what_unpacks_to_the_limit_is_read_and_a_byte_more_is_not() -> None:
+    assert len(inflate(gzip.compress(bytes(LIMIT)), LIMIT, "dump.gz")) == LIMIT
+    assert problem(gzip.compress(bytes(LIMIT + 1))) == "dump.gz: larger than 1 MB"
+
+
+def test_a_bomb_is_never_unpacked() -> None:
+    bomb = gzip.compress(bytes(100 * LIMIT))
+    assert len(bomb) < 110_000
+    tracemalloc.start()
+    try:
+        assert problem(bomb) == "dump.gz: larger than 1 MB"
+        assert tracemalloc.get_traced_memory()[1] < 4 * LIMIT
+    finally:
+        tracemalloc.stop()
+
+
+@every_case("cut", [1, 5, 12, -9, -1])
+def test_a_packed_body_cut_short_says_so(cut: int) -> None:
+    assert problem(gzip.compress(b"hello " * 50)[:cut]) == "dump.gz: the compressed data is cut short"
+
+
+def test_joined_packed_bodies_are_not_read_in_part() -> None:
+    assert problem(gzip.compress(b"a") + gzip.compress(b"b")) == "dump.gz: more data follows the compressed data"
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_unpacked_or_are_a_document_error(body: bytes) -> None:
+    for start in (b"", b"\x1f\x8b", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", b"\x78\x9c"):
+        try:
+            inflate(start + body, LIMIT, "dump.gz")
+        except DocumentError as error:
+            assert error.message.startswith("dump.gz: ")

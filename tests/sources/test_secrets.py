@@ -66,15 +66,6 @@ def test_a_files_first_line_is_the_secret(tmp_path: Path) -> None:
     assert problem(f"file:{path}") == (f"file:{path}: other users can open it", f"chmod 600 {path}")
 
 
-def test_a_line_that_is_longer_than_any_secret_is_not_cut(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.touch(0o600)
-    path.write_text("x" * 10_000 + "\n")
-    assert len(read_secret(secret_place(f"file:{path}", WHERE), WHERE, {})) == 10_000
-    path.write_text("x" * 10_001)
-    assert problem(f"file:{path}") == (f"file:{path}: its first line is longer than 10000 characters", None)
-
-
 def test_a_file_without_a_secret_in_its_first_line_is_told_and_an_editors_mark_is_no_part_of_it(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.touch(0o600)
@@ -85,25 +76,12 @@ def test_a_file_without_a_secret_in_its_first_line_is_told_and_an_editors_mark_i
     assert read_secret(secret_place(f"file:{path}", WHERE), WHERE, {}) == CANARY
 
 
-def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "secret").write_text(CANARY)
-    (tmp_path / "secret").chmod(0o600)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert read_secret(SecretPlace("file", "~/secret"), WHERE, {}) == CANARY
-
-
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert problem(f"file:{tmp_path}/none") == (f"file:{tmp_path}/none: No such file or directory", None)
     assert problem(f"file:{tmp_path}") == (f"file:{tmp_path}: Is a directory", None)
     (tmp_path / "binary").write_bytes(b"\xff")
     os.chmod(tmp_path / "binary", 0o600)
     assert problem(f"file:{tmp_path}/binary") == (f"file:{tmp_path}/binary: it is not UTF-8 text", None)
-
-
-def test_the_environment() -> None:
-    assert read_secret(SecretPlace("env", "MQ"), WHERE, {"MQ": CANARY}) == CANARY
-    assert problem("env:MQ") == ("env:MQ: there is no such variable", "set MQ")
-    assert problem("env:MQ", {"MQ": ""}) == ("env:MQ: there is no such variable", "set MQ")
 
 
 @pytest.fixture
@@ -125,10 +103,3 @@ def test_a_keyring() -> None:
     assert message == "keyring:locked/me: the keyring does not give it (Locked)"
     assert hint == "is the keyring unlocked? keyring diagnose tells which one is used"
     del sys.modules["keyring"]
-
-
-def test_without_the_package_a_keyring_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "keyring", None)
-    message, hint = problem("keyring:rmqlb/prod")
-    assert message == "keyring:rmqlb/prod: the package keyring is not installed"
-    assert hint == "pip install 'rmqlb[keyring]'"

@@ -14,14 +14,13 @@ from rmqlb.remoting import requests
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import RemotingCommand, SerializeType
-from rmqlb.remoting.exchange import RequestNotAllowedError
+from rmqlb.remoting.frame import RequestNotAllowedError
 from rmqlb.sources.native.wire import RemotingClient, parse_address
 from tests.remoting.vectors import CAPTURES, Capture
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import (
     Answer,
     Replay,
-    byte_by_byte,
     captured_answers,
     cluster,
     key,
@@ -30,9 +29,7 @@ from tests.support.replay_remoting import (
     success,
 )
 
-from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
-
-# -- answers ------------------------------------------------------------------------------------------------------------
+from .wires import MEMBERS, ROUTE, SETTINGS, client, failure, problem, talking
 
 
 def replays() -> list[Replay]:
@@ -60,38 +57,6 @@ def is_for(one: Capture, replay: Replay) -> bool:
     )
 
 
-@every_case(
-    ("request_", "code", "remark"),
-    [
-        (requests.get_route_info_by_topic("Nope"), ResponseCode.TOPIC_NOT_EXIST, "No topic route info in name server"),
-        (
-            requests.get_all_subscription_group_config(),
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            " request type 201 not supported",
-        ),
-        (
-            requests.get_consumer_connection_list("nope"),
-            ResponseCode.CONSUMER_NOT_ONLINE,
-            "the consumer group[nope] not",
-        ),
-    ],
-)
-def test_an_error_is_an_answer_like_any_other(request_: RemotingCommand, code: ResponseCode, remark: str) -> None:
-    replay = Replay()
-    del replay.answers[201, ""]
-    with talking(replay) as opened:
-        response = opened.call(replay.address, request_)
-        assert response.code == code
-        assert (response.remark or "").startswith(remark)
-        assert opened.call(replay.address, ROUTE).code == 0
-    assert replay.connections == 1
-
-
-def test_an_answer_that_comes_byte_by_byte_is_read_whole() -> None:
-    with talking(replay := Replay(faults={"*": byte_by_byte})) as opened:
-        assert opened.call(replay.address, ROUTE).body == answer_body(replay, ROUTE)
-
-
 def test_a_large_answer_is_read_up_to_the_limit() -> None:
     body = b"x" * 3_000_000
     replay = Replay(answers={(105, "topic=OrderEvents"): success(body)})
@@ -99,16 +64,6 @@ def test_a_large_answer_is_read_up_to_the_limit() -> None:
         assert opened.call(replay.address, ROUTE).body == body
     with talking(replay, replace(SETTINGS, max_frame=len(body))) as opened:
         assert problem(opened, replay.address).endswith("is not between 4 and 2999996")
-
-
-# -- connections and threads --------------------------------------------------------------------------------------------
-
-
-def test_calls_to_one_address_share_a_connection() -> None:
-    with talking(replay := Replay()) as opened:
-        for _ in range(5):
-            assert opened.call(replay.address, ROUTE).code == 0
-        assert (opened.calls, opened.most_open, replay.connections) == (5, 1, 1)
 
 
 def test_a_connection_that_was_closed_meanwhile_is_replaced_without_a_retry() -> None:
@@ -188,9 +143,6 @@ def test_closing_ends_a_call_that_is_under_way() -> None:
         assert isinstance(call.exception(10), EndpointError)
 
 
-# -- what leaves --------------------------------------------------------------------------------------------------------
-
-
 @every_case("code", [10, 17, 40, 215, 9999])
 def test_nothing_but_reads_is_sent(code: int) -> None:
     with talking(replay := Replay()) as opened:
@@ -246,8 +198,3 @@ def test_no_secret_is_in_a_repr_or_a_message() -> None:
     shown = [repr(settings), repr(opened), repr(request), "".join(traceback.format_exception(error)), error.hint or ""]
     secrets = [SECRET, TOKEN, request.ext_fields["Signature"]]
     assert [text for text in shown for secret in secrets if secret in text] == []
-
-
-def test_request_codes_are_named_in_messages() -> None:
-    with remoting(Replay(faults={"*": silent})) as replay, client(replace(SETTINGS, timeout=0.3)) as opened:
-        assert problem(opened, replay.address).startswith(f"{replay.address} GET_ROUTEINFO_BY_TOPIC: ")

@@ -1,17 +1,21 @@
-"""Addresses: how they are written, and where they lead."""
+"""Addresses: how they are written, where they lead, and where `--map-address` leads instead."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.wire import parse_address
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import Replay, cluster
+from tests.support.replay_remoting import cluster
 
-from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
+from .wires import MEMBERS, SETTINGS, answer_body, client, failure, problem
 
 
 def test_a_mapped_address_is_reached_at_the_other_one() -> None:
@@ -21,12 +25,6 @@ def test_a_mapped_address_is_reached_at_the_other_one() -> None:
             bodies = [opened.call(address, MEMBERS).body for address in ("127.0.0.1:10911", "127.0.0.1:20911")]
         assert bodies == [answer_body(first, MEMBERS), answer_body(second, MEMBERS)]
         assert bodies[0] != bodies[1]
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_names_and_ip_addresses_are_reached(host: str) -> None:
-    with talking(replay := Replay()) as opened:
-        assert opened.call(f"{host}:{parse_address(replay.address)[1]}", ROUTE).code == 0
 
 
 @every_case(
@@ -64,11 +62,6 @@ def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
         assert "HOST:PORT" in (caught.value.hint or "")
 
 
-def test_an_address_without_a_port_needs_a_default() -> None:
-    with pytest.raises(UsageError, match="'host' is not the address of a server"):
-        parse_address("host")
-
-
 @every_case("text", [*MALFORMED, "host"])
 def test_a_broker_address_that_is_none_is_the_far_sides_fault(text: str) -> None:
     with client() as opened:
@@ -80,3 +73,72 @@ def test_a_broker_address_that_is_none_is_the_far_sides_fault(text: str) -> None
 def test_an_address_that_a_rule_made_wrong_is_named() -> None:
     with client(replace(SETTINGS, addresses=parse_address_map(["10.0.0.7:*=*"]))) as opened:
         assert problem(opened, "10.0.0.7:10911") == "'10911' is not the address of a server"
+
+
+ADDRESS = "10.0.0.7:10911"
+
+
+def mapped(address: str, *rules: str) -> str:
+    return parse_address_map(rules).apply(address)
+
+
+@every_case(
+    ("rule", "address", "expected"),
+    [
+        ("10.0.0.7:10911=127.0.0.1:20911", ADDRESS, "127.0.0.1:20911"),
+        ("10.0.0.7:1091=127.0.0.1:20911", ADDRESS, ADDRESS),
+        ("*:10911=127.0.0.1:20911", ADDRESS, "127.0.0.1:20911"),
+        ("*:10912=127.0.0.1:20911", ADDRESS, ADDRESS),
+        ("10.0.0.*:*=gw.example:*", ADDRESS, "gw.example:10911"),
+        ("10.0.0.*:*=gw-*.example:*", ADDRESS, "gw-7.example:10911"),
+        ("10.*.*.*:*=b*.example:1*", ADDRESS, "b7.example:110911"),
+        ("10.0.0.7:*=*", ADDRESS, "10911"),
+        ("*=127.0.0.1:20911", ADDRESS, "127.0.0.1:20911"),
+        ("*=*", ADDRESS, ADDRESS),
+        ("10.0.0.*:1*911=gw:2*911", ADDRESS, "gw:20911"),
+        ("10.0.0.7:10911*=gw:10*", ADDRESS, "gw:10"),
+        ("**:*=gw:*", ADDRESS, "gw:10911"),
+        ("*:*=gw:*", "[2001:db8::7]:10911", "gw:10911"),
+        ("[2001:db8::*]:*=10.0.0.*:*", "[2001:db8::7]:10911", "10.0.0.7:10911"),
+        ("broker-a:*=[::1]:*", "broker-a:10911", "[::1]:10911"),
+        ("1*1:1=gw:1", "1:1", "1:1"),
+    ],
+)
+def test_a_rule_leads_an_address_where_it_says(rule: str, address: str, expected: str) -> None:
+    assert mapped(address, rule) == expected
+
+
+@every_case(
+    ("rule", "problem"),
+    [
+        ("10.0.0.7:10911", "is not FROM=TO"),
+        ("", "is not FROM=TO"),
+        ("=127.0.0.1:1", "is not FROM=TO"),
+        ("10.0.0.7:1=", "is not FROM=TO"),
+        ("=", "is not FROM=TO"),
+        ("a:1=b:1=c:1", "is not FROM=TO"),
+        ("10.0.0.7:10911=gw:*", "has more stars in TO than in FROM"),
+        ("10.0.0.*:1=*.gw:*", "has more stars in TO than in FROM"),
+        ("10.0.0.7=127.0.0.1", "has an address without a port"),
+        ("10.0.0.7:10911=127.0.0.1", "has an address without a port"),
+        ("10.0.0.7=127.0.0.1:20911", "has an address without a port"),
+    ],
+)
+def test_a_malformed_rule_is_refused(rule: str, problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_address_map(["*:1=gw:1", rule])
+    assert caught.value.message == f"--map-address {rule!r} {problem}"
+    assert caught.value.hint is not None
+    assert "--map-address '10.0.0.*:*=" in caught.value.hint
+
+
+@given(st.text("ab*", min_size=1, max_size=8), st.text("ab", max_size=12))
+def test_stars_take_what_greedy_groups_of_a_regular_expression_take(pattern: str, address: str) -> None:
+    (rule,) = parse_address_map([f":{pattern}=:" + "<*>" * pattern.count("*")]).rules
+    match = re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), address)
+    expected = None if match is None else ":" + "".join(f"<{star}>" for star in match.groups())
+    assert rule.apply(":" + address) == expected
+
+
+def test_a_long_address_from_the_far_side_takes_linear_time() -> None:
+    assert mapped("a" * 1_000_000, "*a*a*a*a*a*a*b:*=gw:*") == "a" * 1_000_000

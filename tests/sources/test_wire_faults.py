@@ -17,7 +17,6 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.errors import ProtocolError
-from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.native.wire import TimedSocket, WireSettings, parse_address
 from rmqlb.sources.pace import Deadline
@@ -41,8 +40,6 @@ def waiting(slept: list[float]) -> WireSettings:
     """Settings that write down the waits between tries."""
     return replace(SETTINGS, sleep=slept.append, jitter=lambda: 0.5)
 
-
-# -- faults that may pass -----------------------------------------------------------------------------------------------
 
 RESET = "the connection broke: Connection reset by peer"
 CLOSED = "the connection broke: it was closed before the whole answer had come"
@@ -83,13 +80,6 @@ def test_a_refused_connection_is_tried_again(waiting: WireSettings, slept: list[
     assert slept == [0.1, 0.2]
 
 
-def test_without_retries_nothing_is_asked_again(waiting: WireSettings, slept: list[float]) -> None:
-    with talking(replay := Replay(faults={"*": server.reset}), replace(waiting, retries=0)) as opened:
-        assert problem(opened, replay.address).endswith(RESET)
-        assert opened.calls == 1
-    assert slept == []
-
-
 def test_a_wait_that_would_pass_the_deadline_ends_the_call(slept: list[float]) -> None:
     settings = replace(SETTINGS, timeout=0.3, retries=20, sleep=slept.append, jitter=lambda: 1.0)
     with talking(replay := Replay(faults={"*": server.closed}), settings) as opened:
@@ -97,8 +87,6 @@ def test_a_wait_that_would_pass_the_deadline_ends_the_call(slept: list[float]) -
         assert opened.calls <= 2
     assert slept in ([0.2], [])
 
-
-# -- silence ------------------------------------------------------------------------------------------------------------
 
 ENDLESS = [
     server.silent,
@@ -125,15 +113,6 @@ def test_what_does_not_end_is_given_up_and_not_asked_again(fault: Fault) -> None
 def test_answers_to_requests_that_were_never_sent_are_spoken_of() -> None:
     with talking(replay := Replay(faults={"*": server.with_wrong_opaque}), SOON) as opened:
         assert "never sent" in (failure(opened, replay.address).hint or "")
-
-
-def test_a_4_9_server_keeps_silent_about_a_code_that_it_does_not_know() -> None:
-    replay = Replay("4.9.7")
-    del replay.answers[201, ""]
-    with talking(replay, SOON) as opened:
-        error = failure(opened, replay.address, requests.get_all_subscription_group_config())
-    assert error.message == f"{replay.address} GET_ALL_SUBSCRIPTIONGROUP_CONFIG: no whole answer within 0.3 s"
-    assert "4.9" in (error.hint or "")
 
 
 def test_a_late_answer_is_never_taken_for_another() -> None:
@@ -186,9 +165,6 @@ def test_a_connection_that_never_stands_is_given_up() -> None:
             filler.close()
 
 
-# -- not the protocol ---------------------------------------------------------------------------------------------------
-
-
 @every_case(
     ("fault", "expected"),
     [
@@ -230,34 +206,12 @@ def test_an_answer_that_announces_less_than_it_has_ends_its_connection() -> None
         assert replay.connections == 2
 
 
-# -- more than was asked for --------------------------------------------------------------------------------------------
-
-
 def test_a_second_answer_is_never_taken_for_another() -> None:
     with talking(replay := Replay(faults={"*": server.twice})) as opened:
         for request in (ROUTE, MEMBERS, ROUTE, MEMBERS):
             assert opened.call(replay.address, request).body == answer_body(replay, request)
         assert opened.calls == 4
 
-
-def test_a_request_of_the_servers_own_is_passed_over() -> None:
-    with talking(replay := Replay(faults={"*": server.after_a_notification})) as opened:
-        for request in (ROUTE, MEMBERS):
-            assert opened.call(replay.address, request).body == answer_body(replay, request)
-        assert (opened.calls, replay.connections) == (2, 1)
-
-
-@every_case("code", [1, 2, 3, 16, 17, 206, 3001, -1000])
-def test_an_error_with_any_remark_is_given_back_as_it_is(code: int) -> None:
-    remark = "CODE: 1  DESC: no\nFor more information, visit \x1b[2J\u202e"
-    with talking(replay := Replay(faults={"*": server.refusing(code, remark)})) as opened:
-        for _ in range(2):
-            response = opened.call(replay.address, ROUTE)
-            assert (response.code, response.remark) == (code, remark)
-        assert (opened.calls, replay.connections) == (2, 1)
-
-
-# -- hosts --------------------------------------------------------------------------------------------------------------
 
 LookUp = Callable[..., list[Any]]
 

@@ -93,12 +93,6 @@ def test_a_certificate_of_another_name_is_refused(files: Files, server_name: str
         assert replay.requests == []
 
 
-def test_the_name_in_the_certificate_may_be_said(files: Files) -> None:
-    settings = replace(SETTINGS, server_name="broker.example")
-    with secured(files, tls_context(files.ca), settings=settings) as (opened, replay):
-        assert opened.call(replay.address, ROUTE).code == 0
-
-
 def test_a_mapped_address_does_not_change_the_name_in_the_certificate(files: Files) -> None:
     with remoting(tls=server_tls(files)) as replay:
         rules = (f"broker.example:10911={replay.address}", f"other.example:10911={replay.address}")

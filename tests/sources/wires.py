@@ -46,12 +46,10 @@ def failure(opened: RemotingClient, address: str, request: RemotingCommand = ROU
 
 
 def problem(opened: RemotingClient, address: str, request: RemotingCommand = ROUTE) -> str:
-    """The message of that error."""
     return failure(opened, address, request).message
 
 
 def answer_body(replay: Replay, request: RemotingCommand) -> bytes | None:
-    """What the server answers to a request."""
     answer = replay.answer(request)
     assert answer is not None
     return answer.body

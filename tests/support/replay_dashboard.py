@@ -46,28 +46,18 @@ def failure(message: str) -> bytes:
 
 @dataclass
 class Replay:
-    """What the server answers and what it was asked.
+    """What the server answers and what it was asked."""
 
-    Attributes:
-        answers: (path, `key=value&…` of the parameters among KEYS) → body; without the address for any address.
-        faults: path of a GET, or * for all → how to misbehave instead.
-        post_faults: path of a POST → likewise.
-        asked: method and target of every request.
-        posted: body of every POST.
-        cookies: the Cookie header of every request.
-        login: (user, password) to ask for before anything else, or None.
-        takes_json: logs in by JSON with a CSRF token, as new Dashboards do, else by a form.
-        stop: set when the test is over, so that endless answers end.
-    """
-
+    # (path, `key=value&…` of the parameters among KEYS) → body; without the address for any address
     answers: dict[tuple[str, str], bytes] = field(default_factory=captured_answers)
-    faults: dict[str, Fault] = field(default_factory=dict)
-    post_faults: dict[str, Fault] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
-    posted: list[bytes] = field(default_factory=list)
-    cookies: list[str] = field(default_factory=list)
-    login: tuple[str, str] | None = None
-    takes_json: bool = True
+    faults: dict[str, Fault] = field(default_factory=dict)  # path of a GET, or * for all → how to misbehave instead
+    post_faults: dict[str, Fault] = field(default_factory=dict)  # path of a POST → likewise
+    asked: list[str] = field(default_factory=list)  # method and target of every request
+    posted: list[bytes] = field(default_factory=list)  # body of every POST
+    cookies: list[str] = field(default_factory=list)  # the Cookie header of every request
+    login: tuple[str, str] | None = None  # (user, password) to ask for before anything else, or None
+    takes_json: bool = True  # logs in by JSON with a CSRF token, as new Dashboards do, else by a form
+    # set when the test is over, so that endless answers end
     stop: threading.Event = field(default_factory=threading.Event)
     url: str = ""
 
@@ -175,9 +165,6 @@ def _is_a_read(asked: str) -> bool:
 def _key(query: str, keys: tuple[str, ...]) -> str:
     values = parse_qs(query)
     return "&".join(f"{key}={values[key][0]}" for key in keys if key in values)
-
-
-# -- ways to misbehave --------------------------------------------------------------------------------------------------
 
 
 def reset(handler: Handler) -> None:

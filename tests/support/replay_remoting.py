@@ -65,58 +65,43 @@ def key(ext_fields: dict[str, str]) -> str:
 
 
 def success(body: bytes | None = None, **ext_fields: str) -> RemotingCommand:
-    """A good answer."""
     return RemotingCommand(code=0, language=LanguageCode.JAVA, ext_fields=ext_fields, body=body)
 
 
 def refusal(code: int, remark: str | None = None) -> RemotingCommand:
-    """An answer that is an error."""
     return RemotingCommand(code=code, language=LanguageCode.JAVA, remark=remark)
 
 
 @dataclass
 class Replay:
-    """What the server answers and what it was asked.
+    """What the server answers and what it was asked."""
 
-    Attributes:
-        version: as which RocketMQ it answers.
-        broker: as which broker.
-        answers: (request code, `name=value&…` of the fields among KEYS) → response.
-        faults: request code, or * for all → how to misbehave instead.
-        close_after: after how many answers it closes a connection, or None.
-        serialize_type: form of its headers.
-        credentials: whose signature every request must bear, or None.
-        requests: all that was asked, in the order of arrival.
-        forbidden: codes that it was asked and that are not on the read-only list; a test wants none.
-        connections: how many were taken; with TLS, those whose handshake failed included.
-        stop: set when the test is over, so that endless answers end.
-        address: where it listens.
-    """
-
-    version: Version = "5.5.0"
-    broker: Broker = "b0"
+    version: Version = "5.5.0"  # as which RocketMQ it answers
+    broker: Broker = "b0"  # as which broker
+    # (request code, `name=value&…` of the fields among KEYS) → response
     answers: dict[tuple[int, str], Answer] = field(default_factory=dict)
+    # request code, or * for all → how to misbehave instead
     faults: dict[int | Literal["*"], Fault] = field(default_factory=dict)
-    close_after: int | None = None
-    serialize_type: SerializeType = SerializeType.JSON
-    credentials: Credentials | None = None
-    requests: list[RemotingCommand] = field(default_factory=list)
+    close_after: int | None = None  # after how many answers it closes a connection, or None
+    serialize_type: SerializeType = SerializeType.JSON  # form of its headers
+    credentials: Credentials | None = None  # whose signature every request must bear, or None
+    requests: list[RemotingCommand] = field(default_factory=list)  # all that was asked, in the order of arrival
+    # codes that it was asked and that are not on the read-only list; a test wants none
     forbidden: list[int] = field(default_factory=list)
-    connections: int = 0
+    connections: int = 0  # how many were taken; with TLS, those whose handshake failed included
+    # set when the test is over, so that endless answers end
     stop: threading.Event = field(default_factory=threading.Event)
-    address: str = ""
+    address: str = ""  # where it listens
 
     def __post_init__(self) -> None:
         self.answers = captured_answers(self.version, self.broker) | self.answers
 
     @property
     def asked(self) -> list[tuple[int, str]]:
-        """Code and key of every request."""
         return [(request.code, key(dict(request.ext_fields))) for request in self.requests]
 
     @property
     def broker_name(self) -> str:
-        """The broker's name in the captures."""
         return {"b0": "broker-a", "b1": "broker-b"}[self.broker] if self.version == "5.5.0" else "legacy-a"
 
     @property
@@ -189,42 +174,27 @@ class Replay:
 
 @dataclass(frozen=True)
 class Turn:
-    """One request on one connection, and the answer that it should get.
-
-    Attributes:
-        answer: None where a 4.9 server keeps silent.
-    """
+    """One request on one connection, and the answer that it should get."""
 
     replay: Replay
     connection: socket.socket
     request: RemotingCommand
-    answer: RemotingCommand | None
+    answer: RemotingCommand | None  # None where a 4.9 server keeps silent
 
     @property
     def frame(self) -> bytes:
-        """The right answer."""
         return self.framed(self.answer or refusal(ResponseCode.SYSTEM_ERROR))
 
     def framed(self, response: RemotingCommand) -> bytes:
-        """A response to the request."""
-        form = self.replay.serialize_type
-        return encode_frame(
-            replace(
-                response, opaque=self.request.opaque, flag=RESPONSE_FLAG, serialize_type=form, version=self._version
-            )
-        )
+        form, version = self.replay.serialize_type, VERSIONS[self.replay.version]
+        opaque = self.request.opaque
+        return encode_frame(replace(response, opaque=opaque, flag=RESPONSE_FLAG, serialize_type=form, version=version))
 
     def write(self, data: bytes) -> None:
-        """Bytes, right or wrong."""
         self.connection.sendall(data)
 
     def hang_up(self) -> NoReturn:
-        """Close the connection."""
         raise _OverError
-
-    @property
-    def _version(self) -> int:
-        return VERSIONS[self.replay.version]
 
 
 class _OverError(Exception):
@@ -370,9 +340,6 @@ def _is_signed(request: RemotingCommand, credentials: Credentials) -> bool:
     return sign(replace(request, ext_fields=unsigned), credentials) == request
 
 
-# -- ways to misbehave --------------------------------------------------------------------------------------------------
-
-
 def reset(turn: Turn) -> None:
     """The connection is reset before a byte is sent."""
     turn.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -411,12 +378,6 @@ def dripping(turn: Turn) -> None:
     turn.hang_up()
 
 
-def byte_by_byte(turn: Turn) -> None:
-    """The right answer, as fast as it goes, a byte at a time."""
-    for at in range(len(turn.frame)):
-        turn.write(turn.frame[at : at + 1])
-
-
 def with_length(change: Callable[[int], int]) -> Fault:
     """The right answer with another number in its first four bytes."""
     return lambda turn: turn.write(change(len(turn.frame) - 4).to_bytes(4, "big", signed=True) + turn.frame[4:])
@@ -442,11 +403,6 @@ def twice(turn: Turn) -> None:
 def refusing(code: int, remark: str | None = None) -> Fault:
     """An error instead of the answer."""
     return lambda turn: turn.write(turn.framed(refusal(code, remark)))
-
-
-def after_a_notification(turn: Turn) -> None:
-    """The right answer, and before it a request of the server's own, with the opaque of ours."""
-    turn.write(_notification(turn) + turn.frame)
 
 
 def chattering(turn: Turn) -> None:

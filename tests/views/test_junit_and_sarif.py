@@ -99,10 +99,6 @@ def test_a_suite_is_a_rule_and_a_case_a_limit() -> None:
     }  # fmt: skip
 
 
-def test_a_warning_fails_when_it_decides() -> None:
-    assert cases(junit(report(fail_from="warning")))["g-warns"]["group g: unassigned"] == ["failure"]
-
-
 def test_a_failure_says_what_and_where() -> None:
     root = junit(report())
     failure = next(root.iter("failure"))
@@ -161,13 +157,6 @@ def test_a_result_is_what_does_not_simply_hold() -> None:
     assert results[0]["locations"] == [
         {"logicalLocations": [{"name": "g", "fullyQualifiedName": "group/g", "kind": "group"}]}
     ]
-
-
-def test_an_expired_waiver_is_a_notification() -> None:
-    (invocation,) = sarif(report())["invocations"]
-    assert (invocation["executionSuccessful"], invocation["exitCode"]) == (True, 3)
-    (told,) = invocation["toolConfigurationNotifications"]
-    assert told["descriptor"] == {"id": "expired-waiver"}
 
 
 @every_case("name", [EVIL, "x" * 10_000, "]]>", "&amp;", "\ufeff", "名前"])

@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 import re
 
-import pytest
 from rich.console import Console
 
 from rmqlb.model.finding import Finding
 from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
 from rmqlb.views.report import Column, Report, Section
-from tests.cli.run import ROOT, run, start
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
@@ -23,7 +21,6 @@ FINDINGS = (
     Finding("unassigned-queues", LONG, severity="error"),
 )
 REPORT = Report("rmqlb/test", {}, ("orders: 1 of 4 queues unassigned", "  strategy AVG"), ())
-FAULTS = ("-s", str(ROOT / "examples" / "four-groups.yaml"))
 
 
 def section(name: str, *, named_only: bool = False, audience: str = "all", row: str = "") -> Section:
@@ -87,13 +84,6 @@ def test_the_first_line_is_as_grave_as_the_worst_finding(findings: tuple[Finding
     assert in_colour(REPORT.told(findings)).startswith(f"\x1b[{code}morders: 1 of 4 queues unassigned\x1b[0m\n")
 
 
-def test_a_finding_does_not_make_a_verdict_better() -> None:
-    for grave in ("error", "warning", "inOrder"):
-        report = Report("rmqlb/test", {}, ("x",), (), grave=grave)
-        assert report.told(FINDINGS[:2]).grave == grave
-    assert report.told(FINDINGS[2:3]).grave == "warning"
-
-
 @every_case("width", range(20, 40))
 def test_a_number_stays_with_its_unit(width: int) -> None:
     text = on_a_terminal(Report("rmqlb/test", {}, ("it converges in about 1.1 s, at most 56 ms later",), ()), width)
@@ -122,17 +112,6 @@ def test_information_of_one_kind_is_said_once() -> None:
     assert on_a_terminal(REPORT.told(faults), 200).count("! y") == 3
 
 
-def test_markdown_lists_them_and_takes_names_literally() -> None:
-    text = as_markdown(REPORT.told((Finding("idle-consumers", "a|b *c* \x1b[2J is idle"),)))
-    assert "- ! **idle-consumers** a\\|b \\*c\\* \\\\x1b\\[2J is idle\n" in text
-
-
-def test_hostile_names_are_harmless() -> None:
-    assert max(map(len, on_a_terminal(REPORT.told((Finding("duplicate-client-id", "two"),)), 20).splitlines())) <= 20
-    shown = on_a_terminal(REPORT.told((Finding("x\x1b[1m", "a\u202eb\r\n✗ fake", severity="error"),)), 80)
-    assert "✗ x\\x1b[1m  a\\u202eb\\r\\n✗ fake\n" in shown
-
-
 def test_a_screen_says_which_tables_it_leaves_out() -> None:
     sections = (section("a"), section("b", named_only=True), section("c", audience="scripts"))
     shown = Report("rmqlb/test", {}, (), (*sections, section("d", audience="screen"))).only((), screen=True)
@@ -150,29 +129,3 @@ def test_a_table_for_screens_and_one_for_scripts_may_have_one_name() -> None:
         assert [each.rows[0][0] for each in both.only(names).sections] == ["2"]
     assert [each.rows[0][0] for each in both.only((), screen=True, everything=True).sections] == ["1"]
     assert "2" in as_plain(both.only(()))
-
-
-@pytest.mark.parametrize("fmt", ["table", "markdown"])
-def test_a_screen_tells_findings_once_and_other_formats_on_stderr(fmt: str) -> None:
-    line = ("show-consumers", *FAULTS, "-g", "mix-svc")
-    screen = run(*line, "-o", fmt)
-    assert (screen.stdout.count("mixed-strategies"), screen.stderr) == (3, "")
-    assert run(*line, "-o", fmt, "-q").stdout.count("✗") == 0
-    for other in ("plain", "csv", "jsonl"):
-        assert "[mixed-strategies]\n" in run(*line, "-o", other).stderr
-    assert run(*line, "-o", "json").stderr == ""
-
-
-def test_all_shows_every_table_on_a_screen_and_changes_nothing_for_scripts() -> None:
-    line = ("show-groups", *FAULTS)
-    assert "--all" not in run(*line, "--all", "-o", "table").stdout
-    assert "\nfindings" in run(*line, "--all", "-o", "table").stdout
-    assert "\nfindings" not in run(*line, "-o", "table").stdout
-    for fmt in ("csv", "json", "jsonl"):
-        assert run(*line, "--all", "-o", fmt) == run(*line, "-o", fmt)
-
-
-def test_signs_have_a_form_in_ascii() -> None:
-    done = start("show-consumers", *FAULTS, "-g", "mix-svc", "-o", "table", env={"PYTHONIOENCODING": "ascii"})
-    assert done.stdout.isascii()
-    assert "\nx mixed-strategies" in done.stdout

@@ -21,14 +21,6 @@ def lines(columns: int, *args: str) -> list[str]:
     return terminal.lines
 
 
-def test_a_table_that_is_too_wide_has_a_part_for_each_topic() -> None:
-    shown = lines(60, "show-owners", "-g", "order-svc", "--section", "queues")
-    assert [line for line in shown if line.startswith("owners")] == ["owners: OrderEvents", "owners: Skewed"]
-    assert sum(line.startswith("broker-") for line in shown) == 25
-    wide = lines(80, "show-owners", "-g", "order-svc", "--section", "queues")
-    assert [line for line in wide if line.startswith("owners")] == ["owners"]
-
-
 @every_case("columns", [60, 80, 100])
 def test_the_strips_of_a_timeline_are_whole(columns: int) -> None:
     send = ("simulate-send", "-t", "OrderEvents", "--fail", "broker-b@45s-1m20s", "--rate", "10", "--for", "2m")

@@ -7,7 +7,7 @@ import re
 from rich.color import Color
 from rich.console import Console
 
-from rmqlb.views.formats.palette import COLOURS, owner_style, owner_styles
+from rmqlb.views.formats.palette import COLOURS, owner_styles
 from rmqlb.views.formats.people import print_tables
 from rmqlb.views.simulate_rebalance import group_report
 from tests.support.group_builders import simulated
@@ -48,25 +48,6 @@ def test_sixteen_colours_are_enough_and_letters_are_dark_on_them() -> None:
     numbers = [Color.parse(style.removeprefix("black on ")).number for style in styles.values()]
     assert all(number is not None and number < 16 for number in numbers)
     assert not {1, 9, 0, 8} & set(numbers)  # red is for what is bad, and nobody reads black on black
-
-
-def test_where_there_are_more_they_are_those_of_the_picture() -> None:
-    assert [style.partition(" on ")[2] for style in owner_styles("truecolor").values()] == list(COLOURS)
-    assert owner_style(0) == owner_style(len(COLOURS))
-
-
-def test_the_scale_and_the_gap_have_no_colour() -> None:
-    lines = painted("standard").splitlines()
-    ruler = next(line for line in lines if "2s" in line and "|" in line)
-    assert "\x1b" not in ruler[ruler.index("|") :]
-    gap = next(line for line in lines if re.match(r"broker-a +0", line))
-    assert re.search(r"\x1b\[0m +\x1b", gap)
-
-
-def test_the_letters_in_the_list_of_consumers_have_the_same_colours() -> None:
-    strips = {run[0]: codes for codes, run in runs(painted("standard"))}
-    for letter in "abc":
-        assert f"\x1b[{strips[letter]}m{letter}\x1b[0m" in painted("standard", "consumers")
 
 
 @every_case("width", [60, 80, 120])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.report import Column, Report, Section
 from tests.views.shown import on_a_terminal
@@ -36,16 +33,6 @@ def test_a_section_that_is_named_is_whole() -> None:
     assert "more" not in as_plain(named)
 
 
-def test_the_title_says_which_rows_were_chosen_as_long_as_they_alone_are_seen() -> None:
-    chosen = report(replace(BRIEF, chosen="the vowels"))
-    assert "letters, the vowels\n" in as_plain(chosen)
-    assert "vowels" not in as_plain(chosen.only(("letters",)))
-
-
-def test_machines_see_every_row() -> None:
-    assert as_csv(report(BRIEF).only(()).table) == "letter\r\nx\r\ny\r\nz\r\n"
-
-
 def test_the_one_table_of_a_csv_is_no_picture_unless_there_is_nothing_else() -> None:
     assert report(picture(5), BRIEF).table is BRIEF
     assert report(picture(5)).table.name == "picture"
@@ -57,16 +44,6 @@ def test_a_picture_takes_the_width_that_its_names_leave() -> None:
     assert "=" * 64 in text
 
 
-def test_a_picture_without_room_beside_its_names_goes_below_them() -> None:
-    text = on_a_terminal(report(picture(5)).only(("picture",)), 35)
-    assert f"above\n    {'=' * 31}\n" in text
-
-
 def test_a_picture_in_a_pipe_is_as_long_as_it_says_itself() -> None:
     assert "-----" in as_plain(report(picture(5)))
     assert f" {'-' * 5}\n" in on_a_terminal(report(picture(5)), 100_000)
-
-
-def test_a_picture_is_brief_unless_it_is_named() -> None:
-    assert "above" not in on_a_terminal(report(picture(5)), 80)
-    assert "and 1 more: --section picture shows all" in on_a_terminal(report(picture(5)), 80)

@@ -20,7 +20,6 @@ def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
 
 
 def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
-    """Say which conditions are met, and end accordingly."""
     met = [condition for condition in tried if condition.met]
     for condition in met:
         terminal.say(f"condition met: {condition.text} (it is {_figure(condition.value)})")

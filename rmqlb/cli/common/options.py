@@ -136,8 +136,6 @@ Explain = Annotated[bool, shown_option("--explain", help="Say why each queue goe
 
 
 class GroupOptions(Struct, frozen=True):
-    """Which group, on which topics, with which members."""
-
     group: Annotated[
         str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
     ] = None
@@ -148,13 +146,10 @@ class GroupOptions(Struct, frozen=True):
     sdk: Sdk = None
 
     def arguments(self, source: str | None) -> dict[str, Any]:
-        """The same for a verb (raises UsageError)."""
         return _arguments(self, source)
 
 
 class GroupsOptions(Struct, frozen=True):
-    """Which groups, on which topics, with which members."""
-
     group: Annotated[
         list[str] | None,
         Option(
@@ -171,7 +166,6 @@ class GroupsOptions(Struct, frozen=True):
     sdk: Sdk = None
 
     def arguments(self, source: str | None) -> dict[str, Any]:
-        """The same for a verb (raises UsageError)."""
         return _arguments(self, source)
 
 
@@ -190,8 +184,6 @@ def _arguments(options: GroupOptions | GroupsOptions, source: str | None) -> dic
 
 
 class StrategyOptions(Struct, frozen=True):
-    """What the consumers' strategy objects were constructed with."""
-
     strategy_option: Annotated[
         list[str] | None,
         strategies_option(metavar="KEY=VALUE", help="A setting of a strategy, as virtual-nodes=20; repeatable."),
@@ -199,13 +191,10 @@ class StrategyOptions(Struct, frozen=True):
 
     @property
     def texts(self) -> list[str]:
-        """The settings as typed."""
         return self.strategy_option or []
 
 
 class OutputOptions(Struct, frozen=True):
-    """How the result is shown."""
-
     output: Annotated[
         str | None,
         output_option(

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class PictureOptions(Struct, frozen=True):
-    """Where pictures go."""
-
     svg: Annotated[str | None, shown_option(metavar="FILE|-", help="Write the picture as SVG; - is stdout.")] = None
     html: Annotated[str | None, shown_option(metavar="FILE|-", help="Write picture and tables as one HTML page.")] = (
         None
@@ -28,7 +26,6 @@ class PictureOptions(Struct, frozen=True):
 
     @property
     def named(self) -> str | None:
-        """The first option that is given."""
         return "--svg" if self.svg is not None else "--html" if self.html is not None else None
 
     @property
@@ -54,7 +51,6 @@ def check_folder(path: str | None, option: str) -> None:
 
 
 def write_picture(picture: str, path: str, option: str, terminal: Terminal) -> None:
-    """The picture to its file, or to stdout."""
     if path == "-":
         terminal.write(picture)
         return

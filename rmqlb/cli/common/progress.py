@@ -9,12 +9,9 @@ import os
 import sys
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from rmqlb.views.formats.text import cut_to_width, visible, width
-
-if TYPE_CHECKING:
-    from rmqlb.model.progress import Done
 
 _USUAL_WIDTH = 80
 
@@ -26,7 +23,6 @@ class Progress:
         self._verb = verb
         self._manner = manner
         self._stage = ""
-        self._unit = ""
         self._began = 0.0
         self._shown = 0
 
@@ -43,15 +39,6 @@ class Progress:
         if self._manner == "live":
             count = f": {min(done + 1, total)} of {total}" if total else f": {done + 1}" if done else ""
             self._show(what, count, done, total, now - self._began)
-
-    def of_units(self, what: str, now: Done) -> None:
-        """Show how many files, groups or tables of a stage are done; a line per stage says nothing of them."""
-        if self._manner != "live":
-            return
-        if (what, now.unit) != (self._stage, self._unit):
-            self._stage, self._unit, self._began = what, now.unit, time.monotonic()
-        count = f"{now.of:,}" if now.done is None else f"{now.done:,} of {now.of:,}"
-        self._show(what, f": {count} {now.unit}", now.done or 0, now.of, time.monotonic() - self._began)
 
     def clear(self) -> None:
         if self._shown:

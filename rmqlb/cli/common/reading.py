@@ -10,16 +10,14 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.options import GroupOptions, SourceOptions
+from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.configuration import secret_place
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.opening import Access
-from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
-from rmqlb.verbs import parse as values
 from rmqlb.verbs.source import Earlier, TextReader, earlier
 from rmqlb.views.formats.text import visible
 
@@ -46,7 +44,6 @@ class Reader(TextReader):
         return self._terminal.progress()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
-        """The wanted parts of the source, with progress on the terminal."""
         source, context = self.open_for_another_reading(), self._options.active_context
         if context is not None:
             self._terminal.head(f"context {context.name}: {context.source}")
@@ -58,7 +55,6 @@ class Reader(TextReader):
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
-    """The wanted parts of the source."""
     return Reader(options, terminal, stages=stages).fetch(wanted)
 
 
@@ -105,31 +101,30 @@ def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Termina
     return Earlier(Reader(own, terminal), found.option)
 
 
-def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
-    """What a plan needs; a live source is only asked for what is named."""
-    if is_live(options.source) and which.group is None and not (which.consumers and which.topic):
-        raise UsageError(
-            "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
-        )
-    values.sdks(which.sdk or ())  # what is wrong is told before anything is read
-    if options.source == "-" and which.consumers == "@-":
-        raise UsageError("-s - and --consumers @- both read stdin")
-    topics = tuple(dict.fromkeys(which.topic)) if which.topic else None
-    return Wanted(topics, which.group, retry=which.include_retry)
+def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
+    """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
+    from rmqlb.sources.user_files.text_file import read_text
+    from rmqlb.verbs.amounts import byte_count
+    from rmqlb.verbs.parse import lines_of
+
+    if source == "-" and path == "-":
+        raise UsageError("-s - and --keys-file - both read stdin")
+    lines = lines_of(read_text(path, "--keys-file", byte_count(max_size, "--max-size")))
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            raise DataError(f"--keys-file {path}: line {number} is blank", hint="one key per line")
+    return lines
 
 
 def password(user: str, options: SourceOptions) -> str:
-    """The user's password."""
     return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
 
 
 def secret_key(options: SourceOptions) -> str:
-    """The secret key of the account."""
     return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
 
 
 def security_token() -> str | None:
-    """The token of a temporary account, or None."""
     return os.environ.get("RMQLB_SECURITY_TOKEN") or None
 
 
@@ -143,7 +138,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
         return os.environ[variable]
     context = options.active_context
     if context is not None and context.secret is not None:
-        where = str(context.secret.place)
+        where = context.secret.origin
         return read_secret(secret_place(str(context.secret.value), where), where, os.environ)
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass

@@ -49,7 +49,6 @@ def sections_of(command: str) -> tuple[str, ...]:
 
 
 def check_sections(command: str, wanted: Iterable[str]) -> None:
-    """Refuse what no result of the command has."""
     known = sections_of(command)
     for name in wanted:
         if name not in known:

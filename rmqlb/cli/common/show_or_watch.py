@@ -27,8 +27,6 @@ _SHORTEST_S = 0.1
 
 
 class WatchOptions(Struct, frozen=True):
-    """Whether to look again, and how often."""
-
     watch: Annotated[
         str | None,
         output_option(

@@ -4,13 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Struct
 
-from rmqlb.cli.common.options import (
-    GroupsOptions,
-    SourceOptions,
-    about_option,
-    panel,
-    shown_option,
-)
+from rmqlb.cli.common.options import GroupsOptions, SourceOptions, about_option, panel, shown_option
 from rmqlb.cli.common.terminal import Terminal
 
 RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
@@ -51,8 +45,6 @@ class GroupsOverTimeOptions(GroupsOptions, frozen=True):
 
 
 class EventOptions(Struct, frozen=True):
-    """What the group goes through."""
-
     event: Annotated[
         list[str] | None,
         happens_option(
@@ -128,8 +120,6 @@ class MemberOptions(Struct, frozen=True):
 
 
 class TrialOptions(Struct, frozen=True):
-    """How often, with which dice."""
-
     trials: Annotated[
         str | None,
         trials_option(metavar="N", help="Also run N times with other phases of the clocks: p50, p95 and max."),

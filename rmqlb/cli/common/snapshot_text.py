@@ -13,15 +13,12 @@ from rmqlb.views.report import Report
 
 
 def snapshot_report(snapshot: ClusterSnapshot) -> Report:
-    """It alone, without tables."""
     return Report("rmqlb/snapshot", to_document(snapshot), (), ())
 
 
 def snapshot_envelope(snapshot: ClusterSnapshot, findings: Sequence[Finding], command: str) -> Envelope:
-    """With what is around it."""
     return envelope(snapshot_report(snapshot), command, snapshot, findings)
 
 
 def snapshot_text(snapshot: ClusterSnapshot, findings: Sequence[Finding], command: str) -> str:
-    """As JSON."""
     return as_json(snapshot_envelope(snapshot, findings, command))

@@ -75,7 +75,7 @@ class Terminal:
         if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
             from rmqlb.cli.common.pager import page
 
-            page(text, self.write, self.warn)
+            page(text, self.write)
         else:
             self.write(text)
         if self.format not in ("json", "yaml", *SCREENS):
@@ -98,7 +98,6 @@ class Terminal:
             raise UsageError(f"--section chooses tables, and -o {self.format} shows none", hint="leave one of them out")
 
     def warn(self, findings: Iterable[Finding]) -> None:
-        """Findings on stderr."""
         if not self._options.quiet:
             sys.stdout.flush()
             for finding in findings:
@@ -145,8 +144,7 @@ class Terminal:
 
             return as_json_lines(report.rows or ())
         if self.format == "prometheus":
-            from rmqlb.views.formats.prometheus import as_prometheus
-            from rmqlb.views.metrics import metrics_of
+            from rmqlb.views.metrics import as_prometheus, metrics_of
 
             return as_prometheus(metrics_of(report, self._command, snapshot, findings))
         if self.format == "csv":

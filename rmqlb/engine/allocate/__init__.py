@@ -100,17 +100,17 @@ def prepare(
 
 
 class StrategySettings(TypedDict, total=False):
-    """What strategies need: a keyword of `allocate` each."""
+    """What strategies need: a keyword of `allocate` each, with the meaning that it has in `Settings`."""
 
-    virtual_nodes: int  # CONSISTENT_HASH, ring entries per consumer; default 10
-    consumer_idcs: Iterable[str] | None  # MACHINE_ROOM, the rooms whose queues are taken
-    config: ConfigLists | None  # CONFIG, one list for all consumers, or a list by client ID
-    inner: str | StrategyFunction  # the strategy inside MACHINE_ROOM_NEARBY, PIN or PIN_OVER_ALL; default AVG
-    broker_zones: Zones | None  # MACHINE_ROOM_NEARBY, broker name → zone: a mapping, function, or pattern with a group
-    client_zones: Zones | None  # MACHINE_ROOM_NEARBY, client ID → zone, likewise
-    hosts: Iterable[str] | None  # PIN and PIN_OVER_ALL, the machines before the `@` of client IDs that take part
-    pins: Mapping[str, Iterable[str]] | None  # the same by topic; other topics have `hosts`, or all machines
-    group: str  # the group's name, for a function
+    virtual_nodes: int
+    consumer_idcs: Iterable[str] | None
+    config: ConfigLists | None
+    inner: str | StrategyFunction
+    broker_zones: Zones | None
+    client_zones: Zones | None
+    hosts: Iterable[str] | None
+    pins: Mapping[str, Iterable[str]] | None
+    group: str
 
 
 def allocate(
@@ -146,9 +146,9 @@ def allocate(
         UsageError: there is no such strategy or library, no consumer's library has the strategy, or an argument is of
             the wrong type.
     """
-    given = _settings(settings)
+    name, prepared = _prepared(strategy, queues, client_ids, presorted, settings)
     usual, own = given_sdks(sdk, sdks)
-    name, prepared, ids = _prepared(strategy, queues, client_ids, presorted, given, usual)
+    ids = prepared.lists(usual)[1]
     sdk_of = {client_id: own.get(client_id, usual) for client_id in ids}
     must_have(name, sdk_of.values() if ids else (usual,))
     if not ids:
@@ -176,10 +176,9 @@ def allocate_for(
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy, or an argument is of the wrong type.
     """
-    given = _settings(settings)
     require(client_id, str, "client_id")
+    name, prepared = _prepared(strategy, queues, client_ids, presorted, settings)
     own, _ = given_sdks(sdk, None)
-    name, prepared, _ = _prepared(strategy, queues, client_ids, presorted, given, own)
     must_have(name, (own,))
     return list(prepared.strategy(name, own).share(client_id))
 
@@ -194,9 +193,8 @@ class PreparedStrategies:
         settings: Settings,
         *,
         presorted: bool = False,
-        order: Callable[[str], bytes] | None = None,
+        order: Callable[[str], bytes] | None = None,  # the order in which the lists are
     ) -> None:
-        """Lists in any order, or to be taken as they stand by all; `order` is one that they have already."""
         self._given, self._settings, self._presorted = (queues, client_ids), settings, presorted
         self._sorted = {} if order is None else {order: self._given}
         self._strategies: dict[tuple[str, str], Strategy] = {}
@@ -222,16 +220,14 @@ def _prepared(
     queues: Iterable[MessageQueue],
     client_ids: Iterable[str],
     presorted: bool,
-    settings: Settings,
-    usual: Sdk,
-) -> tuple[str, PreparedStrategies, Sequence[str]]:
-    name, settings = with_function(strategy, settings)
+    settings: StrategySettings,
+) -> tuple[str, PreparedStrategies]:
+    name, known = with_function(strategy, _settings(settings))
     given_queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
     given_ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
     require(presorted, bool, "presorted")
-    strategy_class(name, settings)
-    prepared = PreparedStrategies(given_queues, given_ids, settings, presorted=presorted)
-    return name, prepared, prepared.lists(usual)[1]
+    strategy_class(name, known)
+    return name, PreparedStrategies(given_queues, given_ids, known, presorted=presorted)
 
 
 def given_sdks(sdk: str, sdks: Mapping[str, str] | None) -> tuple[Sdk, dict[str, Sdk]]:
@@ -253,12 +249,10 @@ def must_have(strategy: str, sdks: Iterable[Sdk]) -> None:
 
 
 def _settings(given: StrategySettings) -> Settings:
-    unknown = [name for name in given if name not in StrategySettings.__annotations__]
-    if unknown:
-        raise UsageError(
-            f"there is no setting {unknown[0]}", hint=f"settings: {', '.join(StrategySettings.__annotations__)}"
-        )
-    require(given.get("group", ""), str, "group")
+    known = StrategySettings.__annotations__
+    for name in given:
+        if name not in known:
+            raise UsageError(f"there is no setting {name}", hint=f"settings: {', '.join(known)}")
     inner, own = with_function(given.get("inner", "AVG"), Settings())
     values: dict[str, Any] = {**given, "inner": inner, "custom": own.custom}
     for name in ("consumer_idcs", "hosts"):

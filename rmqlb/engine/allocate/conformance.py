@@ -33,17 +33,16 @@ def check_strategy(
 ) -> tuple[Finding, ...]:
     """What is wrong with a strategy, as far as these queues and consumers show it; () when it is as it should be.
 
-    Each consumer is asked for its queues, then again, and again with the lists in other orders. The findings have these
-    codes: `custom-unassigned` (queues that no consumer gets), `custom-duplicate-owners` (queues that several consumers
-    get), `custom-throws` (consumers whose client throws), `custom-order` (the answer depends on the order of the lists,
-    which clients sort), `custom-varies` (the answer to the same question differs).
+    Each consumer is asked for its queues, then again, and again with the lists in other orders. The codes of findings:
+    `custom-unassigned`, `custom-duplicate-owners`, `custom-throws` (consumers whose client throws), `custom-order` (the
+    answer depends on the order of the lists, which clients sort) and `custom-varies` (a question has two answers).
 
     Args:
         strategy: a name, or a function (group, client id, queues, client ids) → queues.
         queues: of one or several topics, in any order; clients ask for each topic alone.
         client_ids: the consumers; an id that several processes share counts once, as no strategy can tell them apart.
-        group: what a function is given as the group's name.
-        settings: what strategies with settings are constructed with.
+        group: the group's name, for a function.
+        settings: those of the strategy.
 
     Raises:
         DataError: a function returns something else than a list of the queues.
@@ -58,8 +57,6 @@ def check_strategy(
 
 
 class _Observed:
-    """The answers of a strategy over several topics."""
-
     def __init__(self) -> None:
         self.unassigned: list[MessageQueue] = []
         self.several: list[MessageQueue] = []
@@ -72,38 +69,33 @@ class _Observed:
         owners = Counter(queue for answer in answers.values() for queue in answer or ())
         self.unassigned += [queue for queue in queues if not owners[queue]]
         self.several += [queue for queue in queues if owners[queue] > 1]
-        asked = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
-        expected = {client_id: answers[client_id] for client_id in asked}
+        some = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
+        expected = {client_id: answers[client_id] for client_id in some}
 
         def differs(queues_: list[MessageQueue], ids_: list[str]) -> bool:
-            return _answers(strategy, queues_, ids_, asked, settings, {}) != expected
+            return _answers(strategy, queues_, ids_, some, settings, {}) != expected
 
         if differs(queues, ids):
             self.varies = True
-            return
-        if any(differs(other, ids) for other in _orders(queues)):
-            self.orders["queues"] = None
-        if any(differs(queues, other) for other in _orders(ids)):
-            self.orders["client ids"] = None
+        else:
+            self.orders |= {"queues": None} if any(differs(other, ids) for other in _orders(queues)) else {}
+            self.orders |= {"client ids": None} if any(differs(queues, other) for other in _orders(ids)) else {}
 
 
 def own_findings(
     strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    asked = strategies, queues, client_ids, settings
-    return *custom_findings(*asked), *pin_findings(*asked)
+    """What users' own strategies and pins do wrong, also inside of others (raises DataError)."""
+    group = queues, client_ids, settings
+    return *custom_findings(strategies, *group), *pin_findings(strategies, *group)
 
 
 def custom_findings(
     strategies: Iterable[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What `check_strategy` says of the strategies that users wrote, also inside of others (raises DataError)."""
     names = dict.fromkeys(name for strategy in strategies if (name := custom_inside(strategy, settings)) is not None)
-    return tuple(
-        finding
-        for name in names
-        for finding in check_strategy(name, queues, client_ids, group=settings.group, settings=settings)
-    )
+    found = (check_strategy(name, queues, client_ids, group=settings.group, settings=settings) for name in names)
+    return tuple(finding for findings in found for finding in findings)
 
 
 def pin_findings(
@@ -172,36 +164,33 @@ def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
     from random import Random
 
     yield items[::-1]
-    for seed in range(_SHUFFLES):
-        other = list(items)
-        Random(seed).shuffle(other)  # noqa: S311 - no secret
-        yield other
+    yield from (Random(seed).sample(items, len(items)) for seed in range(_SHUFFLES))  # noqa: S311 - no secret
 
 
 def _findings(name: str, found: _Observed, consumers: int) -> Iterator[Finding]:
+    left, several = found.unassigned, found.several
+    texts: dict[str, str] = {}
     if found.throws:
         client_id, text = next(iter(found.throws.items()))
         number = f"{len(found.throws)} of {consumers} consumers"
-        text = f"strategy {name} throws for {number}, which keep what they hold; first {client_id}: {text}"
-        yield Finding("custom-throws", text)
-    elif found.unassigned:
-        text = f"leaves {_listed(found.unassigned)} unassigned: no consumer reads {_them(found.unassigned)}"
-        yield Finding("custom-unassigned", f"strategy {name} {text}")
-    if found.several:
-        text = f"gives {_listed(found.several)} to several consumers, which all read {_them(found.several)}"
-        yield Finding("custom-duplicate-owners", f"strategy {name} {text}")
+        texts["custom-throws"] = f"throws for {number}, which keep what they hold; first {client_id}: {text}"
+    elif left:
+        texts["custom-unassigned"] = f"leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+    if several:
+        texts["custom-duplicate-owners"] = (
+            f"gives {_listed(several)} to several consumers, which all read {_them(several)}"
+        )
     if found.varies:
-        yield Finding(
-            "custom-varies",
-            f"strategy {name} answers differently when it is asked the same again: such consumers drop and take queues "
-            "with every rebalance, and what is shown here is one of its answers",
+        texts["custom-varies"] = (
+            "answers differently when it is asked the same again: such consumers drop and take queues with every "
+            "rebalance, and what is shown here is one of its answers"
         )
     if found.orders:
-        yield Finding(
-            "custom-order",
-            f"strategy {name} depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists "
-            "by character before they call it, as is done here",
+        texts["custom-order"] = (
+            f"depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists by character "
+            "before they call it, as is done here"
         )
+    yield from (Finding(code, f"strategy {name} {text}") for code, text in texts.items())
 
 
 def _listed(queues: Sequence[MessageQueue]) -> str:

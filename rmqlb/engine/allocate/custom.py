@@ -62,28 +62,21 @@ class CustomStrategy:
         return f"{self._name} returns no queue for it"
 
     def _checked(self, answer: object) -> list[MessageQueue]:
-        """The answer as a client keeps it: each queue once."""
+        some = "return a list of some of the queues it is given"
         if answer is None:
-            raise self._wrong(
-                "returned None", "return a list; [] where a Java class returns null, which means the same"
-            )
+            raise self._wrong("returned None", "return a list; [] where a Java class returns null")
         if not isinstance(answer, list | tuple):
-            raise self._wrong(f"returned {kind_of(answer)}", "return a list of some of the queues it is given")
+            raise self._wrong(f"returned {kind_of(answer)}", some)
         if len(answer) > _MOST_TIMES * len(self._queues):
-            raise self._wrong(
-                f"returned {len(answer):,} queues, and was given {len(self._queues):,}", "return each queue once"
-            )
+            given = f"{len(self._queues):,}"
+            raise self._wrong(f"returned {len(answer):,} queues, and was given {given}", "return each queue once")
         for queue in answer:
             if not isinstance(queue, MessageQueue):
-                raise self._wrong(
-                    f"returned a list with {kind_of(queue)} in it: {shortened(repr(queue), 60)}",
-                    "return some of the queues it is given",
-                )
+                text = f"returned a list with {kind_of(queue)} in it: {shortened(repr(queue), 60)}"
+                raise self._wrong(text, some)
             if queue not in self._known:
-                raise self._wrong(
-                    f"returned {queue}, which is none of the {len(self._queues)} queues it was given",
-                    "return some of the queues it is given; for a fixed list there is the strategy CONFIG",
-                )
+                text = f"returned {queue}, which is none of the {len(self._queues)} queues it was given"
+                raise self._wrong(text, f"{some}; for a fixed list use the strategy CONFIG")
         self._returned.update(answer)
         return list(dict.fromkeys(answer))
 

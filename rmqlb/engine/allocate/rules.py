@@ -19,7 +19,7 @@ class Needs(Struct, frozen=True):
     given: Callable[[Settings], object]
 
 
-class StrategyRule(Struct, frozen=True, kw_only=True):
+class StrategyRule(Struct, frozen=True):
     # what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then made for
     # each place that they can have), its id or zone by name, its machine, or a hash of its id (which redacted names
     # change)
@@ -38,41 +38,32 @@ _ZONES = Needs(
 _MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: given.pins or given.hosts)
 
 RULES: Mapping[str, StrategyRule] = {
-    "AVG": StrategyRule(alone="avg.Averagely", decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
+    "AVG": StrategyRule("place", "AllocateMessageQueueAveragely", None, alone="avg.Averagely"),
     "AVG_BY_CIRCLE": StrategyRule(
-        alone="avg.AveragelyByCircle",
-        decides="place",
-        java_class="AllocateMessageQueueAveragelyByCircle",
-        needs=None,
+        "place", "AllocateMessageQueueAveragelyByCircle", None, alone="avg.AveragelyByCircle"
     ),
     "CONFIG": StrategyRule(
+        "name",
+        "AllocateMessageQueueByConfig",
+        Needs("--strategy-option queues=FILE", lambda given: given.config),
         alone="config.ByConfig",
-        decides="name",
-        java_class="AllocateMessageQueueByConfig",
-        needs=Needs("--strategy-option queues=FILE", lambda given: given.config),
     ),
     "MACHINE_ROOM": StrategyRule(
+        "place",
+        "AllocateMessageQueueByMachineRoom",
+        Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
         alone="machine_room.ByMachineRoom",
-        decides="place",
-        java_class="AllocateMessageQueueByMachineRoom",
-        needs=Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
     ),
     "CONSISTENT_HASH": StrategyRule(
-        alone="consistent_hash.ConsistentHash",
-        decides="hash",
-        java_class="AllocateMessageQueueConsistentHash",
-        needs=None,
+        "hash", "AllocateMessageQueueConsistentHash", None, alone="consistent_hash.ConsistentHash"
     ),
     "MACHINE_ROOM_NEARBY": StrategyRule(
-        around="machine_room_nearby.MachineRoomNearby",
-        decides="name",
-        java_class="AllocateMachineRoomNearby",
-        needs=_ZONES,
+        "name", "AllocateMachineRoomNearby", _ZONES, around="machine_room_nearby.MachineRoomNearby"
     ),
-    "PIN": StrategyRule(around="pin.pin", decides="machine", java_class=None, needs=_MACHINES),
-    "PIN_OVER_ALL": StrategyRule(around="pin.pin_over_all", decides="machine", java_class=None, needs=_MACHINES),
+    "PIN": StrategyRule("machine", None, _MACHINES, around="pin.pin"),
+    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, around="pin.pin_over_all"),
 }
-"""By RocketMQ's own names, in the order in which they are told."""
+"""By RocketMQ's own names, in the order of every list of strategies."""
 
 NAMES = tuple(RULES)
 SIMPLE = tuple(name for name, rule in RULES.items() if rule.alone is not None)

@@ -32,9 +32,6 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
     # strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here takes no
     # strategy inside
     classes: Mapping[str, str] = field(default_factory=dict)
-    # strategies under which each of its consumers gets what a Java one would, where no id is empty and both libraries
-    # sort ids and brokers alike
-    deals_as_java: tuple[str, ...] = ()
     only: str | None = None  # the one strategy that its consumers run, since no other can be set; None where any can be
     reports: tuple[str, ...] = ()  # `version` of the connections of all its versions; () where it is the library's own
 
@@ -82,7 +79,6 @@ GO = Sdk(
         "CONSISTENT_HASH": "go.GoConsistentHash",
         "MACHINE_ROOM_NEARBY": "go.GoAveragely",
     },
-    deals_as_java=("AVG", "AVG_BY_CIRCLE"),
     reports=("V4_5_2",),
 )
 CPP = Sdk(
@@ -96,7 +92,6 @@ CPP = Sdk(
     languages=("CPP",),
     shells=("PYTHON", "NODE_JS"),
     classes={"AVG": "avg.CppAveragely"},
-    deals_as_java=("AVG",),
     only="AVG",
     reports=("V3_1_8", "V4_6_0"),
 )
@@ -127,12 +122,10 @@ def sdk_named(text: str) -> SdkGuess:
     sdk = SDKS.get(name)
     if sdk is None:
         hint = "those of gRPC clients own no queue; " if name.endswith("-grpc") else ""
-        raise UsageError(
-            f"unknown SDK {text[:40]}",
-            hint=f"{hint}SDKs whose consumers own queues: {', '.join(SDKS)}",
-            code="unknown-sdk",
-        )
-    return SdkGuess(sdk, assumed=bool(at) and not _is_known(sdk, version))
+        hint += f"SDKs whose consumers own queues: {', '.join(SDKS)}"
+        raise UsageError(f"unknown SDK {text[:40]}", hint=hint, code="unknown-sdk")
+    is_known = not at or _parsed(sdk.oldest) <= _parsed(version) <= _parsed(sdk.newest)
+    return SdkGuess(sdk, assumed=not is_known)
 
 
 def sdk_of_connection(language: str | None, version: str | None) -> SdkGuess:
@@ -151,14 +144,9 @@ def sdk_of_connection(language: str | None, version: str | None) -> SdkGuess:
     return SdkGuess(sdk, assumed=not is_known)
 
 
-def _is_known(sdk: Sdk, version: str) -> bool:
-    return _parsed(sdk.oldest) <= _parsed(version) <= _parsed(sdk.newest)
-
-
 def _parsed(version: str) -> tuple[int, ...]:
     match = re.fullmatch(r"[vV]?(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", version[:40])
     if match is None:
-        raise UsageError(
-            f"{version[:40]}: not a version of an SDK", hint="write it as 2.1.2, or leave it out: --sdk go"
-        )
+        hint = "write it as 2.1.2, or leave it out: --sdk go"
+        raise UsageError(f"{version[:40]}: not a version of an SDK", hint=hint)
     return tuple(int(part or 0) for part in match.groups())

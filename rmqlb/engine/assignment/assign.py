@@ -31,22 +31,16 @@ class Members(Struct, frozen=True):
 
     # in any order; an id that two processes share stands twice
     client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]
-    # name of the strategy, or a function (group, client id, queues, client ids) → queues; a function goes into the
-    # settings, and its name stays here
+    # name, or a function (group, client ID, queues, client IDs) → queues, which goes into the settings under its name
     strategy: str | StrategyFunction
     settings: Settings = Settings()  # what the strategy objects were constructed with
-    # client id → its own strategy, likewise, where it differs from the group's
-    strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)
-    # client id → the topics it subscribes to, where that is known
-    subscribed: Mapping[str, Set[str]] = field(default_factory=dict)
+    strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)  # client ID → its own
+    subscribed: Mapping[str, Set[str]] = field(default_factory=dict)  # client ID → its topics, where they are known
     broadcasting: bool = False  # each of them reads every queue, whatever the strategy
     sdk: str = JAVA.name  # the client library that they run, `java`, `go` or `cpp`
-    # client id → its own library, where it differs from the group's
-    sdk_of: Mapping[str, str] = field(default_factory=dict)
-    # they let brokers assign their queues (`clientRebalance=false`), which have two strategies only
-    by_broker: bool = False
-    # client id → whether it does, where that differs from the group
-    by_broker_of: Mapping[str, bool] = field(default_factory=dict)
+    sdk_of: Mapping[str, str] = field(default_factory=dict)  # client ID → its own library
+    by_broker: bool = False  # brokers assign their queues (`clientRebalance=false`), by two strategies only
+    by_broker_of: Mapping[str, bool] = field(default_factory=dict)  # client ID → the same, where it differs
 
     def __post_init__(self) -> None:
         require(self.settings, Settings, "Members.settings")
@@ -225,13 +219,12 @@ def _reasons(
     several = len({sdk.name for _, sdk in run.values()}) > 1
     reasons = {}
     for queue in queues if run else ():
-        asked = {run[client_id] for client_id in owners[queue]} or set(run.values())
-        told = {_runner(name, sdk, several=several): strategies.strategy(name, sdk).why(queue) for name, sdk in asked}
-        texts = [f"{runner}: {told[runner]}" for runner in sorted(told)]
-        is_one = len(told) == 1 or (several and len(set(told.values())) == 1)
-        reasons[queue] = next(iter(told.values())) if is_one else "; ".join(texts)
+        runners = {run[client_id] for client_id in owners[queue]} or set(run.values())
+        whys = {
+            f"{name} of {sdk.name}" if several else name: strategies.strategy(name, sdk).why(queue)
+            for name, sdk in runners
+        }
+        is_one = len(whys) == 1 or (several and len(set(whys.values())) == 1)
+        texts = [f"{runner}: {whys[runner]}" for runner in sorted(whys)]
+        reasons[queue] = next(iter(whys.values())) if is_one else "; ".join(texts)
     return reasons
-
-
-def _runner(strategy: str, sdk: Sdk, *, several: bool) -> str:
-    return f"{strategy} of {sdk.name}" if several else strategy

@@ -40,16 +40,12 @@ _LMQ_PREFIX = "%LMQ%"
 class AskedBroker(Struct, frozen=True):
     """What a broker answers from."""
 
-    broker_name: str  # its name
-    # the group's consumers that are connected to it, in any order, one entry per connection; None when it does not know
-    # the group
+    broker_name: str
+    # the group's consumers that are connected to it, an entry per connection; None when it does not know the group
     client_ids: tuple[str, ...] | None
-    # the mode that it has for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), or its `defaultMessageRequestMode`
-    # where it has none
+    # its mode for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), otherwise its `defaultMessageRequestMode`
     mode: RequestMode = "PULL"
-    # POP, of how many further consumers a consumer reads the queues; 0 or less: of all. Brokers have -1 where nothing
-    # is set for topic and group (`defaultPopShareQueueNum`)
-    pop_share_queue_num: int = DEFAULT_SHARE
+    pop_share_queue_num: int = DEFAULT_SHARE  # POP: a consumer reads the queues of so many others too; 0 or less: all
     balances: bool = True  # `serverLoadBalancerEnable`; a broker that does not balance gives each consumer every queue
 
 
@@ -215,19 +211,16 @@ def _of_masters(route: TopicRouteData) -> list[MessageQueue]:
     return [MessageQueue(route.topic, name, ANY_QUEUE) for name in names if name in masters]
 
 
-def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Finding]:
-    given = list(topics)
-    if assumed := [each.topic for each in given if each.assumed]:
+def pop_findings(topics: Sequence[PopTopic], group: str | None) -> Iterator[Finding]:
+    if assumed := [each.topic for each in topics if each.assumed]:
         text = f"popShareQueueNum of {', '.join(assumed)} is not known; the default {DEFAULT_SHARE} is assumed"
         yield Finding("assumed-pop-share", text, group, INFO)
-    for strategy in sorted({each.strategy or "" for each in given if each.queues is None}):
-        yield Finding(
-            "broker-strategy",
+    for strategy in sorted({each.strategy or "" for each in topics if each.queues is None}):
+        text = (
             f"consumers ask brokers to assign by {strategy}, which brokers do not have: they answer nothing, and "
-            f"consumers keep what they have; brokers have {' and '.join(BROKER_STRATEGIES)}",
-            group,
-            INFO,
+            f"consumers keep what they have; brokers have {' and '.join(BROKER_STRATEGIES)}"
         )
+        yield Finding("broker-strategy", text, group, INFO)
 
 
 def _topic(
@@ -302,14 +295,14 @@ def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> I
     differ = [(each, mismatch) for each in asked for mismatch in each.mismatches]
     number = sum(each.consumers for each in asked)
     if differ:
-        each, mismatch = differ[0]
-        yield Finding(
-            "assignment-mismatch",
+        each, first = differ[0]
+        text = (
             f"{of_all(len(differ), number, 'answer')} of brokers differ from the prediction; first {each.broker_name} "
-            f"for {mismatch.client_id}, topic {each.topic}: answered {_text(mismatch.queues_answered)}, predicted "
-            f"{_text(mismatch.queues_predicted)}",
-            consumers=tuple(dict.fromkeys(mismatch.client_id for _, mismatch in differ)),
+            f"for {first.client_id}, topic {each.topic}: answered {_text(first.queues_answered)}, predicted "
+            f"{_text(first.queues_predicted)}"
         )
+        ids = dict.fromkeys(mismatch.client_id for _, mismatch in differ)
+        yield Finding("assignment-mismatch", text, consumers=tuple(ids))
     if number < questions:
         text = f"what brokers assign: {counted(questions - number, 'question')} of {questions} without an answer"
         yield Finding("assignments-not-asked", text)

@@ -140,9 +140,6 @@ def _asked(proxies: Sequence[ProxyView]) -> str:
     return "Proxy " + ", ".join(view.proxy_addr for view in proxies)
 
 
-_DIGITS = r"([0-9]+)"
-
-
 def rebalanced_members(
     group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False
 ) -> tuple[str, ...]:
@@ -180,10 +177,10 @@ def _counted(group: ConsumerGroup, client_ids: tuple[str, ...]) -> tuple[str, ..
 
 def must_not_be_grpc(group: ConsumerGroup) -> None:
     """Refuse a group whose visible consumers are all gRPC clients, which a Proxy gives messages (raises DataError)."""
-    ids = group.client_ids or ()
     if only_grpc(group):
+        first = (group.client_ids or ("",))[0]
         raise DataError(
-            f"the consumers of group {group.group} look like gRPC clients ({ids[0]}): the Proxy gives them messages, "
+            f"the consumers of group {group.group} look like gRPC clients ({first}): the Proxy gives them messages, "
             "no client owns a queue",
             hint="simulate-receive says how long messages wait; if they are none, name them: --consumers ID,ID,…",
             group=group.group,
@@ -208,49 +205,46 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
 
 
 def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
-    """What is odd about the members as they were seen."""
-    ids = group.client_ids or ()
+    """The oddities of the consumers as they were seen."""
+    ids, views = group.client_ids or (), group.views or ()
     yield from shared_id_findings(ids)
     if group.has_split_view:
-        listed = [Counter(connection.client_id for connection in view.connections) for view in group.views or ()]
-        views = "; ".join(
-            f"{view.broker_addr or view.seen.where}: {len(view.connections)}" for view in group.views or ()
-        )
-        yield Finding(
-            "split-consumer-view",
-            f"brokers list different consumers of group {group.group} ({views}); all of them are counted",
-            group.group,
-            consumers=tuple(i for i in dict.fromkeys(ids) if len({each[i] for each in listed}) > 1),
-        )
+        listed = [Counter(connection.client_id for connection in view.connections) for view in views]
+        texts = "; ".join(f"{view.broker_addr or view.seen.where}: {len(view.connections)}" for view in views)
+        text = f"brokers list different consumers of group {group.group} ({texts}); all of them are counted"
+        differing = tuple(i for i in dict.fromkeys(ids) if len({each[i] for each in listed}) > 1)
+        yield Finding("split-consumer-view", text, group.group, consumers=differing)
     grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
     if grpc and len(grpc) < len(set(ids)):
-        counted = set(_counted(group, ids)).issuperset(grpc)
-        of_others = "the others count them all the same, and their shares stay unassigned"
-        yield Finding(
-            "behind-proxy",
-            "some consumers look like gRPC clients, which own no queue; "
-            + (of_others if counted else "a Proxy gives them messages of the same queues that the others own"),
-            consumers=grpc,
-        )
+        more = "a Proxy gives them messages of the same queues that the others own"
+        if set(_counted(group, ids)).issuperset(grpc):
+            more = "the others count them all the same, and their shares stay unassigned"
+        text = f"some consumers look like gRPC clients, which own no queue; {more}"
+        yield Finding("behind-proxy", text, consumers=grpc)
     yield from unusual_findings(group)
-    yield from _subscription_findings(group)
+    sets = subscriptions(group)
+    if len(set(sets.values())) > 1:
+        first, *others = sorted(sets, key=sort_key)
+        other = next(client_id for client_id in others if sets[client_id] != sets[first])
+        unlisted = sorted(frozenset[str]().union(*sets.values()).difference(group.topics or ())) if group.topics else []
+        more = f"; brokers do not list {', '.join(unlisted)} now, --topic shows what they do not" if unlisted else ""
+        text = (
+            f"consumers of group {group.group} subscribe to different topics ({first} and {other}): "
+            f"the share of one that does not subscribe to a topic stays unassigned{more}"
+        )
+        yield Finding("subscription-mismatch", text, group.group, consumers=other_subscriptions(group))
 
 
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
     """Ways to consume of which no prediction is certain."""
     if group.consume_type == CONSUME_ACTIVELY and not only_grpc(group):
-        yield Finding(
-            "pull-consumers",
-            f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance",
-            group.group,
-            INFO,
-        )
+        text = f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance"
+        yield Finding("pull-consumers", text, group.group, INFO)
     if any(report.client_rebalance is False for report in group.reports.values()):
-        yield Finding(
-            "broker-rebalance",
-            "brokers assign these consumers' queues (clientRebalance=false), and they have AVG and AVG_BY_CIRCLE only",
-            severity=INFO,
+        text = (
+            "brokers assign these consumers' queues (clientRebalance=false), and they have AVG and AVG_BY_CIRCLE only"
         )
+        yield Finding("broker-rebalance", text, severity=INFO)
 
 
 def assigned_by_broker(group: ConsumerGroup | None, client_ids: Iterable[str]) -> tuple[bool, dict[str, bool]]:
@@ -265,13 +259,11 @@ def assigned_by_broker(group: ConsumerGroup | None, client_ids: Iterable[str]) -
 def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
     for client_id, processes in Counter(client_ids).items():
         if processes > 1:
-            yield Finding(
-                "duplicate-client-id",
+            text = (
                 f"{processes} processes share the client ID {client_id}: each reads the same queues, and under AVG and "
-                "AVG_BY_CIRCLE the other shares stay unassigned; give each process its own instanceName",
-                severity=ERROR,
-                consumers=(client_id,),
+                "AVG_BY_CIRCLE the other shares stay unassigned; give each process its own instanceName"
             )
+            yield Finding("duplicate-client-id", text, severity=ERROR, consumers=(client_id,))
 
 
 def subscriptions(group: ConsumerGroup) -> dict[str, frozenset[str]]:
@@ -291,22 +283,6 @@ def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
     return tuple(client_id for client_id in ids if sets[client_id] != usual[0][0])
 
 
-def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
-    sets = subscriptions(group)
-    if len(set(sets.values())) > 1:
-        ids = sorted(sets, key=sort_key)
-        other = next(client_id for client_id in ids if sets[client_id] != sets[ids[0]])
-        unlisted = sorted(frozenset[str]().union(*sets.values()).difference(group.topics or ())) if group.topics else []
-        more = f"; brokers do not list {', '.join(unlisted)} now, --topic shows what they do not" if unlisted else ""
-        yield Finding(
-            "subscription-mismatch",
-            f"consumers of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
-            f"the share of one that does not subscribe to a topic stays unassigned{more}",
-            group.group,
-            consumers=other_subscriptions(group),
-        )
-
-
 def broadcasting_finding(title: str, group: str | None) -> Finding:
     """What it means that a group broadcasts; the title names it in a sentence."""
     text = f"{title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
@@ -315,24 +291,18 @@ def broadcasting_finding(title: str, group: str | None) -> Finding:
 
 def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
     """A finding when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
-    unique = sorted(set(names), key=sort_key)
-    for first, second in pairwise(unique):
-        if _is_larger_number(first, second):
-            yield Finding(
-                "surprising-order", f"{what} sort by character, not by number: {first} stands before {second}"
-            )
+    for first, second in pairwise(sorted(set(names), key=sort_key)):
+        pairs = zip(_parts(first), _parts(second), strict=False)
+        one, other = next(((a, b) for a, b in pairs if a != b), ("", ""))
+        if isinstance(one, tuple) and isinstance(other, tuple) and one > other:
+            text = f"{what} sort by character, not by number: {first} stands before {second}"
+            yield Finding("surprising-order", text)
             return
-
-
-def _is_larger_number(first: str, second: str) -> bool:
-    """Both names have a number where they first differ, and the first has the larger one."""
-    one, other = next(((a, b) for a, b in zip(_parts(first), _parts(second), strict=False) if a != b), ((), ()))
-    return isinstance(one, tuple) and isinstance(other, tuple) and one > other
 
 
 def _parts(text: str) -> list[str | tuple[int, str]]:
     """Numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have."""
-    parts = [(part, part.lstrip("0")) for part in re.split(_DIGITS, text) if part]
+    parts = [(part, part.lstrip("0")) for part in re.split(r"([0-9]+)", text) if part]
     return [(len(number), number) if part[0] in "0123456789" else part for part, number in parts]
 
 
@@ -428,34 +398,32 @@ def group_sdks(
     ids = dict.fromkeys(client_id for client_id in client_ids if not is_grpc(client_id))
     connections = {} if group is None or given is not None else group.connection_of
     guesses: dict[str, SdkGuess] = {}
-    for client_id in ids:
-        text, seen = named.get(client_id, given), connections.get(client_id, Connection(client_id))
-        guesses[client_id] = sdk_of_connection(seen.language, seen.version) if text is None else sdk_named(text)
+    assumed: dict[str, set[str]] = {}  # library whose rules are assumed → what its consumers run
+    ids_of: dict[str, list[str]] = {}
+    for i in ids:
+        text, seen = named.get(i, given), connections.get(i, Connection(i))
+        guesses[i] = sdk_of_connection(seen.language, seen.version) if text is None else sdk_named(text)
+        if text is None and seen.language is not None:
+            text = f"{seen.language} {seen.version or ''}".strip()
+        if guesses[i].assumed and text is not None:
+            assumed.setdefault(guesses[i].sdk.name, set()).add(text)
+            ids_of.setdefault(guesses[i].sdk.name, []).append(i)
+    findings = tuple(
+        Finding(
+            "assumed-sdk",
+            f"consumers run {', '.join(sorted(assumed[name]))}, whose rules are not known: predicted by those of "
+            f"{sdk}, the nearest",
+            severity=INFO,
+            consumers=tuple(ids_of[name]),
+        )
+        for name, sdk in SDKS.items()
+        if name in assumed
+    )
     numbers = Counter[str](guess.sdk.name for guess in guesses.values())
-    usual = usual_sdk(numbers) if numbers else sdk_named(given or JAVA.name).sdk.name
-    texts = {i: text for i, text in _sdk_texts(connections, given, named, ids).items() if guesses[i].assumed}
-    findings = tuple(_assumed(guesses, texts))
+    usual = max(SDKS, key=lambda name: numbers[name]) if numbers else sdk_named(given or JAVA.name).sdk.name
     guesses |= {i: sdk_named(text) for i, text in named.items() if i not in ids}  # consumers to come
     others = {i: guess.sdk.name for i, guess in guesses.items() if guess.sdk.name != usual}
     return GroupSdks(usual, others, frozenset(i for i, guess in guesses.items() if guess.assumed), findings)
-
-
-def usual_sdk(numbers: Mapping[str, int]) -> str:
-    """The library of most consumers, given how many run each; of equals the first of `SDKS`.
-
-    >>> usual_sdk({"go": 2, "cpp": 1}), usual_sdk({"go": 1, "java": 1})
-    ('go', 'java')
-    """
-    return max(SDKS, key=lambda name: numbers.get(name, 0))
-
-
-def _assumed(guesses: Mapping[str, SdkGuess], texts: Mapping[str, str]) -> Iterator[Finding]:
-    for name, sdk in SDKS.items():
-        ids = tuple(i for i in texts if guesses[i].sdk.name == name)
-        if ids:
-            text = ", ".join(sorted({texts[i] for i in ids}))
-            text = f"consumers run {text}, whose rules are not known: predicted by those of {sdk}, the nearest"
-            yield Finding("assumed-sdk", text, severity=INFO, consumers=ids)
 
 
 def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int, several: int) -> Iterator[Finding]:
@@ -479,11 +447,3 @@ def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int
             severity=severity,
             consumers=tuple(i for i in ids if sdks.sdk_of.get(i, sdks.usual) != sdks.usual),
         )
-
-
-def _sdk_texts(
-    connections: Mapping[str, Connection], given: str | None, given_of: Mapping[str, str], ids: Iterable[str]
-) -> dict[str, str]:
-    """Client ID → the library that the user or else its connection names, of those with either."""
-    reported = {i: f"{c.language} {c.version or ''}".strip() for i, c in connections.items() if c.language is not None}
-    return {i: text for i in ids if (text := given_of.get(i, given) or reported.get(i)) is not None}

@@ -33,15 +33,13 @@ DEFAULT = "AVG"
 class Detected(Struct, frozen=True):
     strategy: str
     origin: Origin
-    # client id → its own strategy, when the members do not agree
-    strategy_of: Mapping[str, str] = field(default_factory=dict)
+    strategy_of: Mapping[str, str] = field(default_factory=dict)  # client ID → its own, when consumers differ
     findings: tuple[Finding, ...] = ()
-
     reported: Mapping[str, int] = field(default_factory=dict)  # strategy → consumers that report it, the most first
 
     @property
     def run_by_members(self) -> tuple[str, ...]:
-        """The strategies that members report, by name; () when it is not they who say it."""
+        """The reported strategies, by name; () when the strategy is not reported."""
         return tuple(sorted({self.strategy, *self.strategy_of.values()})) if self.origin == "reported" else ()
 
 
@@ -52,15 +50,18 @@ def detect_strategy(
     reported = reported_strategies(group) if group else {}
     names = Counter(reported.values())
     if given is not None:
+        # A function stands in for a class of the application's own, whatever that is called.
         is_custom = custom_inside(given, members.settings) is not None
-        return Detected(given, "given", findings=tuple(_contradiction(given, names, is_custom=is_custom)))
+        base = _outer(given)
+        others = [name for name in names if name != base and not (is_custom and name not in NAMES)]
+        text = f"the plan uses {given}, but consumers report {', '.join(others)}"
+        contradicts = others and base not in PINNED
+        return Detected(given, "given", findings=(Finding("strategy-differs", text),) if contradicts else ())
     if not names:
-        fits = fitting_strategies(routes, members, group.queues) if group else ()
-        if fits:
+        if group and (fits := fitting_strategies(routes, members, group.queues)):
             return Detected(fits[0], "observed")
-        why = "its consumers do not report their strategy"
-        if group is None or not group.client_ids:
-            why = "the consumers are not real ones"
+        is_real = group is not None and group.client_ids
+        why = "its consumers do not report their strategy" if is_real else "the consumers are not real ones"
         text = f"{DEFAULT}, the client's default, is assumed: {why}"
         return Detected(DEFAULT, "assumed", findings=(Finding("assumed-strategy", text, severity=INFO),))
     unknown = sorted(name for name in names if name not in NAMES)
@@ -131,13 +132,13 @@ def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Itera
     if differ:
         first, observed = differ[0], observed_owners(states)
         seen, expected = (", ".join(owners) or "no owner" for owners in (observed[first], predicted[first]))
-        yield Finding(
-            "mismatch",
-            f"observed owners of {len(differ)} of {counted(sum(queue in observed for queue in predicted), 'queue')} "
-            f"differ from what {strategy} predicts; first {first.broker_name}:{first.queue_id} of {first.topic}: "
-            f"observed {seen}, predicted {expected}",
-            consumers=tuple(sort_client_ids({i for q in differ for i in {*observed[q]} ^ {*predicted[q]}})),
+        number = counted(sum(queue in observed for queue in predicted), "queue")
+        text = (
+            f"observed owners of {len(differ)} of {number} differ from what {strategy} predicts; first "
+            f"{first.broker_name}:{first.queue_id} of {first.topic}: observed {seen}, predicted {expected}"
         )
+        ids = sort_client_ids({i for queue in differ for i in {*observed[queue]} ^ {*predicted[queue]}})
+        yield Finding("mismatch", text, consumers=tuple(ids))
 
 
 def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, states: States) -> tuple[str, ...]:
@@ -153,14 +154,6 @@ def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, state
         return bool(seen) and all(predicted[queue] == observed[queue] for queue in seen)
 
     return tuple(filter(fits, runnable(WITHOUT_SETTINGS, members)))
-
-
-def _contradiction(given: str, names: Counter[str], *, is_custom: bool) -> Iterator[Finding]:
-    base = _outer(given)
-    # A function stands in for a class of the application's own, whatever that is called.
-    others = [name for name in names if name != base and not (is_custom and name not in NAMES)]
-    if others and base not in PINNED:
-        yield Finding("strategy-differs", f"the plan uses {given}, but consumers report {', '.join(others)}")
 
 
 def _outer(strategy: str) -> str:

@@ -16,7 +16,14 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, LOOKS, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import (
+    ASK_BROKERS,
+    ASK_OTHERWISE,
+    LOOKS,
+    AnotherLookNeeded,
+    DoesNotApply,
+    GroupEvidence,
+)
 from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import (
     SHOWN_CONSUMERS,
@@ -382,6 +389,8 @@ def hot_queue(case: Case) -> Iterator[GroupFinding]:
     """One queue of a topic has far more inflow and lag than the others, and its lag grows."""
     evidence = case.evidence
     if evidence.receives:
+        if evidence.facts.name in evidence.facts.gaps.members:  # a broker that did not answer may list consumers
+            raise DataError(evidence.facts.untold or "", hint=ASK_BROKERS)
         raise DoesNotApply("any of its consumers may read any queue")
     lags = _lags_at_brokers(case)
     growing = lags.of("growing")

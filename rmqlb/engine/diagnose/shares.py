@@ -51,10 +51,9 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
     if evidence.group.views is None:
         raise DoesNotApply("its consumers were not asked for at brokers")
     reasons: dict[str, str] = {}  # broker → why it did not answer
-    addresses = evidence.addresses
     for part in evidence.facts.snapshot.unread:
         if part.kind in ("members", "offsets") and part.name == evidence.group.group and part.no_answer and part.detail:
-            broker = addresses.get(part.detail, part.detail)
+            broker = evidence.addresses.get(part.detail, part.detail)
             if broker in evidence.broker_names:
                 reasons.setdefault(broker, part.reason)
     if reasons:
@@ -62,12 +61,12 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
         queues = [queue for queue in evidence.queues if queue.broker_name in reasons]
         yield case.finding(
             ERROR,
+            f"{named(names)} {'does' if len(names) == 1 else 'do'} not answer: owners and offsets of "
+            f"{counted(len(queues), 'queue')} there are unknown.",
+            f"Look at the process of {names[0]}: paused, stuck, overloaded, or out of memory. "
+            "Is it reachable from here (--map-address)?",
             queues=queues,
             facts=[evidence.seen(f"answer of {name}", reasons[name]) for name in names],
-            consequence=f"{named(names)} {'does' if len(names) == 1 else 'do'} not answer: "
-            f"{counted(len(queues), 'queue')} there; who reads them, and how far, is unknown.",
-            remedy=f"Look at the process of {names[0]}: paused, stuck, overloaded, or out of memory. "
-            "Is it reachable from here (--map-address)?",
         )
 
 
@@ -77,18 +76,26 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
     evidence = case.evidence
     for name, queues in sorted(_queues_without_broker(evidence).items()):
         owners = {client_id for queue in queues for client_id in evidence.observed.get(queue, ())}
-        seen, still = _last_answer(evidence, name), f"{CONVERGES_MS // 1000} s"
-        consequence = "its messages wait until it is back."
+        answered, still = _last_answer(evidence, name), f"{CONVERGES_MS // 1000} s"
+        consequence = "its messages wait until it is back"
         if owners:
-            have = "has" if len(owners) == 1 else "have"
-            consequence = f"{counted(len(owners), 'consumer')} still {have} them, for up to {still}."
-        since = f"within the last {still}" if seen is None else f"since {seen}"
+            have = "consumer still has" if len(owners) == 1 else "consumers still have"
+            consequence = f"{len(owners)} {have} them, for up to {still}"
+        since = f"within the last {still}" if answered is None else f"since {answered}"
+        facts = [evidence.seen(f"routes of the group's topics that have {name}", 0, threshold=1)]
+        items = [item for client_id in evidence.group.reports for item in evidence.report_of(client_id).queues or ()]
+        pulls = [item.last_pull for item in items if item.queue in queues and item.last_pull]
+        if pulls:
+            at = utc_text(datetime.fromtimestamp(max(pulls) // 1000, UTC))
+            facts.append(evidence.seen(f"last pull of a consumer from {name}", at))
+        if answered is not None:
+            facts.append(evidence.seen(f"last answer of {name}", answered))
         yield case.finding(
             ERROR,
+            f"{name} has left the routes {since}: {counted(len(queues), 'queue')} not read; {consequence}.",
+            f"Look at the process and the log of {name}; its queues come back when it registers again.",
             queues=queues,
-            facts=list(_last_signs(evidence, name, queues, seen)),
-            consequence=f"{name} has left the routes {since}: {counted(len(queues), 'queue')} not read; {consequence}",
-            remedy=f"Look at the process and the log of {name}; its queues come back when it registers again.",
+            facts=facts,
         )
 
 
@@ -113,21 +120,6 @@ def _last_answer(evidence: GroupEvidence, name: str) -> str | None:
         if answered and look.seen.at is not None:
             return utc_text(look.seen.at)
     return None
-
-
-def _last_signs(evidence: GroupEvidence, name: str, queues: set[MessageQueue], seen: str | None) -> Iterator[Evidence]:
-    yield evidence.seen(f"routes of the group's topics that have {name}", 0, threshold=1)
-    pulls = [
-        item.last_pull
-        for client_id in evidence.group.reports
-        for item in evidence.report_of(client_id).queues or ()
-        if item.queue in queues and item.last_pull
-    ]
-    if pulls:
-        at = utc_text(datetime.fromtimestamp(max(pulls) // 1000, UTC))
-        yield evidence.seen(f"last pull of a consumer from {name}", at)
-    if seen is not None:
-        yield evidence.seen(f"last answer of {name}", seen)
 
 
 @rule("stale-connections")
@@ -217,31 +209,27 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
     if links:
         yield _finding_of_links(case, links)
     elif evidence.group.has_split_view:
+        differ = "brokers list different consumers"
         if UNREACHABLE not in case.suspected:
-            raise DataError(
-                "brokers list different consumers, and the owners of some queues are unknown", hint=ASK_CONSUMERS
-            )
+            raise DataError(f"{differ}, and the owners of some queues are unknown", hint=ASK_CONSUMERS)
         if UNREACHABLE in case.explanation:
             cut = {client_id: ", ".join(sorted(brokers)) for client_id, brokers in case.cut_off.items()}
-            pairs = "; ".join(f"{client_id} does not reach {brokers}" for client_id, brokers in cut.items())
-            owned = [
-                evidence.seen(
-                    f"queues of {client_id} at {brokers}",
-                    sum(len(_owned(evidence, client_id, broker)) for broker in case.cut_off[client_id]),
-                )
-                for client_id, brokers in cut.items()
-            ]
+            number = {i: sum(len(_owned(evidence, i, broker)) for broker in case.cut_off[i]) for i in cut}
+            pairs = "; ".join(f"{client_id} cannot reach {brokers}" for client_id, brokers in cut.items())
             yield finding_of_cause(
                 case,
                 UNREACHABLE,
                 consumers=cut,
-                facts=[*(_listed(evidence, view) for view in evidence.views), *owned],
-                meaning=f"{pairs}: its queues there are read by no consumer",
+                facts=[
+                    *(_listed(evidence, view) for view in evidence.views),
+                    *(evidence.seen(f"queues of {i} at {brokers}", number[i]) for i, brokers in cut.items()),
+                ],
+                meaning=f"{pairs}, so nobody consumes its queues there",
                 remedy="Look at the network between these consumers and the brokers that do not list them.",
             )
         elif case.smallest is None:
             raise DataError(
-                "brokers list different consumers, and no prediction gives the observed owners",
+                f"{differ}, and no prediction gives the observed owners",
                 hint="look again after two minutes, when brokers have forgotten consumers that left",
             )
     evidence.must_be_all_lists()
@@ -305,29 +293,27 @@ def _stand_still(evidence: GroupEvidence, queues: tuple[MessageQueue, ...]) -> b
 
 
 def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
-    evidence, first = case.evidence, links[0]
+    evidence, first, facts = case.evidence, links[0], list[Evidence]()
+    for link in links:
+        own, broker = link.client_id, link.broker_name
+        if link.reason is None:
+            facts.append(evidence.seen(f"{broker} lists {own}", "no; other brokers do"))
+        else:
+            facts.append(evidence.seen(f"answer of {own} through {broker}", link.reason))
+            facts.append(evidence.seen(f"answer of {own} through another broker", "its running information"))
+        if link.queues:
+            facts.append(evidence.seen(f"queues of {own} at {broker}", len(link.queues)))
     queues = {queue for link in links for queue in link.queues}
-    pairs = "; ".join(f"{link.client_id} does not reach {link.broker_name}" for link in links)
-    read = f"{counted(len(queues), 'queue')} not read; {evidence.unread_in(queues)}"
+    pairs = "; ".join(f"{link.client_id} cannot reach {link.broker_name}" for link in links)
     return case.finding(
         ERROR if evidence.lag(queues) else WARNING,
+        f"{pairs}: {evidence.summary(queues, 'not read') if queues else 'it owns no queue there.'}",
+        f"Look at the network between {first.client_id} and {first.broker_name}: firewalls, addresses, a proxy "
+        "between them. A restart of the consumer gives its queues at other brokers to others, too.",
         queues=queues,
         consumers=[link.client_id for link in links],
-        facts=[fact for link in links for fact in _link_facts(evidence, link)],
-        consequence=f"{pairs}: {read if queues else 'no queue of it there'}.",
-        remedy=f"Look at the network between {first.client_id} and {first.broker_name}: firewalls, addresses, a proxy "
-        "between them. A restart of the consumer gives its queues at other brokers to others, too.",
+        facts=facts,
     )
-
-
-def _link_facts(evidence: GroupEvidence, link: _Link) -> Iterator[Evidence]:
-    if link.reason is None:
-        yield evidence.seen(f"{link.broker_name} lists {link.client_id}", "no; other brokers do")
-    else:
-        yield evidence.seen(f"answer of {link.client_id} through {link.broker_name}", link.reason)
-        yield evidence.seen(f"answer of {link.client_id} through another broker", "its running information")
-    if link.queues:
-        yield evidence.seen(f"queues of {link.client_id} at {link.broker_name}", len(link.queues))
 
 
 # -- clients -----------------------------------------------------------------------------------------------------------
@@ -352,7 +338,7 @@ def duplicate_client_ids(case: Case) -> Iterator[GroupFinding]:
                 for view in evidence.lists
                 if view.client_ids.count(client_id) > 1
             ],
-            meaning=f"{evidence.processes[client_id]} processes take the same share under one client ID",
+            meaning=f"{evidence.processes[client_id]} processes share a client ID and take the same queues",
             doubled=tuple(queue for queue, owners in evidence.observed.items() if owners == (client_id,)),
             remedy="Give each process its own instanceName, or do not set it.",
         )
@@ -520,15 +506,8 @@ def finding_of_cause(
 ) -> GroupFinding:
     """The finding of a cause of owners.
 
-    Args:
-        case: the group.
-        cause: the cause.
-        severity: None is error where the cause leaves queues without exactly one owner, otherwise warning.
-        consumers: client IDs.
-        facts: the evidence.
-        meaning: the beginning of the consequence.
-        remedy: the remedy.
-        doubled: queues whose single owner is several processes.
+    Without a severity it is an error where the cause leaves queues without exactly one owner, otherwise a warning.
+    `meaning` begins the consequence; `doubled` are queues whose single owner is several processes.
     """
     bad = known(lambda: case.queues_of(cause)) or ()
     queues = {*bad, *doubled}

@@ -389,7 +389,7 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
 
 
 def _queues(group: GroupDiff, how: How) -> tuple[MessageQueue, ...]:
-    return tuple(MessageQueue(q.topic, q.broker_name, q.queue_id) for q in group.queues if q.how == how)
+    return tuple(queue.queue for queue in group.queues if queue.how == how)
 
 
 def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidence) -> GroupFinding:

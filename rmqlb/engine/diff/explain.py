@@ -7,7 +7,7 @@ smallest combination that gives a queue its present owners explains it; among eq
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
 from msgspec import Struct
@@ -17,14 +17,16 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.group import Group, known
+from rmqlb.engine.group import Group, gaps, known
 from rmqlb.engine.plan.rebalance import change_of
+from rmqlb.engine.record.compare import Expected, outcome_of
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.diff import CAUSES, Cause, Explained, GroupOwners, How, QueueDiff
+from rmqlb.model.diff import CAUSES, Cause, Explained, GroupOwners, How, PredictedGroup, PredictionSummary, QueueDiff
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, QueueState, States
-from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.plan import SAME
-from rmqlb.model.snapshot import RouteSighting
+from rmqlb.model.recording import DIFFERENCES, QueueComparison
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 
 Causes = tuple[Cause, ...]
 _QueueOwners = tuple[str, ...] | None
@@ -302,3 +304,28 @@ def _sdks(side: GroupSide) -> dict[str, str]:
 def _subscribed(side: GroupSide) -> dict[str, frozenset[str]]:
     reports = side.group.reports
     return {each: report.topics for each, report in reports.items() if report.topics is not None}
+
+
+# -- a stored plan or simulation: did it go as planned? ----------------------------------------------------------------
+
+
+def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> PredictedGroup:
+    """Compare the predicted owners of a group with those of the snapshot (raises DataError: the group is not there)."""
+    group = Group(after, name, gaps=gaps(after))
+    names = expected.placeholders(set(group.group.client_ids or ()))
+    queues = []
+    for queue in sort_queues(expected.after):
+        before, owners = expected.owners(queue, names)
+        observed = group.observed.get(queue)
+        seen = None if observed is None else tuple(sort_client_ids(observed))
+        outcome = outcome_of(before, seen, owners)
+        queues.append(QueueComparison(*(queue.topic, queue.broker_name, queue.queue_id), outcome, owners, seen))
+    return PredictedGroup(name, expected.kind, names, tuple(queues))
+
+
+def prediction_summary(groups: Iterable[PredictedGroup]) -> PredictionSummary:
+    """The number of queues by outcome."""
+    numbers = Counter(queue.outcome for group in groups for queue in group.queues)
+    differences = sum(numbers[outcome] for outcome in DIFFERENCES)
+    total = sum(numbers.values())
+    return PredictionSummary(total, differences, numbers["other-owner"], numbers["not-yet"], numbers["unknown"])

@@ -29,8 +29,6 @@ class QueueCount(Struct, frozen=True):
 
 
 class Changes(Struct, frozen=True):
-    """A change to a group and its topics; nothing by default."""
-
     add: tuple[str | int, ...] = ()  # client ids to add, or how many placeholders
     remove: tuple[str | int, ...] = ()  # client ids to remove, or how many, taken from the end of the sorted members
     replace: tuple[tuple[str, str], ...] = ()  # (old, new) client ids, as after a restart
@@ -103,23 +101,26 @@ def _scaled(members: list[str], number: int | None) -> list[str]:
 
 def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
     """The routes after the change (raises UsageError): only topics that have a broker lose it."""
-    has = [{data.broker_name for data in route.queue_datas} for route in routes]
-    present = set[str]().union(*has)
+    brokers = [{data.broker_name for data in route.queue_datas} for route in routes]
     names = ", ".join(route.topic for route in routes[:8]) + (", …" if len(routes) > 8 else "")
     have = f"topic {names} has" if len(routes) == 1 else f"topics {names} have"
     for option, lost in (("--remove-broker", changes.remove_brokers), ("--remove-master", changes.remove_masters)):
         for name in lost:
-            _must_be_among(present, name, option, have)
+            _must_be_among(set[str]().union(*brokers), name, option, have)
+
+    def own(lost: tuple[str, ...], present: set[str]) -> tuple[str, ...]:
+        return tuple(name for name in lost if name in present)
+
     return tuple(
         change_route(
             route,
             replace(
                 changes,
-                remove_brokers=tuple(name for name in changes.remove_brokers if name in own),
-                remove_masters=tuple(name for name in changes.remove_masters if name in own),
+                remove_brokers=own(changes.remove_brokers, present),
+                remove_masters=own(changes.remove_masters, present),
             ),
         )
-        for route, own in zip(routes, has, strict=True)
+        for route, present in zip(routes, brokers, strict=True)
     )
 
 
@@ -210,18 +211,14 @@ def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
 
 
 def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
+    option = f"--add-broker {broker.name}"
     if any(data.broker_name == broker.name for data in route.queue_datas):
-        raise UsageError(f"--add-broker {broker.name}: topic {route.topic} already has queues there")
+        raise UsageError(f"{option}: topic {route.topic} already has queues there")
     usual = Counter((data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas).most_common(1)
-    if broker.read_queue_nums is not None:
-        reads, writes = broker.read_queue_nums, broker.read_queue_nums
-    elif usual:
-        reads, writes = usual[0][0]
-    else:
-        raise UsageError(
-            f"--add-broker {broker.name}: topic {route.topic} has no other broker to take the number of queues from",
-            hint=f"say it: --add-broker {broker.name}:8",
-        )
+    if broker.read_queue_nums is None and not usual:
+        text = f"{option}: topic {route.topic} has no other broker to take the number of queues from"
+        raise UsageError(text, hint=f"say it: {option}:8")
+    reads, writes = usual[0][0] if broker.read_queue_nums is None else (broker.read_queue_nums,) * 2
     if broker.write_queue_nums is not None:
         writes = broker.write_queue_nums
     cluster = route.broker_datas[0].cluster if route.broker_datas else ""
@@ -245,11 +242,8 @@ def _with_count(route: TopicRouteData, count: QueueCount, option: str) -> TopicR
 
 def _must_be_in(members: list[str], client_id: str, option: str) -> None:
     if client_id not in members:
-        raise UsageError(
-            f"{option} {client_id}: it is not in the group",
-            hint=suggestion("consumers", client_id, set(members)),
-            code="not-in-group",
-        )
+        hint = suggestion("consumers", client_id, set(members))
+        raise UsageError(f"{option} {client_id}: it is not in the group", hint=hint, code="not-in-group")
 
 
 def _must_have(route: TopicRouteData, name: str, option: str) -> None:

@@ -62,18 +62,13 @@ def plan_group(
     named = {*changes.add, *(new for _, new in changes.replace)}
     invented = {*group.placeholders, *(set(after_ids) - set(group.client_ids) - named)}
     joiners = sorted(invented - set(group.placeholders))
+    change = describe(changes)
     plan = plan_rebalance(
-        group.name,
-        before,
-        after,
-        states=group.states,
-        changes=describe(changes),
-        placeholders=invented,
-        explain=explain,
+        group.name, before, after, states=group.states, changes=change, placeholders=invented, explain=explain
     )
-    if all_strategies:
-        plan = compare(plan, before, after, WITHOUT_SETTINGS)
     plan, places = over_places(plan, before, after, joiners, group.states)
+    if all_strategies:
+        plan = compare(plan, before, after, WITHOUT_SETTINGS, joiners)
     popped, of_pop = _popped(group, changes, routes_after[number:], after_ids, pop_share)
     plan = replace(
         plan,
@@ -124,7 +119,6 @@ def _popped(
 
 def _convergence(plan: RebalancePlan, group: Group, before: Side, after: Side, changes: Changes) -> Convergence | None:
     seen = None if group.assumed else group.seen
-    version, _ = client_version(seen)
     kind, kinds, _ = consumer_types(seen)
     return convergence(
         plan,
@@ -132,7 +126,7 @@ def _convergence(plan: RebalancePlan, group: Group, before: Side, after: Side, c
         after,
         changes,
         states=group.states,
-        client_version=version,
+        client_version=client_version(seen)[0],
         consume_from=group.consume_from,
         consumer_type=kind,
         consumer_types=kinds,
@@ -153,19 +147,17 @@ def _findings(
     known = [finding for route in before.routes for finding in route_findings(route)]
     found += [each for route in after.routes for each in route_findings(route) if each not in known]
     if explain:
+        brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
         found += sort_findings([*before.members.client_ids, *after.members.client_ids], "client ids")
-        found += sort_findings(
-            [data.broker_name for route in after.routes for data in route.queue_datas], "broker names"
-        )
+        found += sort_findings(brokers, "broker names")
     return tuple(dict.fromkeys(found))
 
 
 def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
     if plan.topics and not group.broadcasting:
         worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
-        yield from mixed_finding(
-            group.sdks, group.client_ids, unassigned=worse.unassigned, several=worse.duplicate_owners
-        )
+        counts = {"unassigned": worse.unassigned, "several": worse.duplicate_owners}
+        yield from mixed_finding(group.sdks, group.client_ids, **counts)
 
 
 def placeholder_finding(moved: int, over: MovedRange | None) -> Finding:

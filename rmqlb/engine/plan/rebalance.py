@@ -101,13 +101,16 @@ def _only_counted(side: Side) -> Spread:
     return replace(spread({}, side.members.client_ids), idle=0, queues_per_consumer=None)
 
 
-def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:
-    """The plan with the same change under other strategies beside it (raises AllocationError)."""
-    others = []
+def compare(
+    plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str], placeholders: Sequence[str] = ()
+) -> RebalancePlan:
+    """The plan with the same change under other strategies (raises AllocationError)."""
+    others: list[Comparison] = []
     for strategy in runnable(strategies, before.members):
         old, new = (replace(side, members=under(side.members, strategy)) for side in (before, after))
         if old.members.name != plan.strategy:
-            others.append(Comparison(old.members.name, new.members.name, plan_rebalance(None, old, new).summary))
+            other, _ = over_places(plan_rebalance(None, old, new), old, new, placeholders)
+            others += other.comparison
     return replace(plan, comparison=(*plan.comparison, *others))
 
 
@@ -198,7 +201,6 @@ def _ids(assignments: list[Assignment]) -> tuple[str, ...]:
 
 
 def _lag(moves: Iterable[Move]) -> int | None:
-    """Messages waiting in the queues; a queue that is new has none yet."""
     return sum_if_known(move.lag for move in moves if move.change != ADDED)
 
 
@@ -247,27 +249,16 @@ _MOST_WORK = 50_000
 def over_places(
     plan: RebalancePlan, before: Side, after: Side, placeholders: Sequence[str], states: States | None = None
 ) -> tuple[RebalancePlan, tuple[Summary, ...]]:
-    """The plan with what else may come of it, over the places where the new members may sort, and what comes of each.
+    """The plan with the range of its moves over the places where the new members may sort, and a summary for each.
 
     Where the ids themselves decide (CONSISTENT_HASH, zones, hosts) that is not known.
     """
     if not placeholders or plan.broadcasting:
         return plan, ()
     places, complete = _summaries(before, after, placeholders, states)
-    ranged = replace(
-        plan,
-        summary=replace(plan.summary, moved_range=_range(places, complete)),
-        comparison=tuple(_compared(each, before, after, placeholders) for each in plan.comparison),
-    )
-    return ranged, places
-
-
-def _compared(comparison: Comparison, before: Side, after: Side, placeholders: Sequence[str]) -> Comparison:
-    first, then = before, after
-    if comparison.strategy != before.members.name:
-        first, then = (replace(side, members=under(side.members, comparison.strategy)) for side in (before, after))
-    found = _range(*_summaries(first, then, placeholders, None))
-    return replace(comparison, summary=replace(comparison.summary, moved_range=found))
+    summary = replace(plan.summary, moved_range=_range(places, complete))
+    own = replace(plan.comparison[0], summary=summary)
+    return replace(plan, summary=summary, comparison=(own, *plan.comparison[1:])), places
 
 
 def _range(places: Sequence[Summary], complete: bool) -> MovedRange | None:

@@ -44,7 +44,6 @@ from rmqlb.model.words import counted
 MOST_COMBINATIONS = 12  # of pauses and numbers at once; each is tried with up to five orders
 ALL_AT_ONCE = "all at once"
 
-_Owners = list[tuple[str, ...]]
 MOST_REBALANCES = 1_000_000
 """Rebalances of one topic by one consumer in all simulations, some 20 µs each."""
 _REBALANCES_A_STEP, _FEWEST_TRIALS = 4, 2
@@ -77,7 +76,9 @@ def plan_rollout(
     require(trials, TrialCount, "trials")
     anyway = badly_owned(rollout, routes, orderly=scenario.orderly)
     known = None if request.to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
-    least = {} if known is None else least_overlaps(rollout, known, request.at_once)
+    together = () if known is None else together_of(rollout, request.at_once)
+    searched = {number: least_overlap(known, number) for number in together if known is not None}
+    least = {number: found for number, found in searched.items() if found is not None}
     candidates = all_candidates(rollout, routes, known, least, request)
     bounds = _bounds(rollout, routes, candidates, trials, most_rebalances)
     choices = []
@@ -93,9 +94,28 @@ def plan_rollout(
             progress=_counted(progress, number * bounds.trials, bounds.choices * bounds.trials),
         )
         choices.append((candidate.asked, _choice(candidate, len(restarted), request.down_us, found)))
-    plan = _planned(group, rollout, choices, known, least, request.down_us)
-    plan = replace(plan, choices_in_all=len(candidates))
-    findings = rollout_findings(plan, rollout, scenario, known, least.get(plan.choices[0].at_once), anyway)
+    # choices that were not asked for come last, and are never the best
+    tried = ranked([choice for asked, choice in choices if asked])
+    best = tried[0]
+    stages: tuple[MixedStage, ...] = ()
+    is_least = known is None
+    if known is not None:
+        stages = _stages_of(known, best.order, best.at_once, round(best.pause_ms * 1000), request.down_us)
+        is_whole = (len(best.order) - 1) // best.at_once <= known.most_stages
+        total, smallest = total_overlap(stages), least.get(best.at_once)
+        is_least = is_whole and (not total or (smallest is not None and smallest.is_least and total == smallest.total))
+    plan = Rollout(
+        group=group,
+        strategy_before=rollout.members.name,
+        strategy_after=rollout.name_after,
+        members=rollout.client_ids,
+        choices=(*tried, *(choice for asked, choice in choices if not asked)),
+        stages=stages,
+        misassigned=total_overlap(stages),
+        misassigned_is_minimum=is_least,
+        choices_in_all=len(candidates),
+    )
+    findings = rollout_findings(plan, rollout, scenario, known, least.get(best.at_once), anyway)
     return plan, (*_in_part(plan, known, trials), *findings)
 
 
@@ -135,7 +155,6 @@ def _spread(candidate: Candidate, steps: int) -> tuple[str, ...]:
 
 
 def _in_part(plan: Rollout, known: Overlaps | None, trials: int) -> Iterator[Finding]:
-    """How much of the rollout was searched, if not all."""
     first, parts = plan.choices[0], []
     if len(plan.choices) < plan.choices_in_all or first.trials < trials or first.restarts < len(first.order):
         choices = f"searched {len(plan.choices)} of {plan.choices_in_all} orders and pauses"
@@ -145,31 +164,6 @@ def _in_part(plan: Rollout, known: Overlaps | None, trials: int) -> Iterator[Fin
         parts += [f"counted the first {counted(known.most_stages, 'mixed stage')}"]
     if parts:
         yield Finding("searched-in-part", f"{'; '.join(parts)}: the group is too large for all", plan.group)
-
-
-def _planned(
-    group: str | None,
-    rollout: RolloutModel,
-    # the choices, each with whether it was asked for; the others come last, and are never the best
-    tried: Sequence[tuple[bool, RolloutChoice]],
-    known: Overlaps | None,
-    least: Mapping[int, LeastOverlap],
-    down_us: int,
-) -> Rollout:
-    choices = ranked([choice for asked, choice in tried if asked])
-    best = choices[0]
-    stages = () if known is None else _stages_of(known, best.order, best.at_once, round(best.pause_ms * 1000), down_us)
-    return Rollout(
-        group=group,
-        strategy_before=rollout.members.name,
-        strategy_after=rollout.name_after,
-        members=rollout.client_ids,
-        choices=(*choices, *(choice for asked, choice in tried if not asked)),
-        stages=stages,
-        misassigned=total_overlap(stages),
-        misassigned_is_minimum=known is None
-        or ((len(best.order) - 1) // best.at_once <= known.most_stages and _is_least(stages, least.get(best.at_once))),
-    )
 
 
 def _counted(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int], None] | None:
@@ -198,14 +192,7 @@ def _choice(candidate: Candidate, restarts: int, down_us: int, trials: GroupTria
     )
 
 
-def _is_least(stages: Sequence[MixedStage], least: LeastOverlap | None) -> bool:
-    total = total_overlap(stages)
-    return not total or (least is not None and least.is_least and total == least.total)
-
-
 class Candidate(Struct, frozen=True):
-    """A choice before it is tried."""
-
     order: tuple[str, ...]  # client ids in the order in which they go down
     name: str  # how the order came about
     at_once: int
@@ -234,12 +221,12 @@ def all_candidates(
             found.append(Candidate(rollout.client_ids, "sorted" if number == 1 else ALL_AT_ONCE, number, 0))
             continue
         names: dict[tuple[str, ...], list[str]] = {}
-        for name, its_order in _orders(rollout, routes, known, least.get(together), together, request.order):
-            names.setdefault(its_order, []).append(name)
+        for name, order in _orders(rollout, routes, known, least.get(together), together, request.order):
+            names.setdefault(order, []).append(name)
         found += [
-            Candidate(its_order, ", ".join(its_names), together, pause_us)
+            Candidate(order, ", ".join(names_of), together, pause_us)
             for pause_us in sorted(set(request.pauses_us))
-            for its_order, its_names in names.items()
+            for order, names_of in names.items()
         ]
     if known is not None and all(
         added_overlap(known, _stages_of(known, each.order, each.at_once, each.pause_us, request.down_us))
@@ -257,19 +244,12 @@ def _stages_of(
     return () if last_down_us < down_us else mixed_stages(known, order, at_once)
 
 
-def least_overlaps(rollout: RolloutModel, known: Overlaps, at_once: Sequence[int]) -> dict[int, LeastOverlap]:
-    """Number at once → the order with the least overlap, where it can be searched for."""
-    found = {together: least_overlap(known, together) for together in together_of(rollout, at_once)}
-    return {together: least for together, least in found.items() if least is not None}
-
-
 def together_of(rollout: RolloutModel, at_once: Sequence[int]) -> list[int]:
     """The numbers at once, at most the number of consumers."""
     return sorted({min(each, len(rollout.client_ids)) for each in at_once})
 
 
 def check_candidates(rollout: RolloutModel, request: RolloutRequest) -> None:
-    """Reject what cannot be tried (raises UsageError)."""
     pauses_us, at_once = request.pauses_us, request.at_once
     if request.down_us < 0:
         raise UsageError("a consumer cannot be down for less than 0 s")
@@ -283,11 +263,9 @@ def check_candidates(rollout: RolloutModel, request: RolloutRequest) -> None:
             f"no more than {MOST_COMBINATIONS} combinations are tried",
             hint="try fewer, then more around the best of them",
         )
-    if request.order is not None:
-        _check_order(rollout.client_ids, request.order)
-
-
-def _check_order(client_ids: Sequence[str], order: Sequence[str]) -> None:
+    if request.order is None:
+        return
+    client_ids, order = rollout.client_ids, request.order
     named, restarting = set(order), set(client_ids)
     missing = [client_id for client_id in client_ids if client_id not in named]
     others = [client_id for client_id in order if client_id not in restarting]
@@ -333,9 +311,13 @@ def fewest_moves(
     are away together, make the difference.
     """
     number, queues = len(rollout.client_ids), sum(len(route.subscribe_queues()) for route in routes)
-    if queues == 0:  # nothing to assign: in every order nothing moves
+    if queues == 0:
         return tuple(rollout.client_ids), 0
-    if _work(number, at_once, queues) > EXACT_WORK:
+    steps = sum(
+        comb(number, done) * (1 + comb(number - done, min(at_once, number - done)))
+        for done in range(0, number, at_once)
+    )
+    if steps * queues > EXACT_WORK:
         return None
     moves = Moves(rollout, routes)
     best: dict[frozenset[str], tuple[int, tuple[str, ...]]] = {frozenset(): (0, ())}
@@ -358,11 +340,11 @@ class Moves:
 
     def __init__(self, rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> None:
         @cache
-        def owners(changed: frozenset[str], away: frozenset[str]) -> _Owners:
-            assignments = assigned(routes, members_when(rollout, changed, away))
+        def owners(changed: frozenset[str], away: frozenset[str]) -> list[tuple[str, ...]]:
+            found = assigned(routes, members_when(rollout, changed, away))
             return [
-                assignment.owners[queue]
-                for route, assignment in zip(routes, assignments, strict=True)
+                one.owners[queue]
+                for route, one in zip(routes, found, strict=True)
                 for queue in route.subscribe_queues()
             ]
 
@@ -370,18 +352,9 @@ class Moves:
 
     def of(self, changed: frozenset[str], away: frozenset[str]) -> int:
         """Changes of owners when some consumers go and when they are back; IDs are those of before."""
-        nobody: frozenset[str] = frozenset()
         without = self._owners(changed, away)
-        ends = (self._owners(changed, nobody), self._owners(changed | away, nobody))
+        ends = self._owners(changed, frozenset()), self._owners(changed | away, frozenset())
         return sum(was != is_now for end in ends for was, is_now in zip(end, without, strict=True))
-
-
-def _work(number: int, at_once: int, queues: int) -> int:
-    steps = sum(
-        comb(number, done) * (1 + comb(number - done, min(at_once, number - done)))
-        for done in range(0, number, at_once)
-    )
-    return steps * queues
 
 
 def rollout_findings(
@@ -389,49 +362,56 @@ def rollout_findings(
     rollout: RolloutModel,
     scenario: GroupScenario,
     known: Overlaps | None,
-    # the order with the least overlap that was found, as many members at once as in the best choice
-    least: LeastOverlap | None,
+    least: LeastOverlap | None,  # the order with the least overlap, as many consumers at once as in the best choice
     anyway: int,  # queues that a mere restart finds and leaves with duplicate owners or none
 ) -> Iterator[Finding]:
     best = plan.choices[0]
     if known is not None:
         yield from _overlap_findings(plan, known, least, orderly=scenario.orderly)
-        yield from _mixed_end(rollout, known)
+        others = len(set(rollout.members.client_ids)) - len(rollout.client_ids)
+        end = known.counts((1 << len(rollout.client_ids)) - 1)
+        if end.overlap > known.anyway:
+            yield Finding(
+                "stays-mixed",
+                f"consumers that keep their strategy: {others}; the group stays mixed, {counted(end.several, 'queue')} "
+                f"with duplicate owners, {counted(end.none, 'queue')} unassigned",
+            )
     elif anyway:
-        yield Finding(
-            "badly-owned-anyway",
-            f"{counted(anyway, 'queue')} {'is' if anyway == 1 else 'are'} unassigned or with duplicate owners "
-            "before and after the restart; the times of each choice count them",
-        )
+        yield _bad_anyway(anyway, "before and after the restart; the times of each choice count them")
     if scenario.orderly:
         yield Finding(
             "orderly-group",
             "the listener is orderly: the broker's lock keeps a second owner out, and a queue that changes hands is "
             "not read until its lock is free",
         )
-    yield from _several_away(plan.choices)
-    yield from shared_id_findings(rollout.members.client_ids)
-    failed = best.trials - best.converged
-    if failed:
+    short = sorted({each.pause_ms for each in plan.choices if 0 < each.pause_ms < each.down_ms})
+    if short:
         yield Finding(
-            "not-converged",
-            f"even with the best choice the group does not converge in {failed} of {best.trials} trials",
+            "several-away",
+            f"consumers are down for {_seconds(best.down_ms)}: with a pause of {' and '.join(map(_seconds, short))} "
+            "the next goes before the last is back",
         )
+    yield from shared_id_findings(rollout.members.client_ids)
+    if failed := best.trials - best.converged:
+        text = f"even with the best choice the group does not converge in {failed} of {best.trials} trials"
+        yield Finding("not-converged", text)
+
+
+def _bad_anyway(queues: int, when: str) -> Finding:
+    are = "is" if queues == 1 else "are"
+    text = f"{counted(queues, 'queue')} {are} unassigned or with duplicate owners {when}"
+    return Finding("badly-owned-anyway", text)
 
 
 def _overlap_findings(
     plan: Rollout, known: Overlaps, least: LeastOverlap | None, *, orderly: bool
 ) -> Iterator[Finding]:
-    if known.anyway and plan.stages:
-        yield Finding(
-            "badly-owned-anyway",
-            f"{counted(known.anyway, 'queue')} {'is' if known.anyway == 1 else 'are'} unassigned or with duplicate "
-            "owners before, during and after the change; each stage counts them",
-        )
-    added, anyway = added_overlap(known, plan.stages), known.anyway * len(plan.stages)
+    best, stages = plan.choices[0], plan.stages
+    if known.anyway and stages:
+        yield _bad_anyway(known.anyway, "before, during and after the change; each stage counts them")
+    added, anyway = added_overlap(known, stages), known.anyway * len(stages)
     if not added:
         return
-    best = plan.choices[0]
     smallest, claim = 0, "another order may have fewer"
     if least is not None and least.is_least:
         smallest, claim = least.total - anyway, f"the least is {least.total - anyway}"
@@ -439,53 +419,24 @@ def _overlap_findings(
         smallest, claim = known.bound - anyway, f"the least is {known.bound - anyway} or more"
     together = f"{counted(best.at_once, 'consumer')} at a time"
     proven = f"no order with {together}, each back before the next goes down, prevents it: " if smallest > 0 else ""
-    message = (
+    yield Finding(
+        "mixed-strategies",
         f"{proven}while some consumers run {plan.strategy_before} and "
         f"others {plan.strategy_after}, queues are unassigned{'' if orderly else ' or have duplicate owners'}; "
-        f"the best choice has {added} over its {counted(len(plan.stages), 'mixed stage')} at rest, {claim}"
+        f"the best choice has {added} over its {counted(len(stages), 'mixed stage')} at rest, {claim}",
     )
-    yield Finding("mixed-strategies", message)
-    yield from _all_at_once(plan)
-
-
-def _all_at_once(plan: Rollout) -> Iterator[Finding]:
-    best = plan.choices[0]
     for choice in plan.choices:
         if choice.at_once == len(plan.members):
-            longest = choice.figures.longest_gap_ms.p95
             yield Finding(
                 "all-at-once",
                 f"a restart of all {len(plan.members)} at once has no mixed stage: queues then have a gap of "
-                f"{_seconds(longest)}; gaps and overlaps summed over the queues: {_seconds(hurt_ms(choice))}, "
-                f"against {_seconds(hurt_ms(best))} of the best choice",
+                f"{_seconds(choice.figures.longest_gap_ms.p95)}; gaps and overlaps summed over the queues: "
+                f"{_seconds(hurt_ms(choice))}, against {_seconds(hurt_ms(best))} of the best choice",
             )
 
 
-def _mixed_end(rollout: RolloutModel, known: Overlaps) -> Iterator[Finding]:
-    others = len(set(rollout.members.client_ids)) - len(rollout.client_ids)
-    end = known.counts((1 << len(rollout.client_ids)) - 1)
-    if end.overlap > known.anyway:
-        yield Finding(
-            "stays-mixed",
-            f"consumers that keep their strategy: {others}; the group stays mixed, {counted(end.several, 'queue')} "
-            f"with duplicate owners, {counted(end.none, 'queue')} unassigned",
-        )
-
-
-def _several_away(choices: Sequence[RolloutChoice]) -> Iterator[Finding]:
-    short = sorted({choice.pause_ms for choice in choices if 0 < choice.pause_ms < choice.down_ms})
-    if short:
-        pauses = " and ".join(_seconds(pause_ms) for pause_ms in short)
-        yield Finding(
-            "several-away",
-            f"consumers are down for {_seconds(choices[0].down_ms)}: with a pause of {pauses} the next goes before the "
-            "last is back",
-        )
-
-
 def _seconds(ms: float) -> str:
-    seconds = ms / 1000
-    return f"{seconds:.0f}s" if seconds >= 100 else f"{seconds:.3g}s"
+    return f"{ms / 1000:.0f}s" if ms >= 100_000 else f"{ms / 1000:.3g}s"
 
 
 AS_GOOD = 1.1  # up to so many times the least counts as equal: trials are no more precise
@@ -498,33 +449,23 @@ def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
     and overlaps count as equal; of these it is the quickest, again within a tenth. The others follow by that
     queue-time, the longest gap or overlap, and the time they take.
     """
-    by_hurt = sorted(choices, key=_rank)
-    least = by_hurt[0]
-    as_good = [
-        choice
-        for choice in by_hurt
-        if _not_converged(choice) == _not_converged(least) and hurt_ms(choice) <= AS_GOOD * hurt_ms(least)
-    ]
-    quickest = min(_takes(choice) for choice in as_good)
-    best = next(choice for choice in as_good if _takes(choice) <= AS_GOOD * quickest)
-    others = [choice for choice in by_hurt if choice is not best]
-    return [replace(best, best=True), *others]
+
+    def takes(choice: RolloutChoice) -> float:
+        return float("inf") if choice.takes_ms is None else choice.takes_ms
+
+    def rank(choice: RolloutChoice) -> tuple[float, ...]:
+        longest = max(choice.figures.longest_gap_ms.p95, choice.figures.longest_overlap_ms.p95)
+        return choice.trials - choice.converged, hurt_ms(choice), longest, takes(choice)
+
+    by_hurt = sorted(choices, key=rank)
+    failed, hurt, *_ = rank(by_hurt[0])
+    as_good = [each for each in by_hurt if rank(each)[0] == failed and hurt_ms(each) <= AS_GOOD * hurt]
+    quickest = min(map(takes, as_good))
+    best = next(choice for choice in as_good if takes(choice) <= AS_GOOD * quickest)
+    return [replace(best, best=True), *(choice for choice in by_hurt if choice is not best)]
 
 
 def hurt_ms(choice: RolloutChoice) -> float:
     """Queue-time in gaps and overlaps: the sum of both p95."""
     found = choice.figures
     return round(found.total_gap_ms.p95 + found.total_overlap_ms.p95, 3)
-
-
-def _rank(choice: RolloutChoice) -> tuple[int, float, float, float]:
-    longest = max(choice.figures.longest_gap_ms.p95, choice.figures.longest_overlap_ms.p95)
-    return _not_converged(choice), hurt_ms(choice), longest, _takes(choice)
-
-
-def _not_converged(choice: RolloutChoice) -> int:
-    return choice.trials - choice.converged
-
-
-def _takes(choice: RolloutChoice) -> float:
-    return float("inf") if choice.takes_ms is None else choice.takes_ms

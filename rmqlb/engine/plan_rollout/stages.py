@@ -36,8 +36,6 @@ EXACT_WORK = 60_000  # visits of queues, or of kinds of handover, in a search; a
 
 
 class RolloutRequest(Struct, frozen=True, kw_only=True):
-    """A rolling restart or a change of strategy to plan."""
-
     # None is everybody, or with a change of strategy those that do not run the new one yet
     restart: Sequence[str] | None = None
     to_strategy: str | None = None  # name of the strategy that they come back with; None for a mere restart
@@ -49,8 +47,6 @@ class RolloutRequest(Struct, frozen=True, kw_only=True):
 
 
 class RolloutModel(Struct, frozen=True):
-    """What a rollout does to a group."""
-
     members: Members  # the group before; what is known of the ids to come is in it as well
     client_ids: tuple[str, ...]  # the members that are restarted, sorted as clients sort them
     becomes: Mapping[str, str]  # client id → the id after the restart, of those whose id changes
@@ -70,10 +66,34 @@ def rollout_model(
     if not members.client_ids:
         raise DataError("the group has no consumers: there is nothing to restart")
     chosen = _chosen(members, restart, to_strategy)
-    _check_shared(chosen, Counter(members.client_ids))
-    changes = {old: new for old, new in (becomes or {}).items() if new != old and old in chosen}
-    _check_becomes(changes, becomes or {}, members)
-    return RolloutModel(_with_ids_to_come(members, changes), tuple(sort_client_ids(chosen)), changes, to_strategy)
+    present, becomes = Counter(members.client_ids), becomes or {}
+    for client_id in chosen:
+        if present[client_id] > 1:
+            raise DataError(
+                f"{present[client_id]} processes share the client ID {client_id}: "
+                "the restart of one looks like that of another",
+                hint="give each its own instanceName first, or restart only the other consumers",
+            )
+    for old in becomes:
+        if not present[old]:
+            raise UsageError(f"{old} is not in the group", hint=suggestion("consumers", old, present))
+    changes = {old: new for old, new in becomes.items() if new != old and old in chosen}
+    taken = Counter(changes.values())
+    for old, new in changes.items():
+        if not new:
+            raise UsageError(f"{old} cannot come back with an empty client id")
+        if present[new] or taken[new] > 1:
+            raise UsageError(
+                f"{old} cannot come back as {new}: another consumer has that ID",
+                hint="processes that share an id read the same queues; choose an id of its own",
+            )
+    own, topics = members.strategy_of, members.subscribed
+    members = replace(
+        members,
+        strategy_of={**own, **{new: own[old] for old, new in changes.items() if old in own}},
+        subscribed={**topics, **{new: topics[old] for old, new in changes.items() if old in topics}},
+    )
+    return RolloutModel(members, tuple(sort_client_ids(chosen)), changes, to_strategy)
 
 
 def members_when(rollout: RolloutModel, changed: Set[str], away: Set[str] = frozenset()) -> Members:
@@ -152,41 +172,6 @@ def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | 
         already = next(client_id for client_id in named if client_id not in others)
         raise UsageError(f"{already} runs {after} already", hint="a mere restart is planned without a new strategy")
     return others
-
-
-def _check_shared(chosen: Sequence[str], processes: Counter[str]) -> None:
-    for client_id in chosen:
-        if processes[client_id] > 1:
-            raise DataError(
-                f"{processes[client_id]} processes share the client ID {client_id}: "
-                "the restart of one looks like that of another",
-                hint="give each its own instanceName first, or restart only the other consumers",
-            )
-
-
-def _check_becomes(changes: Mapping[str, str], becomes: Mapping[str, str], members: Members) -> None:
-    present = set(members.client_ids)
-    for old in becomes:
-        if old not in present:
-            raise UsageError(f"{old} is not in the group", hint=suggestion("consumers", old, present))
-    taken = Counter(changes.values())
-    for old, new in changes.items():
-        if not new:
-            raise UsageError(f"{old} cannot come back with an empty client id")
-        if new in present or taken[new] > 1:
-            raise UsageError(
-                f"{old} cannot come back as {new}: another consumer has that ID",
-                hint="processes that share an id read the same queues; choose an id of its own",
-            )
-
-
-def _with_ids_to_come(members: Members, changes: Mapping[str, str]) -> Members:
-    own, topics = members.strategy_of, members.subscribed
-    return replace(
-        members,
-        strategy_of={**own, **{new: own[old] for old, new in changes.items() if old in own}},
-        subscribed={**topics, **{new: topics[old] for old, new in changes.items() if old in topics}},
-    )
 
 
 class PairCosts(Struct, frozen=True):
@@ -314,8 +299,6 @@ def _put_best(member: int, order: list[int], gains: list[int], costs: PairCosts)
 
 
 class Handover(Struct, frozen=True):
-    """How the owners of a queue change."""
-
     kept: int  # how many own it before and after, or are not restarted
     losers: int  # bit mask of those that own it under the old strategy only
     gainers: int  # bit mask of those that own it under the new one only
@@ -336,8 +319,6 @@ class Counts(Struct, frozen=True):
 
 
 class Overlaps(Struct, frozen=True):
-    """The stages of a change of strategy."""
-
     client_ids: tuple[str, ...]
     counts: Callable[[int], Counts]  # bit mask → the stage
     # what the stages cost by pairs of members; None when more than two have to do with one another
@@ -351,8 +332,6 @@ class Overlaps(Struct, frozen=True):
 
 
 class LeastOverlap(Struct, frozen=True):
-    """The order with the least overlap that was found."""
-
     order: tuple[str, ...]
     total: int  # queues unassigned or with duplicate owners, summed over its mixed stages
     is_least: bool
@@ -399,12 +378,19 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
 
     All orders are searched for up to 18 consumers if each queue concerns at most two of them.
     """
-    order, searched = _searched(known, at_once)
-    if order is None:
+    number, pairs = len(known.client_ids), known.pairs
+    is_least = True
+    if pairs is not None and number <= EXACT_MEMBERS:
+        order = least_order(cost_of_each(pairs), at_once)
+    elif number <= EXACT_MEMBERS and known.work << number <= EXACT_WORK:
+        order = least_order([known.counts(changed).overlap for changed in range(1 << number)], at_once)
+    elif pairs is not None:
+        order, is_least = inserted_order(pairs), False
+    else:
         return None
     named = tuple(known.client_ids[index] for index in order)
     total = total_overlap(mixed_stages(known, named, at_once))
-    return LeastOverlap(named, total, is_least=searched or (at_once == 1 and total == known.bound))
+    return LeastOverlap(named, total, is_least=is_least or (at_once == 1 and total == known.bound))
 
 
 def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[MixedStage, ...]:
@@ -429,7 +415,6 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
 
 
 def total_overlap(stages: Sequence[MixedStage]) -> int:
-    """Queues unassigned or with duplicate owners, summed over the stages."""
     return sum(stage.duplicate_owners + stage.unassigned for stage in stages)
 
 
@@ -438,25 +423,10 @@ def added_overlap(known: Overlaps, stages: Sequence[MixedStage]) -> int:
     return total_overlap(stages) - known.anyway * len(stages)
 
 
-def _searched(known: Overlaps, at_once: int) -> tuple[list[int] | None, bool]:
-    number = len(known.client_ids)
-    if number <= EXACT_MEMBERS:
-        if known.pairs is not None:
-            return least_order(cost_of_each(known.pairs), at_once), True
-        if known.work << number <= EXACT_WORK:
-            return least_order([known.counts(changed).overlap for changed in range(1 << number)], at_once), True
-    return None if known.pairs is None else inserted_order(known.pairs), False
-
-
 def _counts(kinds: Mapping[Handover, int], changed: int, *, orderly: bool) -> Counts:
-    several = none = 0
-    for kind, number in kinds.items():
-        owners = kind.owners(changed)
-        if owners == 0:
-            none += number
-        elif owners > 1 and not orderly:
-            several += number
-    return Counts(several, none)
+    owners = [(kind.owners(changed), number) for kind, number in kinds.items()]
+    several = 0 if orderly else sum(number for count, number in owners if count > 1)
+    return Counts(several, sum(number for count, number in owners if count == 0))
 
 
 def _pair_costs(kinds: Mapping[Handover, int], members: int, *, orderly: bool) -> PairCosts | None:
@@ -467,15 +437,16 @@ def _pair_costs(kinds: Mapping[Handover, int], members: int, *, orderly: bool) -
         involved = [index for index in range(members) if (kind.losers | kind.gainers) >> index & 1]
         if len(involved) > 2:
             return None
-        one = {kind: number}
-        still = _counts(one, 0, orderly=orderly).overlap
-        constant += still
-        alone = [_counts(one, 1 << index, orderly=orderly).overlap - still for index in involved]
-        for index, more in zip(involved, alone, strict=True):
-            single[index] += more
+
+        def cost(changed: int, one: Mapping[Handover, int] = {kind: number}) -> int:
+            return _counts(one, changed, orderly=orderly).overlap
+
+        constant += cost(0)
+        for index in involved:
+            single[index] += cost(1 << index) - cost(0)
         if len(involved) == 2:
             first, second = involved
-            both = _counts(one, 1 << first | 1 << second, orderly=orderly).overlap - still - sum(alone)
+            both = cost(1 << first | 1 << second) - cost(1 << first) - cost(1 << second) + cost(0)
             pair[first][second] += both
             pair[second][first] += both
     return PairCosts(constant, single, pair)

@@ -59,8 +59,6 @@ def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, whe
 
 
 class PlannedGroup(Struct, frozen=True):
-    """A group of the topic."""
-
     name: str
     members: Members | None  # None when it has no consumer online, or when no strategy decides who owns a queue
     states: States  # what is known of its queues
@@ -69,8 +67,6 @@ class PlannedGroup(Struct, frozen=True):
 
 
 class Keys(Struct, frozen=True):
-    """The keys that producers send, and whose producers."""
-
     keys: tuple[str, ...] = ()
     sdks: tuple[ChosenSdk, ...] = ()
     proxy_mode: ProxyMode = "local"

@@ -34,19 +34,28 @@ from rmqlb.engine.plan_topic.effects import (
 )
 from rmqlb.engine.rebalance.profile import Clocks
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState
 from rmqlb.model.java import split
 from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues
-from rmqlb.model.plan_topic import AdminCommand, BrokerQueues, Step, StepKind, TopicChangePlan, WaitFor, WaitKind
+from rmqlb.model.plan_topic import (
+    AdminCommand,
+    BrokerQueues,
+    Checked,
+    Step,
+    StepCheck,
+    StepKind,
+    TopicChangePlan,
+    WaitFor,
+    WaitKind,
+)
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
-from rmqlb.model.snapshot import suggestion
-from rmqlb.model.words import counted
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, suggestion
+from rmqlb.model.words import counted, messages, named
 
 _NO_MASTER: Mapping[int, str] = {0: "unknown"}
 
 
 class TopicRequest(Struct, frozen=True):
-    """What is to become of the topic; all of it at once."""
-
     queues: int | None = None  # read and write queues of each broker that keeps some
     add_brokers: tuple[NewBroker, ...] = ()
     drain_brokers: tuple[str, ...] = ()
@@ -55,8 +64,6 @@ class TopicRequest(Struct, frozen=True):
 
 
 class Routes(Struct, frozen=True):
-    """The topic's route now, and after each change."""
-
     now: TopicRouteData
     opened: TopicRouteData
     switched: TopicRouteData
@@ -146,7 +153,6 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
 
 
 def _drained(route: TopicRouteData, request: TopicRequest, brokers: Mapping[str, BrokerData]) -> set[str]:
-    """The brokers that lose their queues (raises UsageError)."""
     names = [data.broker_name for data in route.queue_datas]
     for name in request.drain_brokers:
         if name not in names:
@@ -162,7 +168,6 @@ def _drained(route: TopicRouteData, request: TopicRequest, brokers: Mapping[str,
 
 
 def _of_cluster(request: TopicRequest, brokers: Mapping[str, BrokerData]) -> list[NewBroker]:
-    """The brokers of the cluster to which the topic moves (raises DataError)."""
     if request.move_to_cluster is None:
         return []
     there = [name for name, broker in brokers.items() if broker.cluster == request.move_to_cluster]
@@ -235,6 +240,7 @@ def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | 
 NORMAL = "NORMAL"
 """The type of a topic that has no `message.type`."""
 _UNIT, _UNIT_SUB = 1, 2
+"""Flags of `TopicSysFlag`: a unit topic, and one with subscriptions of units."""
 
 
 def commands_between(
@@ -242,11 +248,8 @@ def commands_between(
 ) -> list[AdminCommand]:
     """What leads from one route to the other; brokers that producers gain first, so that there always is a queue.
 
-    Args:
-        before: the route until then.
-        after: the route afterwards.
-        name_servers: for `-n`, `HOST:PORT;HOST:PORT`; None leaves it out, and mqadmin takes NAMESRV_ADDR.
-        message_type: of the topic, for brokers that have not got it; None leaves it out.
+    Without `name_servers` (`HOST:PORT;HOST:PORT`) mqadmin takes NAMESRV_ADDR. The message type is for brokers that lack
+    the topic.
     """
     old = {data.broker_name: data for data in before.queue_datas}
     changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
@@ -269,17 +272,11 @@ def _update_topic(
         address = None
     words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
     words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
-    words += ["-p", str(data.perm), *_flags(data.topic_sys_flag)]
+    words += ["-p", str(data.perm)]
+    words += ["-u", "true"] if data.topic_sys_flag & _UNIT else []
+    words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
     words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
     return AdminCommand(data.broker_name, address, shlex.join(words))
-
-
-def _flags(flag: int) -> Iterator[str]:
-    """`TopicSysFlag`: a unit topic, and one with subscriptions of units."""
-    if flag & _UNIT:
-        yield from ("-u", "true")
-    if flag & _UNIT_SUB:
-        yield from ("-s", "true")
 
 
 def _n(name_servers: str | None) -> list[str]:
@@ -304,17 +301,18 @@ def plan_topic(
 
     Args:
         routes: the topic's route now and after each change.
-        request: what is asked for.
-        groups: the groups that read the topic; None when they are not known.
-        keys: of the producers; None when they are not known.
+        request: the change.
+        groups: the groups that read the topic; None where they are unknown.
+        keys: those that producers send; None where they are unknown.
         name_servers: for the commands' `-n`; None leaves it out.
-        message_type: the topic's, for brokers that have not got it; None leaves it out.
+        message_type: the topic's, for brokers that lack the topic; None leaves it out.
     """
 
     def commands(before: TopicRouteData, after: TopicRouteData) -> tuple[AdminCommand, ...]:
         return tuple(commands_between(before, after, name_servers, message_type))
 
-    steps = _numbered(_steps(routes, groups, keys or Keys(), commands, request.ordered))
+    made = _steps(routes, groups, keys or Keys(), commands, request.ordered)
+    steps = tuple(replace(step, number=number) for number, step in enumerate(made, start=1))
     times = [step.estimated_ms for step in steps]
     return TopicChangePlan(
         topic=routes.now.topic,
@@ -330,10 +328,6 @@ def plan_topic(
     )
 
 
-def _numbered(steps: Iterator[Step]) -> tuple[Step, ...]:
-    return tuple(replace(step, number=number) for number, step in enumerate(steps, start=1))
-
-
 def _steps(
     routes: Routes,
     groups: Sequence[PlannedGroup] | None,
@@ -344,13 +338,19 @@ def _steps(
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
     readable, writable = opened.subscribe_queues(), target.publish_queues()
     final = target.subscribe_queues()
-    leaving = _without(switched.subscribe_queues(), final)
+    kept = set(final)
+    leaving = [queue for queue in switched.subscribe_queues() if queue not in kept]
     wait_readable = _wait("readable", final)
     wait_writable = WaitFor("writable", _names(writable))
-    opens = not set(final) <= set(now.subscribe_queues())
-    switches = now.publish_queues() != writable
+    opens = not set(now.subscribe_queues()).issuperset(final)
+    written = now.publish_queues()
+    switches = written != writable
     held_ms = drain_ms(groups, now.subscribe_queues()) if switches else 0.0
-    broken_ms = _broken_ms(routes, groups) if switches else 0.0
+    same_length = len(written) == len(writable)  # otherwise keys leave every queue
+    losing = [queue for at, queue in enumerate(written) if not same_length or writable[at] != queue]
+    drained = drain_ms(groups, losing)
+    # Producers poll the route at different moments; then the queues that keys leave have to be read to their ends.
+    broken_ms = 0.0 if not switches else None if drained is None else _POLL_MS + drained
 
     def step(
         kind: StepKind, before: TopicRouteData, after: TopicRouteData, todo: bool, ms: float | None, *waits: WaitFor
@@ -362,7 +362,10 @@ def _steps(
             commands=commands(before, after) if todo else (),
             wait_for=waits,
             estimated_ms=ms if todo else 0.0,
-            brokers=_brokers(after),
+            brokers=tuple(
+                BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
+                for data in sorted(after.queue_datas, key=lambda data: data.broker_name)
+            ),
             readable_queues=len(after.subscribe_queues()),
             writable_queues=len(after.publish_queues()),
             groups=tuple(group_effect(group, before, after) for group in groups or ()) if before is not after else (),
@@ -392,27 +395,6 @@ def _steps(
     yield step("remove-read-queues", switched, target, bool(leaving), _NOTICED_MS, *closing)
 
 
-def _broken_ms(routes: Routes, groups: Sequence[PlannedGroup] | None) -> float | None:
-    """How long a moved key's older messages can be read after newer ones, if producers go on; at most.
-
-    Producers poll the route at different moments; then the old queues have to be read to their ends.
-    """
-    losing = [queue for queue in routes.now.publish_queues() if _loses(routes, queue)]
-    drained = drain_ms(groups, losing)
-    return None if drained is None else _POLL_MS + drained
-
-
-def _loses(routes: Routes, queue: MessageQueue) -> bool:
-    """Whether keys leave the queue: it is not at the same places of a list of the same length."""
-    before, after = routes.now.publish_queues(), routes.target.publish_queues()
-    return len(before) != len(after) or after[before.index(queue)] != queue
-
-
-def _without(queues: Sequence[MessageQueue], others: Sequence[MessageQueue]) -> list[MessageQueue]:
-    left = set(others)
-    return [queue for queue in queues if queue not in left]
-
-
 def _wait(kind: WaitKind, queues: Sequence[MessageQueue]) -> WaitFor:
     return WaitFor(kind, _names(sort_queues(queues)))
 
@@ -421,8 +403,107 @@ def _names(queues: Sequence[MessageQueue]) -> tuple[QueueName, ...]:
     return tuple(QueueName(queue.broker_name, queue.queue_id) for queue in queues)
 
 
-def _brokers(route: TopicRouteData) -> tuple[BrokerQueues, ...]:
-    return tuple(
-        BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
-        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
-    )
+# -- whether what a step waits for holds in a snapshot ----------------------------------------------------------------
+
+_LASTING = ("readable", "writable")
+"""What an earlier step has waited for and must still hold."""
+
+
+def check_step(
+    steps: Sequence[Step], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
+) -> StepCheck:
+    """Whether the step after step `number` (from 1) may begin (raises DataError where the topic is not there)."""
+    waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
+    waits += steps[number - 1].wait_for
+    found = tuple(check(wait, snapshot, topic, groups) for wait in dict.fromkeys(waits))
+    return StepCheck(number, all_hold(each.holds for each in found), found)
+
+
+def all_hold(each: Iterable[bool | None]) -> bool | None:
+    """One that does not hold decides; otherwise one that is unknown does.
+
+    >>> all_hold([True, None]), all_hold([None, False]), all_hold([])
+    (None, False, True)
+    """
+    values = list(each)
+    return False if False in values else None if None in values else True
+
+
+def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]) -> Checked:
+    """What came of waiting for it (raises DataError where the topic is not there)."""
+    snapshot.route(topic)
+    sighting = snapshot.routes[topic]
+    if wait.kind in ("readable", "writable", "not-readable"):
+        return _check_routes(wait, sighting)
+    present = {name: snapshot.groups[name] for name in groups if name in snapshot.groups}
+    unread = [each.what for each in snapshot.unread if each.kind in ("groups", "group", "members", "member", "offsets")]
+    if wait.kind == "drained":
+        if not snapshot.groups:
+            unread.append("the source has no group of the topic")
+        return _check_drained(wait, topic, present, unread)
+    return _check_owned(wait, topic, present)
+
+
+def _check_routes(wait: WaitFor, sighting: RouteSighting) -> Checked:
+    faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
+    return Checked(wait.kind, not faults, "; ".join(faults))
+
+
+def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
+    queues = sighting.route.publish_queues() if wait.kind == "writable" else sighting.route.subscribe_queues()
+    found = [QueueName(queue.broker_name, queue.queue_id) for queue in queues]
+    if wait.kind == "writable":
+        return None if found == [*wait.queues] else f"producers have {counted(len(found), 'queue')}: {_listed(found)}"
+    if wait.kind == "readable":
+        missing = [queue for queue in wait.queues if queue not in set(found)]
+        return f"consumers cannot read {_listed(missing)}" if missing else None
+    left = [queue for queue in found if queue in set(wait.queues)]
+    return f"consumers can still read {_listed(left)}" if left else None
+
+
+def _check_drained(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup], unread: Sequence[str]) -> Checked:
+    behind: list[str] = []
+    unknown: list[str] = []
+    for name, group in groups.items():
+        lags = [_state(group, topic, queue).lag for queue in wait.queues]
+        if any(lags):
+            known = sum(lag or 0 for lag in lags)
+            which = [queue for queue, lag in zip(wait.queues, lags, strict=True) if lag]
+            behind.append(f"group {name} has {messages(known, 'unread ')} in {_listed(which)}")
+        elif None in lags:
+            unknown.append(f"group {name}: lag of {counted(lags.count(None), 'queue')}")
+    if behind:
+        return Checked(wait.kind, holds=False, found="; ".join(behind))
+    unknown += unread
+    if not wait.queues or not unknown:
+        return Checked(wait.kind, holds=True, found="")
+    return Checked(wait.kind, holds=None, found="unknown: " + named(unknown))
+
+
+def _check_owned(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup]) -> Checked:
+    missing: list[str] = []
+    unknown: list[str] = []
+    for name, group in groups.items():
+        if not group.client_ids or group.message_model == BROADCASTING or _by_pop(group, topic):
+            continue
+        owners = [_state(group, topic, queue).owners for queue in wait.queues]
+        without = [queue for queue, ids in zip(wait.queues, owners, strict=True) if ids is not None and not ids]
+        if without:
+            missing.append(f"group {name}: {_listed(without)} without an owner")
+        elif None in owners:
+            unknown.append(f"group {name}: owners of {counted(owners.count(None), 'queue')}")
+    if missing:
+        return Checked(wait.kind, holds=False, found="; ".join(missing))
+    return Checked(wait.kind, None if unknown else True, "unknown: " + named(unknown) if unknown else "")
+
+
+def _by_pop(group: ConsumerGroup, topic: str) -> bool:
+    return group.consume_type == CONSUME_POP or "POP" in (group.request_modes or {}).get(topic, ())
+
+
+def _state(group: ConsumerGroup, topic: str, queue: QueueName) -> QueueState:
+    return group.queues.get(MessageQueue(topic, queue.broker_name, queue.queue_id), QueueState())
+
+
+def _listed(queues: Sequence[QueueName]) -> str:
+    return named(f"{queue.broker_name} {queue.queue_id}" for queue in queues)

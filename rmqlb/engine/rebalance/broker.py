@@ -22,8 +22,6 @@ _EARLY_CLOSE = 3
 
 
 class Channel(Protocol):
-    """A client's connection, as the broker sees it."""
-
     @property
     def client_id(self) -> str: ...  # the id in its heartbeats
     def notice(self, broker: Broker) -> None: ...  # it is told that the group's members have changed (request code 40)
@@ -42,7 +40,7 @@ class Broker(Struct, eq=False):
     tells: bool  # it notifies consumers of changes
     one_way: Callable[[Draws], int]
     list_of: Callable[[tuple[str, ...]], MemberList]  # equal lists of ids as one object
-    changed: Callable[[Broker], None]  # called when its list of consumers changes
+    changed: Callable[[], None]  # called when its list of consumers changes
     say: Callable[[Broker, str, str], None] | None  # notes what it does
     up: bool = True  # its process runs
     silent: bool = False  # its machine is lost: requests end in a timeout
@@ -58,7 +56,6 @@ class Broker(Struct, eq=False):
         return name if name.lower().startswith("broker") else f"broker {name}"
 
     def run(self) -> None:
-        """Start its scan, and the batches of its notices where it sends them so."""
         timers = self.timers
         scan = self.draws.below(timers.broker_scan_us)
         self._processes = [self.clock.start(self._scan(), scan)]
@@ -92,7 +89,6 @@ class Broker(Struct, eq=False):
                 self._news(f"hears {channel.client_id} for the first time")
 
     def forget(self, channel: Channel, why: str) -> None:
-        """The client unregisters, or its connection closes."""
         if channel in self._beats:
             self._drop(channel)
             self._news(why)
@@ -139,20 +135,19 @@ class Broker(Struct, eq=False):
 
     def _news_of_ids(self) -> None:
         self._members = None
-        self.changed(self)
+        self.changed()
 
     def _news(self, what: str) -> None:
         """The consumers have changed: notify them, but not a BROADCASTING group (brokers from 5.3.1 on)."""
-        if not self.tells:
-            if self.say:
-                self.say(self, "notice", f"{what}: tells no consumer of a BROADCASTING group")
+        if self.tells and not self.timers.notify_batch_us:
+            self._tell(f"{what}: ")
             return
-        if self.timers.notify_batch_us:
-            self._unsent = True
-            if self.say:
-                self.say(self, "notice", f"{what}: will tell the group with the next batch")
-            return
-        self._tell(f"{what}: ")
+        self._unsent = self.tells
+        if self.say:
+            later = (
+                "will tell the group with the next batch" if self.tells else "tells no consumer of a BROADCASTING group"
+            )
+            self.say(self, "notice", f"{what}: {later}")
 
     def _tell(self, why: str = "") -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""

@@ -51,7 +51,6 @@ class Connections:
         return self._addresses.keys()
 
     def learn(self, view: TopicView) -> list[str]:
-        """Learn the addresses of a route; returns the brokers of which it knew other processes, or none."""
         changed = [name for name, ids in view.addresses.items() if self._ids.get(name) != ids]
         if view.topic in self._views or any(name in self._ids for name in changed):
             self._addresses = None
@@ -73,7 +72,6 @@ class Connections:
         return None if broker is None or (self._env.locks and broker.broker_id != MASTER_ID) else broker
 
     def request(self, broker: Broker) -> Generator[int, None, bool]:
-        """Send a request; returns whether it arrives."""
         env = self._env
         if broker.up and broker not in self.connected:
             yield env.timers.connect_us

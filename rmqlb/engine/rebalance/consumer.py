@@ -25,8 +25,6 @@ _WAKE_US = 5_000
 
 
 class Client:
-    """One consumer process."""
-
     def __init__(
         self,
         client_id: str,
@@ -82,12 +80,10 @@ class Client:
         self.env.note_settled(self)
 
     def start(self) -> None:
-        """`DefaultMQPushConsumerImpl.start`."""
         self._run_timers()
         self._do(self._begin())
 
     def have_run(self) -> None:
-        """It started long ago, and at time 0 everything is up to date."""
         clocks = self.clocks
         for topic in self.topics:
             if topic in self.env.name_server.views:

@@ -35,8 +35,6 @@ _DRAWN = (len(_WAYS) - 1) << 8
 
 
 class Table(Protocol):
-    """A consumer's process-queue table."""
-
     def working(self) -> list[MessageQueue]: ...
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool: ...
 
@@ -72,8 +70,6 @@ class Consumer(Channel, Protocol):
 
 
 class GroupEnvironment:
-    """The surroundings of one simulation's consumers."""
-
     def __init__(
         self,
         routes: Sequence[TopicRouteData],
@@ -109,7 +105,6 @@ class GroupEnvironment:
         self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
         self._unsettled: set[Consumer] = set()
         self._agree: bool | None = None
-        self._doubtful: dict[Broker, None] | None = None
         self._final: MemberList | None = None
         for route in routes:
             for broker in route.broker_datas:
@@ -125,7 +120,6 @@ class GroupEnvironment:
         return self._types.get(client_id, self._type)
 
     def profile_of(self, client_id: str) -> tuple[ConsumerProfile, Clocks]:
-        """How the consumer's library rebalances, and its clocks."""
         profile = SDK_PROFILES.get(self.shares.sdk_for(client_id).name)
         return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
 
@@ -219,13 +213,9 @@ class GroupEnvironment:
             if client.settled is not None:
                 client.settled = False
 
-    def note_change(self, broker: Broker | None = None) -> None:
-        """This broker's list of consumers has changed; None: the consumers, or the brokers they call, have."""
+    def note_change(self) -> None:
+        """The consumers, the brokers that they call, or a broker's list of consumers has changed."""
         self._agree = None
-        if broker is None:
-            self._doubtful = None
-        elif self._doubtful is not None:
-            self._doubtful[broker] = None
 
     def note_settled(self, client: Consumer) -> None:
         if client.takes_part and not client.settled:
@@ -235,8 +225,10 @@ class GroupEnvironment:
 
     def check(self, client: Consumer) -> None:
         """After a consumer's rebalance: note whether it has the queues that it will end with."""
-        final = self._final_ids()
-        current = self.name_server.views
+        if self._final is None:
+            ids = (client.client_id for client in self.clients if client.takes_part)
+            self._final = self.shares.members(tuple(sort_client_ids(ids)))
+        final, current = self._final, self.name_server.views
         views = {topic: current[topic] for topic in client.topics if topic in current}
         known = all(client.views.get(topic) is view for topic, view in views.items())
         client.settled = known and client.queues.is_settled(
@@ -251,19 +243,13 @@ class GroupEnvironment:
 
     def has_settled(self) -> bool:
         """Nothing changes an owner any more: every event is over, every broker and client up to date."""
-        if self.events_left:
-            return False
-        waiting = self.log.waiting_pulls or self.log.resuming
-        return not self._unsettled and not waiting and self._brokers_agree()
+        pending = self.events_left or self._unsettled or self.log.waiting_pulls or self.log.resuming
+        return not pending and self._brokers_agree()
 
     def _brokers_agree(self) -> bool:
-        """Each broker lists exactly those that send it heartbeats; nobody asks a lost one any more."""
+        """Each broker lists exactly the clients that send it heartbeats, and no client calls a lost one any more."""
         if self._agree is None:
-            if self._doubtful is None:
-                self._doubtful = dict.fromkeys(self.brokers())
-            while self._doubtful and self._agrees(next(reversed(self._doubtful))):
-                self._doubtful.popitem()
-            self._agree = not self._doubtful
+            self._agree = all(map(self._agrees, self.brokers()))
         return self._agree
 
     def _agrees(self, broker: Broker) -> bool:
@@ -272,13 +258,6 @@ class GroupEnvironment:
         callers = [client.client_id for client in self.clients if client.takes_part and broker in client.calls()]
         named = broker.client_ids or ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
-
-    def _final_ids(self) -> MemberList:
-        if self._final is None:
-            self._final = self.shares.members(
-                tuple(sort_client_ids(client.client_id for client in self.clients if client.takes_part))
-            )
-        return self._final
 
     def _add_broker(self, name: str, ids: Sequence[int]) -> None:
         known = self._brokers.setdefault(name, [])
@@ -309,7 +288,6 @@ class GroupEnvironment:
         return expiry + (self._scan_us - self.clock.now - expiry) % (timers.nameserver_scan_us or 1)
 
     def _drop_from_routes(self, name: str) -> None:
-        """The NameServers drop the processes of a broker that are still down."""
         lost = [broker for broker in self._brokers[name] if not broker.up]
         if lost:
             self.name_server.drop(name, {broker.broker_id for broker in lost})
@@ -388,13 +366,12 @@ class NameServer:
         if not self._gone:  # a static topic loses its brokers likewise, but not its queues
             return route
         left = {name: self._left(route, name) for name in self._gone}
+        brokers = (data for data in route.broker_datas if left.get(data.broker_name, True))
         return replace(
             route,
             queue_datas=tuple(data for data in route.queue_datas if left.get(data.broker_name, True)),
             broker_datas=tuple(
-                replace(data, broker_addrs=left[data.broker_name]) if data.broker_name in left else data
-                for data in route.broker_datas
-                if left.get(data.broker_name, True)
+                replace(data, broker_addrs=left.get(data.broker_name, data.broker_addrs)) for data in brokers
             ),
         )
 

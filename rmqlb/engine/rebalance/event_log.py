@@ -14,7 +14,7 @@ Break = tuple[int, int | None]  # from when to when; None while it lasts
 
 
 class Hold(Struct, eq=False):
-    """A queue in a consumer's process-queue table, from taking it to dropping it. Times are in microseconds."""
+    """A queue that a consumer has taken (`ProcessQueue`), until it drops the queue. Times are in microseconds."""
 
     queue: MessageQueue
     client_id: str
@@ -27,6 +27,14 @@ class Hold(Struct, eq=False):
     freezes: list[Break] = []  # its owner's process was frozen
     to_us: int | None = None
     persisted: bool = False  # the offset was stored when the queue was dropped
+    renewed_us: int = 0  # orderly: when the broker's lock was last renewed
+    busy_until_us: int = 0  # orderly: until when the listener holds on to it once it is dropped
+    locked: bool = True  # orderly: the client knows that the broker's lock is its own
+
+    @property
+    def dropped(self) -> bool:
+        """It may stay in the table until its listener lets go."""
+        return self.to_us is not None
 
     @property
     def is_paused(self) -> bool:
@@ -38,12 +46,6 @@ class Hold(Struct, eq=False):
 
     def resume(self, at_us: int) -> None:
         self.pauses[-1] = self.pauses[-1][0], at_us
-
-    def freeze(self, at_us: int) -> None:
-        self.freezes.append((at_us, None))
-
-    def unfreeze(self, at_us: int) -> None:
-        self.freezes[-1] = self.freezes[-1][0], at_us
 
     def owned(self) -> Iterator[Break]:
         """When a running process owns the queue; a frozen one keeps it in its table and does nothing."""
@@ -60,7 +62,6 @@ class Hold(Struct, eq=False):
                         yield end, False
 
     def reads(self, end_us: int) -> Iterator[tuple[int, int]]:
-        """When the queue is read, until the simulation ends."""
         if self.reads_from_us is not None:
             last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
             for begin, end in _without(self.reads_from_us, last, self._silences()):
@@ -106,8 +107,6 @@ def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[B
 
 
 class EventLog(Struct, eq=False):
-    """The notes of one simulation."""
-
     explain: bool
     holds: list[Hold] = []  # in the order in which queues were taken
     there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # when each queue was created (True) and removed (False)
@@ -131,13 +130,13 @@ class EventLog(Struct, eq=False):
 
     def freeze(self, holds: Iterable[Hold], at_us: int) -> None:
         for hold in holds:
-            hold.freeze(at_us)
+            hold.freezes.append((at_us, None))
             self.last_change_us = at_us
             self.resuming.discard(hold)
 
     def unfreeze(self, holds: Iterable[Hold], at_us: int) -> None:
         for hold in holds:
-            hold.unfreeze(at_us)
+            hold.freezes[-1] = hold.freezes[-1][0], at_us
             self.last_change_us = at_us
 
     def is_there(self, queue: MessageQueue) -> bool:

@@ -82,10 +82,10 @@ def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequenc
     ordered = sorted(events, key=lambda event: event.at_us)
     _check_members(ordered, Counter(client_ids))
     _check_brokers(ordered, routes)
-    topics = [route.topic for route in routes]
+    by_topic = {route.topic: route for route in routes}
     for event in ordered:
         if event.kind == "route-change":
-            _check_route_change(event, routes, topics)
+            _check_route_change(event, by_topic)
     return tuple(replace(event, text=event.text or f"{event.kind} {event.subject}") for event in ordered)
 
 
@@ -132,41 +132,34 @@ def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
 def _check_brokers(events: Sequence[Event], routes: Sequence[TopicRouteData]) -> None:
     up = {broker.broker_name: True for route in routes for broker in route.broker_datas}
     for event in events:
+        name = event.subject
         if event.kind in ("broker-down", "broker-loss"):
-            if event.subject not in up:
-                raise UsageError(
-                    f"{_named(event)}: there is no such broker",
-                    hint=suggestion("brokers", event.subject, up),
-                    code="unknown-broker",
-                )
-            if not up[event.subject]:
+            if name not in up:
+                hint = suggestion("brokers", name, up)
+                raise UsageError(f"{_named(event)}: there is no such broker", hint=hint, code="unknown-broker")
+            if not up[name]:
                 raise UsageError(f"{_named(event)}: it is down already")
-            up[event.subject] = False
+            up[name] = False
         elif event.kind == "broker-up":
-            if up.get(event.subject):
+            if up.get(name):
                 raise UsageError(f"{_named(event)}: it is up already")
-            if event.subject in up and (event.read_queues, event.write_queues) != (None, None):
+            if name in up and (event.read_queues, event.write_queues) != (None, None):
                 raise UsageError(f"{_named(event)}: it comes back with the queues that it had")
-            up[event.subject] = True
+            up[name] = True
 
 
-def _check_route_change(event: Event, routes: Sequence[TopicRouteData], topics: Sequence[str]) -> None:
-    if event.subject not in topics:
-        raise UsageError(
-            f"{_named(event)}: topic {event.subject} is not simulated", hint=suggestion("topics", event.subject, topics)
-        )
-    route = routes[topics.index(event.subject)]
-    if route.is_static:
-        raise UsageError(
-            f"{_named(event)}: {event.subject} is a static topic: its queues do not follow brokers", code="static-topic"
-        )
-    brokers = [data.broker_name for data in route.queue_datas]
+def _check_route_change(event: Event, routes: Mapping[str, TopicRouteData]) -> None:
+    topic = event.subject
+    if topic not in routes:
+        raise UsageError(f"{_named(event)}: topic {topic} is not simulated", hint=suggestion("topics", topic, routes))
+    if routes[topic].is_static:
+        text = f"{_named(event)}: {topic} is a static topic: its queues do not follow brokers"
+        raise UsageError(text, code="static-topic")
+    brokers = [data.broker_name for data in routes[topic].queue_datas]
     if event.broker_name is not None and event.broker_name not in brokers:
-        raise UsageError(
-            f"{_named(event)}: topic {event.subject} has no broker {event.broker_name}",
-            hint=suggestion("brokers", event.broker_name, brokers),
-            code="unknown-broker",
-        )
+        hint = suggestion("brokers", event.broker_name, brokers)
+        text = f"{_named(event)}: topic {topic} has no broker {event.broker_name}"
+        raise UsageError(text, hint=hint, code="unknown-broker")
 
 
 def _named(event: Event) -> str:

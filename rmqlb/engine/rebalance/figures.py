@@ -69,7 +69,6 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
 
 
 def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
-    """Try a condition on the best choice of a rollout (raises UsageError)."""
     if condition.name == "misassigned":
         return condition.try_on(rollout.misassigned)
     best = next(choice for choice in rollout.choices if choice.best)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.broker import Broker
 from rmqlb.engine.rebalance.connections import Connections
@@ -20,19 +18,7 @@ from rmqlb.engine.rebalance.shares import Share
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.words import counted
 
-
-class ProcessQueue(Struct, eq=False):
-    """A queue that the consumer has taken (`ProcessQueue`)."""
-
-    queue: MessageQueue
-    hold: Hold
-    renewed_us: int  # orderly: when the broker's lock was last renewed
-    dropped: bool = False  # it is given up, but may stay in the table until its listener lets go
-    busy_until_us: int = 0  # orderly: until when the listener holds on to it once it is given up
-    locked: bool = True  # orderly: the client knows that the broker's lock is its own
-
-
-_NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
+_NOTHING: Mapping[MessageQueue, Hold] = {}
 
 
 class ProcessQueues:
@@ -42,22 +28,21 @@ class ProcessQueues:
         self._client = client
         self._connections = connections
         self._env = env
-        self._table: dict[MessageQueue, ProcessQueue] = {}
+        self._table: dict[MessageQueue, Hold] = {}
         self._late: list[tuple[Callable[[Any], None], Any]] = []
-        self._by_topic: dict[str, dict[MessageQueue, ProcessQueue]] = {}
+        self._by_topic: dict[str, dict[MessageQueue, Hold]] = {}
 
     def working(self) -> list[MessageQueue]:
         """The queues that it owns (`RebalanceImpl.getWorkingMessageQueue`)."""
-        return [queue for queue, held in self._table.items() if not held.dropped]
+        return [held.queue for held in self._owned()]
 
     def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
         """It has owned these queues since before the start; its timer last renewed their locks."""
         renewed = self._client.last_lock_tick() if self._env.locks else 0
         for queue in queues:
-            held = ProcessQueue(queue, self._client.hold(queue, since_us), renewed)
-            held.hold.reads_from_us = since_us
+            held = self._client.hold(queue, since_us)
+            held.renewed_us, held.reads_from_us = renewed, since_us
             self._put(held)
-            self._env.log.take(held.hold)
             if self._env.locks:
                 broker = self._env.master(queue)
                 if broker is not None:
@@ -66,52 +51,43 @@ class ProcessQueues:
     def drop_all(self, *, persisted: bool) -> list[MessageQueue]:
         now, log = self._env.clock.now, self._env.log
         had = list(self._table)
-        for held in self._table.values():
-            if not held.dropped:
-                log.drop(held.hold, now, persisted=persisted)
+        for held in self._owned():
+            log.drop(held, now, persisted=persisted)
         self._table.clear()
         self._by_topic.clear()
         return had
 
     def stall(self) -> None:
         for held in self._table.values():
-            if held.hold.stalled_us is None:
-                held.hold.stalled_us = self._env.clock.now
+            if held.stalled_us is None:
+                held.stalled_us = self._env.clock.now
 
     def pause(self, broker: Broker) -> None:
-        for held in self._table.values():
+        for held in self._owned():
             name = self._env.broker_name(held.queue)
-            if name == broker.name and not held.dropped and self._connections.pulled_from(name) in (broker, None):
-                held.hold.pause(self._env.clock.now)
+            if name == broker.name and self._connections.pulled_from(name) in (broker, None):
+                held.pause(self._env.clock.now)
 
     def paused(self, name: str) -> list[Hold]:
-        """The queues of a broker that it owns and cannot pull."""
-        return [
-            held.hold
-            for held in self._table.values()
-            if held.hold.is_paused and not held.dropped and self._env.broker_name(held.queue) == name
-        ]
+        return [held for held in self._owned() if held.is_paused and self._env.broker_name(held.queue) == name]
 
     def resume(self, holds: Iterable[Hold]) -> None:
-        """A pull has arrived: the queues that are still owned are read again."""
-        again = [hold for hold in holds if hold.is_paused and hold.to_us is None]
+        again = [hold for hold in holds if hold.is_paused and not hold.dropped]
         for hold in again:
             hold.resume(self._env.clock.now)
-        if again and self._env.log.explain:
-            self._say("pull", f"pulls {_queues(again)} again", [hold.queue for hold in again])
+        self._say("pull", again, "pulls {} again")
 
     def freeze(self) -> None:
         self._env.log.freeze(self._owned(), self._env.clock.now)
 
     def unfreeze(self) -> None:
-        """It continues, and sends the late pulls and unlocks."""
         self._env.log.unfreeze(self._owned(), self._env.clock.now)
         late, self._late = self._late, []
         for action, argument in late:
             action(argument)
 
     def _owned(self) -> list[Hold]:
-        return [held.hold for held in self._table.values() if not held.dropped]
+        return [held for held in self._table.values() if not held.dropped]
 
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
         """Its queues are these; a topic stays as it is if its strategy throws, or it is unknown."""
@@ -121,7 +97,7 @@ class ProcessQueues:
             held = self._of(topic)
             if held.keys() != share.keys():
                 return False
-            if any(each.dropped or each.hold.stalled_us is not None for each in held.values()):
+            if any(each.dropped or each.stalled_us is not None for each in held.values()):
                 return False
         return True
 
@@ -137,19 +113,16 @@ class ProcessQueues:
             return True
         broker, members = yield from self._connections.member_ids(view)
         if members is None:
-            if env.log.explain:
-                self._say("keep", f"gets no list of consumers for {topic} from {broker}: keeps its queues")
+            env.say(client.client_id, "keep", f"gets no list of consumers for {topic} from {broker}: keeps its queues")
             return None
         share = env.shares.share(view, client.strategy, members, client.client_id)
         why = f"{broker} names {counted(len(members.client_ids), 'consumer')}" if env.log.explain else ""
         if share is None:
-            if env.log.explain:
-                self._say("keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")
+            env.say(client.client_id, "keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")
             return False
         return (yield from self._become(topic, share, why))
 
     def _become(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
-        """Make the table have this share; returns whether it does."""
         changed = yield from self._update(topic, share, why)
         # the listeners of the others send none
         if changed and self._client.type == "push" and self._client.profile.beats_on_change:
@@ -165,16 +138,15 @@ class ProcessQueues:
                     self.renew(broker, held, self._env.clock.now)
                 yield self._connections.answer()
 
-    def locked(self) -> dict[Broker, list[ProcessQueue]]:
-        """The queues whose locks are renewed, by their master."""
-        by_broker: dict[Broker, list[ProcessQueue]] = {}
+    def locked(self) -> dict[Broker, list[Hold]]:
+        by_broker: dict[Broker, list[Hold]] = {}
         for held in self._table.values():
             broker = self._env.master(held.queue)
             if broker is not None and (self._client.profile.renews_dropped or not held.dropped):
                 by_broker.setdefault(broker, []).append(held)
         return by_broker
 
-    def renew(self, broker: Broker, held: ProcessQueue, at_us: int) -> None:
+    def renew(self, broker: Broker, held: Hold, at_us: int) -> None:
         if broker.try_lock(held.queue, self._client.client_id, at_us=at_us):
             held.renewed_us = at_us
             held.locked = True
@@ -189,50 +161,49 @@ class ProcessQueues:
         new = [queue for queue in share if queue not in self._table]
         if not new:
             return changed
-        taken: list[ProcessQueue] = []
+        taken: list[Hold] = []
         all_locked = True
         for queue in new:
             if self._client.locks_first and not (yield from self._lock(queue)):
                 all_locked = False
                 continue
             if (yield from self._ask_offset(queue)):
-                held = ProcessQueue(queue, self._client.hold(queue, clock.now), clock.now)
+                held = self._client.hold(queue, clock.now)
+                held.renewed_us = clock.now
                 held.locked = not (env.locks and self._client.profile.pull_retry_us)
                 self._put(held)
-                env.log.take(held.hold)
                 taken.append(held)
-        if taken and env.log.explain:
-            self._say("take", f"takes {_queues(taken)} of {topic}: {why}", [held.queue for held in taken])
+        if env.log.explain:
+            self._say("take", taken, f"takes {{}} of {topic}: {why}")
         if not all_locked and self._client.profile.retries_locks:
             clock.call(env.timers.lock_retry_us, self._client.rebalance_immediately)
         if taken:
             self._pull_later(taken)
         return changed or bool(taken)
 
-    def _of(self, topic: str) -> Mapping[MessageQueue, ProcessQueue]:
+    def _of(self, topic: str) -> Mapping[MessageQueue, Hold]:
         return self._by_topic.get(topic, _NOTHING)
 
-    def _put(self, held: ProcessQueue) -> None:
+    def _put(self, held: Hold) -> None:
+        self._env.log.take(held)
         self._table[held.queue] = self._by_topic.setdefault(held.queue.topic, {})[held.queue] = held
 
-    def _pull_expired(self, held: ProcessQueue) -> bool:
+    def _pull_expired(self, held: Hold) -> bool:
         """`ProcessQueue.isPullExpired`, of push consumers; a dropped queue is not pulled either."""
         if self._client.type != "push":
             return False
-        since = held.hold.to_us if held.hold.stalled_us is None else held.hold.stalled_us
+        since = held.to_us if held.stalled_us is None else held.stalled_us
         return since is not None and self._env.clock.now - since > self._env.timers.pull_idle_us
 
-    def _remove(self, going: list[ProcessQueue], why: str) -> Generator[int, None, bool]:
+    def _remove(self, going: list[Hold], why: str) -> Generator[int, None, bool]:
         env = self._env
         dropped = []
         for held in going:
             if not held.dropped:
-                held.dropped = True
                 held.busy_until_us = env.clock.now + self._listener_us(held.queue)
-                env.log.drop(held.hold, env.clock.now, persisted=True)
+                env.log.drop(held, env.clock.now, persisted=True)
                 dropped.append(held)
-        if dropped and env.log.explain:
-            self._say("drop", f"drops {_queues(dropped)}: {why}", [held.queue for held in dropped])
+        self._say("drop", dropped, f"drops {{}}: {why}")
         changed = False
         for held in going:
             if not env.locks or not self._client.profile.unlocks or (yield from self._release(held)):
@@ -240,7 +211,7 @@ class ProcessQueues:
                 changed = True
         return changed
 
-    def _release(self, held: ProcessQueue) -> Generator[int, None, bool]:
+    def _release(self, held: Hold) -> Generator[int, None, bool]:
         """`RebalancePushImpl.removeUnnecessaryMessageQueue` of an orderly queue: whether it leaves the table."""
         env, now = self._env, self._env.clock.now
         write_lock = self._client.profile.release == "write-lock"
@@ -250,16 +221,13 @@ class ProcessQueues:
             busy = 0
         if busy > longest:
             yield longest
-            if env.log.explain:
-                self._say("unlock", f"cannot give up {_queues([held])} yet: its listener holds it", [held.queue])
+            self._say("unlock", [held], "cannot give up {} yet: its listener holds it")
             return False
         if busy:
             yield busy
         cached = busy > 0 or held.queue in env.lagging
         delay = env.timers.unlock_delay_us if cached and not write_lock else 0
-        if env.log.explain:
-            text = f"unlocks {_queues([held])}" + (" in a while: messages are cached" if delay else "")
-            self._say("unlock", text, [held.queue])
+        self._say("unlock", [held], "unlocks {}" + (" in a while: messages are cached" if delay else ""))
         env.clock.call(delay + env.one_way(self._client.draws), self._unlock, held.queue)
         return True
 
@@ -278,9 +246,8 @@ class ProcessQueues:
         if broker is None or not (yield from self._connections.request(broker)):
             return False
         got = broker.try_lock(queue, self._client.client_id)
-        if not got and self._env.log.explain:
-            text = f"cannot lock {queue.broker_name}:{queue.queue_id}: {broker.lock_of(queue)} holds it"
-            self._say("lock", text, [queue])
+        if not got:
+            self._say("lock", [queue], f"cannot lock {{}}: {broker.lock_of(queue)} holds it")
         yield self._connections.answer()
         return got
 
@@ -296,43 +263,40 @@ class ProcessQueues:
             yield 2 * self._env.one_way(self._client.draws)
             return True
         if not (yield from self._connections.request(broker)):
-            if self._env.log.explain:
-                self._say("keep", f"cannot take {queue.broker_name}:{queue.queue_id}: no offset from {broker}", [queue])
+            self._say("keep", [queue], f"cannot take {{}}: no offset from {broker}")
             return False
         yield self._connections.answer()
         return True
 
-    def _pull_later(self, taken: list[ProcessQueue]) -> None:
+    def _pull_later(self, taken: list[Hold]) -> None:
         """`RebalancePushImpl.dispatchPullRequest`. Listeners of other consumers pull at once (`updatePullTask`)."""
         env = self._env
         env.log.waiting_pulls += len(taken)
         delay_us = self._client.pull_delay_us if self._client.type == "push" else 0
         env.clock.call(delay_us, self._pull_first, taken)
 
-    def _pull_first(self, taken: list[ProcessQueue]) -> None:
-        env = self._env
-        env.log.waiting_pulls -= len(taken)
+    def _pull_first(self, taken: list[Hold]) -> None:
+        self._env.log.waiting_pulls -= len(taken)
         self._pull(taken)
 
-    def _pull(self, taken: list[ProcessQueue]) -> None:
+    def _pull(self, taken: list[Hold]) -> None:
         env = self._env
         if self._client.frozen:
             self._late.append((self._pull, taken))
             return
-        waiting = [held for held in taken if not held.locked and not held.dropped and held.hold.to_us is None]
+        waiting = [held for held in taken if not held.locked and not held.dropped]
         # `pullMessage` of Go looks at the lock, which `lock` does not note for a queue that is not yet taken
         if waiting:
             env.log.waiting_pulls += len(waiting)
             env.clock.call(self._client.profile.pull_retry_us, self._pull_first, waiting)
             taken = [held for held in taken if held.locked]
-        pulled = [held for held in taken if not held.dropped and held.hold.to_us is None]
+        pulled = [held for held in taken if not held.dropped]
         for held in pulled:
-            held.hold.reads_from_us = env.clock.now
+            held.reads_from_us = env.clock.now
             broker = self._connections.pulled_from(env.broker_name(held.queue))
             if broker is not None and not broker.up:
-                held.hold.pause(env.clock.now)
-        if pulled and env.log.explain:
-            self._say("pull", f"pulls {_queues(pulled)} for the first time", [held.queue for held in pulled])
+                held.pause(env.clock.now)
+        self._say("pull", pulled, "pulls {} for the first time")
 
     def _listener_us(self, queue: MessageQueue) -> int:
         """How long the listener still works on a dropped queue: the rest of one message's time."""
@@ -343,11 +307,13 @@ class ProcessQueues:
         busy = 1.0 if rate is None else min(rate * env.consume_us / 1e6, 1.0)
         return draws.below(env.consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
 
-    def _say(self, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
-        self._env.say(self._client.client_id, what, text, queues)
+    def _say(self, what: str, queues: Sequence[MessageQueue | Hold], text: str) -> None:
+        """Note a step of these queues, which the text names in the place of {}."""
+        if queues and self._env.log.explain:
+            found = [each.queue if isinstance(each, Hold) else each for each in queues]
+            names = f"{len(found)} queues" if len(found) > 8 else ", ".join(map(_name, found))
+            self._env.say(self._client.client_id, what, text.replace("{}", names, 1), found)
 
 
-def _queues(held: Sequence[ProcessQueue | Hold]) -> str:
-    if len(held) > 8:
-        return f"{len(held)} queues"
-    return ", ".join(f"{each.queue.broker_name}:{each.queue.queue_id}" for each in held)
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.broker_name}:{queue.queue_id}"

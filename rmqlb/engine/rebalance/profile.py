@@ -13,31 +13,18 @@ from rmqlb.model.group_scenario import SECOND_US, Timers
 
 
 class Clocks(Struct, frozen=True):
-    """A consumer's own clocks, those of `Timers` that are its client's, in microseconds.
+    """A consumer's own clocks, those of `Timers` that are its client's, in microseconds."""
 
-    Attributes:
-        rebalance_wait_us: between two rebalances.
-        rebalance_min_us: at least between two, and after an unbalanced one.
-        route_poll_us: between two route polls.
-        heartbeat_us: between two heartbeats.
-        persist_us: between two times that it stores its offsets.
-        lock_renewal_us: orderly, between two renewals of its locks.
-        first_poll_us: the first of each, from the making of its instance on.
-        first_heartbeat_us: likewise.
-        first_persist_us: likewise.
-        first_lock_us: likewise.
-    """
-
-    rebalance_wait_us: int = 20 * SECOND_US
-    rebalance_min_us: int = SECOND_US
-    route_poll_us: int = 30 * SECOND_US
-    heartbeat_us: int = 30 * SECOND_US
-    persist_us: int = 5 * SECOND_US
-    lock_renewal_us: int = 20 * SECOND_US
-    first_poll_us: int = 10_000
-    first_heartbeat_us: int = SECOND_US
-    first_persist_us: int = 10 * SECOND_US
-    first_lock_us: int = SECOND_US
+    rebalance_wait_us: int = 20 * SECOND_US  # between two rebalances
+    rebalance_min_us: int = SECOND_US  # at least between two, and after an unbalanced one
+    route_poll_us: int = 30 * SECOND_US  # between two route polls
+    heartbeat_us: int = 30 * SECOND_US  # between two heartbeats
+    persist_us: int = 5 * SECOND_US  # between two times that it stores its offsets
+    lock_renewal_us: int = 20 * SECOND_US  # orderly, between two renewals of its locks
+    first_poll_us: int = 10_000  # the first of each, from the making of its instance on
+    first_heartbeat_us: int = SECOND_US  # likewise
+    first_persist_us: int = 10 * SECOND_US  # likewise
+    first_lock_us: int = SECOND_US  # likewise
 
 
 def java_clocks(timers: Timers) -> Clocks:

@@ -24,24 +24,21 @@ def spread_evenly(
     found: dict[MessageQueue, float] = {}
     for route in routes:
         queues = route.subscribe_queues()
-        if route.topic in rates and queues:
-            each = rates[route.topic] / len(queues)
-            found |= dict.fromkeys((*queues, *_later_queues(route, events)), each)
-    return found
-
-
-def _later_queues(route: TopicRouteData, events: Sequence[Event]) -> Iterable[MessageQueue]:
-    brokers = [data.broker_name for data in route.queue_datas]
-    usual = max((data.read_queue_nums for data in route.queue_datas), default=0)
-    for event in events:
-        if event.kind == "route-change" and event.subject == route.topic:
-            names = brokers if event.broker_name is None else [event.broker_name]
-        elif event.kind == "broker-up" and event.subject not in brokers:
-            names = [event.subject]
-        else:
+        if route.topic not in rates or not queues:
             continue
-        number = usual if event.read_queues is None else event.read_queues
-        yield from (MessageQueue(route.topic, name, queue_id) for name in names for queue_id in range(number))
+        found |= dict.fromkeys(queues, rates[route.topic] / len(queues))
+        brokers = [data.broker_name for data in route.queue_datas]
+        usual = max(data.read_queue_nums for data in route.queue_datas)
+        for event in events:
+            names = [event.subject]
+            if event.kind == "route-change" and event.subject == route.topic:
+                names = brokers if event.broker_name is None else [event.broker_name]
+            elif event.kind != "broker-up" or event.subject in brokers:
+                continue
+            number = usual if event.read_queues is None else event.read_queues
+            later = (MessageQueue(route.topic, name, queue_id) for name in names for queue_id in range(number))
+            found |= dict.fromkeys(later, rates[route.topic] / len(queues))
+    return found
 
 
 def observed_rates(

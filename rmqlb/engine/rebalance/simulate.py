@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -18,7 +18,6 @@ from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment
-from rmqlb.engine.rebalance.event_log import EventLog
 from rmqlb.engine.rebalance.events import in_order
 from rmqlb.engine.rebalance.figures import summarise
 from rmqlb.engine.rebalance.profile import consumer_profile_of
@@ -149,7 +148,7 @@ class GroupSimulation:
     def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
         """One trial in full."""
         env, clients, end_us = self._simulated(trial, explain=explain)
-        queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
+        queues = self._timelines(env, end_us)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
         return RebalanceResult(
             group=self._group,
@@ -167,17 +166,14 @@ class GroupSimulation:
     def figures(self, trial: int, *, gaps_only: bool = False) -> GroupFigures:
         """One trial in numbers; with `gaps_only` without takeovers and what is redelivered."""
         env, _, end_us = self._simulated(trial)
-        queues = timelines(env.log, self._scenario, self._states, end_us, self._routes, gaps_only=gaps_only)
-        return self._figures(queues, env)
+        return self._figures(self._timelines(env, end_us, gaps_only=gaps_only), env)
+
+    def _timelines(self, env: GroupEnvironment, end_us: int, *, gaps_only: bool = False) -> tuple[QueueTimeline, ...]:
+        return timelines(env.log, self._scenario, self._states, end_us, self._routes, gaps_only=gaps_only)
 
     def _figures(self, queues: Sequence[QueueTimeline], env: GroupEnvironment) -> GroupFigures:
         broadcasting = self._scenario.broadcasting
         return figures(queues, env.log, self._first_us, settled=env.has_settled(), broadcasting=broadcasting)
-
-    def log(self, trial: int) -> tuple[EventLog, int]:
-        """What one trial notes, and where its time axis ends."""
-        env, _, end_us = self._simulated(trial)
-        return env.log, end_us
 
     def _simulated(self, trial: int, *, explain: bool = False) -> tuple[GroupEnvironment, Sequence[Client], int]:
         require(trial, TrialNumber, "trial")
@@ -295,14 +291,13 @@ def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
 
     The order of brokers in a NameServer's answer, and of topics in a client's `ConcurrentHashMap`, means nothing.
     """
-    return tuple(
-        replace(
-            route,
-            queue_datas=tuple(sorted(route.queue_datas, key=lambda data: sort_key(data.broker_name))),
-            broker_datas=tuple(sorted(route.broker_datas, key=lambda data: sort_key(data.broker_name))),
-        )
-        for route in sorted(routes, key=lambda route: sort_key(route.topic))
-    )
+
+    def sorted_by_name(brokers: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(sorted(brokers, key=lambda data: sort_key(data.broker_name)))
+
+    ordered = sorted(routes, key=lambda route: sort_key(route.topic))
+    parts = ((each, sorted_by_name(each.queue_datas), sorted_by_name(each.broker_datas)) for each in ordered)
+    return tuple(replace(route, queue_datas=queues, broker_datas=brokers) for route, queues, brokers in parts)
 
 
 def _with_names(group: str | None, members: Members, scenario: GroupScenario) -> tuple[Members, GroupScenario]:
@@ -319,22 +314,18 @@ def _with_names(group: str | None, members: Members, scenario: GroupScenario) ->
 
 def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
     """The scenario as results have it."""
+    same = ("client_version", "orderly", "broadcasting", "consumer_type", "consumer_types", "all_new", "seed")
+    more: dict[str, Any] = {name: getattr(s, name) for name in same}
     return SimulatedGroup(
-        client_version=s.client_version,
         profile=profile,
-        orderly=s.orderly,
-        broadcasting=s.broadcasting,
         consume_from_where=s.consume_from,
-        consumer_type=s.consumer_type,
-        consumer_types=s.consumer_types,
         timers=timers_in_ms(s.timers),
         latency_ms=milliseconds(s.latency_us),
         consume_ms=milliseconds(s.consume_us),
         rates=tuple(QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
         until_ms=milliseconds_if_known(s.until_us),
         patience_ms=milliseconds(s.patience_us),
-        all_new=s.all_new,
-        seed=s.seed,
+        **more,
     )
 
 
@@ -373,8 +364,7 @@ def _check_pauses(scenario: GroupScenario) -> None:
     names += ["rebalance-min" if profile.min_interval else "rebalance-wait"]
     names += ["notify-batch"] if timers.notify_batch_us else []
     for name in names:
-        length_us = getattr(timers, TIMER_NAMES[name])
-        if length_us < SHORTEST_US:
+        if (length_us := getattr(timers, TIMER_NAMES[name])) < SHORTEST_US:
             raise UsageError(
                 f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least",
                 hint="between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min",

@@ -8,7 +8,7 @@ queues that the plan moves.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
@@ -73,40 +73,32 @@ def _computed(
     return StartOffset("end", end, f"{none}, and {consume_from}")
 
 
-def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
-    """Likewise from what was observed of the queue; a new one is empty, so each rule starts at 0.
+def start_of(
+    state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False, own_file: bool = False
+) -> StartOffset:
+    """Where a consumer starts, from what was observed of the queue; a new one is empty, so each rule starts at 0.
 
     Consume stats report an offset of 0 for a queue of which the broker stores none, so that 0 may mean either unless
     the broker was asked for it; of a static topic they report what it has, which is −1 when that is none. Any offset
     below 0 it answers to a client as none (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is
     never stored.
+
+    Args:
+        own_file: a BROADCASTING consumer without an own offset: `LocalFileOffsetStore.readOffset` returns −1.
     """
+    none = "it has no offset of its own" if own_file else _NOTHING
     if is_new:
-        return _of_new(consume_from, topic)
-    if state is None:
-        return pull_from_where(consume_from, None, topic=topic)
-    answer = state.consumer_offset if state.stored_offset is None else state.stored_offset
-    if state.stored_offset is None and answer == 0 and state.broker_offset != 0:
-        return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
-    return _of_state(state, consume_from, None if answer is None else max(answer, NOT_STORED), topic)
-
-
-def start_without_file(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
-    """Where a BROADCASTING consumer without an own offset starts: `LocalFileOffsetStore.readOffset` returns −1."""
-    none = "it has no offset of its own"
-    if is_new:
-        return _of_new(consume_from, topic, none)
-    return _of_state(state or QueueState(), consume_from, NOT_STORED, topic, none)
-
-
-def _of_new(consume_from: str, topic: str, none: str = _NOTHING) -> StartOffset:
-    start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
-    return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
-
-
-def _of_state(
-    state: QueueState, consume_from: str, stored: int | None, topic: str, none: str = _NOTHING
-) -> StartOffset:
+        start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
+        return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
+    stored: int | None = NOT_STORED
+    if not own_file:
+        stored = None
+        if state is not None:
+            stored = state.consumer_offset if state.stored_offset is None else state.stored_offset
+            if state.stored_offset is None and stored == 0 and state.broker_offset != 0:
+                return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
+        stored = None if stored is None else max(stored, NOT_STORED)
+    state = state or QueueState()
     return pull_from_where(
         consume_from,
         stored,
@@ -123,14 +115,13 @@ def with_starts(
 ) -> RebalancePlan:
     """The plan, with the start offset of each queue's new owner as far as it was observed; routes are those before."""
     is_new = new_queues(routes)
-    of = start_without_file if plan.broadcasting else start_of
 
     def started(topic: str, move: Move) -> Move:
         queue = MessageQueue(topic, move.broker_name, move.queue_id)
         if not _is_taken(plan, move) or not (states or is_new(queue)):
             return move
         first = queue not in states and is_new(queue)
-        start = of(states.get(queue), consume_from, topic=queue.topic, is_new=first)
+        start = start_of(states.get(queue), consume_from, topic=topic, is_new=first, own_file=plan.broadcasting)
         return replace(move, start_offset=start.offset, start_rule=start.rule)
 
     topics = (TopicPlan(each.topic, tuple(started(each.topic, move) for move in each.queues)) for each in plan.topics)
@@ -162,21 +153,14 @@ def start_questions(
         if not route.is_static  # their queues are logical: another broker may have the group's offsets
         for broker in route.broker_datas
     }
-    return tuple(_questions(plan, group, consume_from, addresses))
-
-
-def _questions(
-    plan: RebalancePlan, group: ConsumerGroup, consume_from: str, addresses: Mapping[tuple[str, str], str | None]
-) -> Iterator[OffsetQuestion]:
+    found = []
     for topic, move in ((each.topic, move) for each in plan.topics for move in each.queues):
         address = addresses.get((topic, move.broker_name))
-        if address is None or not _is_taken(plan, move):
-            continue
-        moments: tuple[int, ...] = ()
-        if consume_from == CONSUME_FROM_TIMESTAMP:
+        if address is not None and _is_taken(plan, move):
             new_owners = [each for each in move.owners_after if each not in move.owners_before]
-            moments = timestamps(group.reports, new_owners)
-        yield OffsetQuestion(MessageQueue(topic, move.broker_name, move.queue_id), address, moments)
+            moments = timestamps(group.reports, new_owners) if consume_from == CONSUME_FROM_TIMESTAMP else ()
+            found.append(OffsetQuestion(MessageQueue(topic, move.broker_name, move.queue_id), address, moments))
+    return tuple(found)
 
 
 def _is_taken(plan: RebalancePlan, move: Move) -> bool:
@@ -199,18 +183,12 @@ def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tu
     A consumer that has not joined yet is configured like the others, if all of these have the same text and it is not
     the default, which each consumer computes for itself.
     """
-    found: set[tuple[int, ...]] = set()
-    for client_id in takers:
-        report = reports.get(client_id) or _like_all(reports)
-        found.add(() if report is None else _moments(report))
-    return found.pop() if len(found) == 1 else ()
-
-
-def _like_all(reports: Mapping[str, MemberReport]) -> MemberReport | None:
     texts = {report.consume_timestamp for report in reports.values()}
-    if len(texts) != 1 or any(_own_zone(report) is not None for report in reports.values()):
-        return None
-    return next(iter(reports.values()))
+    alike = len(texts) == 1 and all(_own_zone(report) is None for report in reports.values())
+    like_all = next(iter(reports.values())) if alike else None
+    taking = [reports.get(client_id) or like_all for client_id in takers]
+    found = {() if report is None else _moments(report) for report in taking}
+    return found.pop() if len(found) == 1 else ()
 
 
 def _moments(report: MemberReport) -> tuple[int, ...]:

@@ -8,13 +8,13 @@ beyond it is redelivered. A listener's own time counts on top: what it has in ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 
 from msgspec import Struct
 
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
-from rmqlb.engine.rebalance.start_offsets import new_queues, start_of, start_without_file
+from rmqlb.engine.rebalance.start_offsets import new_queues, start_of
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
@@ -48,14 +48,11 @@ def timelines(
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
     starts = None if gaps_only else _Starts(scenario, states, routes)
-    return tuple(
-        _timeline(
-            _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us),
-            scenario,
-            starts,
-        )
-        for queue in sort_queues(log.there.keys() | holds.keys())
-    )
+    found = []
+    for queue in sort_queues(log.there.keys() | holds.keys()):
+        notes = _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us)
+        found.append(_timeline(notes, scenario, starts))
+    return tuple(found)
 
 
 def figures(
@@ -63,33 +60,22 @@ def figures(
 ) -> GroupFigures:
     """A simulation in numbers, from the first event on."""
     at_end = Counter(line.intervals[-1].state for line in queues if line.intervals)
-    lengths: Mapping[str, float] = {
-        **{f"longest_{kind}_ms": _most(queues, f"longest_{kind}_ms") for kind in ("gap", "overlap", "outage")},
-        **{f"total_{kind}_ms": _total(queues, f"total_{kind}_ms") for kind in ("gap", "overlap", "outage")},
-    }
+    kinds: dict[str, float] = {}
+    for kind, state in zip(("gap", "overlap", "outage"), _COUNTED, strict=True):
+        totals = [getattr(line, f"total_{kind}_ms") for line in queues]
+        kinds[f"longest_{kind}_ms"] = max((getattr(line, f"longest_{kind}_ms") for line in queues), default=0)
+        kinds[f"total_{kind}_ms"] = milliseconds(sum(round(total * 1000) for total in totals))
+        kinds[f"queues_with_{kind}"] = sum(total > 0 for total in totals)
+        kinds[f"queues_with_{kind}_at_end"] = 0 if broadcasting and kind == "overlap" else at_end[state]
     return GroupFigures(
         convergence_ms=milliseconds(max(log.last_change_us - first_us, 0)) if settled else None,
-        unread_ms=_most(queues, "unread_ms"),
+        unread_ms=max((line.unread_ms for line in queues), default=0),
         redelivered=sum_if_known(line.redelivered for line in queues),
-        queues_with_gap=sum(line.total_gap_ms > 0 for line in queues),
-        queues_with_overlap=sum(line.total_overlap_ms > 0 for line in queues),
-        queues_with_outage=sum(line.total_outage_ms > 0 for line in queues),
-        queues_with_gap_at_end=at_end["unassigned"],
-        queues_with_overlap_at_end=0 if broadcasting else at_end["duplicate-owners"],
-        queues_with_outage_at_end=at_end["outage"],
         queues_unread_at_end=sum(line.unread_at_end for line in queues),
         taken=sum(len(line.takeovers) for line in queues),
         rebalances=log.rebalances,
-        **lengths,
+        **kinds,  # type: ignore[arg-type]
     )
-
-
-def _most(queues: Sequence[QueueTimeline], name: str) -> float:
-    return max((getattr(line, name) for line in queues), default=0)
-
-
-def _total(queues: Sequence[QueueTimeline], name: str) -> float:
-    return milliseconds(sum(round(getattr(line, name) * 1000) for line in queues))
 
 
 class _Notes(Struct, frozen=True, eq=False):
@@ -103,14 +89,12 @@ class _Notes(Struct, frozen=True, eq=False):
 
     def existence(self) -> Iterator[Span]:
         begin: int | None = None
-        for at, there in self.there:
+        for at, there in (*self.there, (self.end_us, False)):
             if there and begin is None:
                 begin = at
             elif not there and begin is not None:
                 yield begin, at
                 begin = None
-        if begin is not None:
-            yield begin, self.end_us
 
 
 class _Starts:
@@ -121,31 +105,25 @@ class _Starts:
 
     def of(self, queue: MessageQueue, *, stored_since: bool) -> StartOffset:
         """`stored_since`: an owner within the simulation has stored an offset before."""
-        state, consume_from = self._states.get(queue), self._scenario.consume_from
+        state, scenario = self._states.get(queue), self._scenario
         new = state is None and self._is_new(queue)
-        if self._scenario.broadcasting:
-            if stored_since:
-                return StartOffset("stored", None, "what its own offset file has")
-            return start_without_file(state, consume_from, topic=queue.topic, is_new=new)
-        if new and stored_since:
+        if stored_since and scenario.broadcasting:
+            return StartOffset("stored", None, "what its own offset file has")
+        if stored_since and new:
             return StartOffset("stored", None, "what an owner before it has stored")
-        return start_of(state, consume_from, topic=queue.topic, is_new=new)
+        own_file = scenario.broadcasting
+        return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=own_file)
 
 
 def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts | None) -> QueueTimeline:
-    owner = _lasting_owner(notes)
-    stretches: list[_Stretch] = [(0, notes.end_us, "one", (owner,))] if owner is not None else _stretches(notes)
+    stretches = _stretches(notes)
     lengths = _lengths(stretches)
     if scenario.broadcasting:  # where several owners are the rule
         lengths["duplicate-owners"] = []
     gaps, overlaps, outages = (lengths[state] for state in _COUNTED)
-    waits: Sequence[Span] = ()
-    takeovers: tuple[Takeover, ...] = ()
-    if owner is None:
-        waits = _own_waits(notes) if scenario.broadcasting else _waits(notes)
-        if starts is not None:
-            take = _own_takeovers if scenario.broadcasting else _takeovers
-            takeovers = tuple(take(notes, scenario, starts, waits))
+    waits = _own_waits(notes) if scenario.broadcasting else _waits(notes)
+    take = _own_takeovers if scenario.broadcasting else _takeovers
+    takeovers = () if starts is None else tuple(take(notes, scenario, starts, waits))
     return QueueTimeline(
         topic=notes.queue.topic,
         broker_name=notes.queue.broker_name,
@@ -162,17 +140,6 @@ def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts | None) ->
         intervals=tuple(Interval(milliseconds(a), milliseconds(b), state, ids) for a, b, state, ids in stretches),
         takeovers=takeovers,
     )
-
-
-def _lasting_owner(notes: _Notes) -> str | None:
-    """The only consumer that ever owns the queue, and always reads it: so it is with most queues."""
-    if len(notes.holds) != 1 or len(notes.there) != 1 or notes.served or notes.end_us <= 0:
-        return None
-    (hold,), ((began_us, there),) = notes.holds, notes.there
-    if not there or began_us > 0 or hold.from_us >= 0 or hold.to_us is not None or hold.stalled_us is not None:
-        return None
-    reads_always = hold.reads_from_us is not None and hold.reads_from_us <= 0
-    return hold.client_id if reads_always and not hold.pauses and not hold.freezes else None
 
 
 def _stretches(notes: _Notes) -> list[_Stretch]:
@@ -201,8 +168,7 @@ def _stretches(notes: _Notes) -> list[_Stretch]:
 
 def _changes(notes: _Notes) -> list[tuple[int, str, bool, str]]:
     """When, what (there, served, pause, owner), whether it begins, and whose; in the order of time, the end last."""
-    changes: list[tuple[int, str, bool, str]] = []
-    changes += [(at, "there", there, "") for at, there in notes.there]
+    changes = [(at, "there", there, "") for at, there in notes.there]
     changes += [(at, "served", served, "") for at, served in notes.served]
     for hold in notes.holds:
         for begin, end in hold.owned():

@@ -8,16 +8,29 @@ Rules of this file:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
+from rmqlb.errors import UsageError
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import TopicPlan
-from rmqlb.model.recording import DIFFERENCES, Between, Outcome, QueueComparison, Recording, RecordingComparison
+from rmqlb.model.recording import (
+    DIFFERENCES,
+    Between,
+    Outcome,
+    QueueComparison,
+    Recording,
+    RecordingComparison,
+    RecordingFigures,
+)
 from rmqlb.model.simulate_rebalance import QueueTimeline
 
 _LEAVING = ("leave", "crash", "host-loss")
@@ -165,3 +178,32 @@ def _aligned(recording: Recording, expected: Expected) -> tuple[Aligned | None, 
         return None, None, (0, 0)
     first = Between(min(each.from_ms for each in changes), min(each.to_ms for each in changes))
     return "first-change", first, (min(expected.first_change_ms), max(expected.first_change_ms))
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+_OF_RECORDING, _OF_COMPARISON = declared(RecordingFigures), declared(RecordingComparison)
+FIGURES = Figures((*_OF_RECORDING.names, *_OF_COMPARISON.names), shares=(*_OF_RECORDING.shares, *_OF_COMPARISON.shares))
+
+
+def judged(conditions: Iterable[Condition], recording: Recording) -> tuple[TriedCondition, ...]:
+    """Whether each condition is met; those on a comparison need one."""
+    return tuple(_judged(condition, recording) for condition in conditions)
+
+
+def must_be_askable(conditions: Iterable[Condition], *, is_compared: bool) -> None:
+    """Refuse what asks about a comparison where there is none (raises UsageError)."""
+    for condition in conditions:
+        if condition.name in _OF_COMPARISON.names and not is_compared:
+            raise UsageError(f"--fail-on {condition.text!r}: against which prediction?", hint="name it with --against")
+
+
+def _judged(condition: Condition, recording: Recording) -> TriedCondition:
+    if condition.name in _OF_COMPARISON.names and recording.comparison is not None:
+        return condition.judge(recording.comparison)
+    tried = condition.judge(recording.figures)
+    if tried.value is not None:
+        return tried
+    if recording.converged_by is None:  # a time that is not over; no document holds more than any number
+        return replace(tried, met=condition.compare(math.inf, condition.limit))
+    return condition.try_on(0, recording.figures.queues)

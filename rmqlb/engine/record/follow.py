@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -44,6 +45,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 
 STEADY_MS = 25_000
 """Each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay."""
+_LONGEST = tuple(name for name in QueueRecording.__struct_fields__ if name.startswith("longest_"))
 SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
 _NO_REPORT = "it did not say which queues it owns"
 
@@ -59,15 +61,9 @@ def look_of(
     topics: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> Look:
-    """The look that a snapshot of the group is (raises DataError: the group is not there).
+    """The look that a snapshot of the group is, for all its topics or these (raises DataError: it has no such group).
 
-    Args:
-        snapshot: the snapshot.
-        group: the group.
-        asked_at: the time of the snapshot's first request, in milliseconds since 1970.
-        answered_at: the time of its last answer.
-        topics: only these; () is all that the group subscribes to.
-        settings: the settings of the consumers' strategies.
+    The times of its first request and its last answer are in milliseconds since 1970.
     """
     seen = snapshot.group(group)
     names = set(topics or seen.own_topics or ()) - popped_topics(seen)
@@ -107,16 +103,16 @@ def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> froze
 class _Span(Struct, frozen=True):
     """A consumer owns a queue: from a gain, or the first look, to a loss, or the last look."""
 
-    gain: Between | None = None
-    loss: Between | None = None
+    gain: Between = Between(SINCE_EVER, SINCE_EVER)
+    loss: Between = Between(FOR_EVER, FOR_EVER)
 
+    @property
     def certain(self) -> tuple[int, int]:
-        begin = SINCE_EVER if self.gain is None else self.gain.to_ms
-        return begin, FOR_EVER if self.loss is None else self.loss.from_ms
+        return self.gain.to_ms, self.loss.from_ms
 
+    @property
     def possible(self) -> tuple[int, int]:
-        begin = SINCE_EVER if self.gain is None else self.gain.from_ms
-        return begin, FOR_EVER if self.loss is None else self.loss.to_ms
+        return self.gain.from_ms, self.loss.to_ms
 
 
 class _Stretch(Struct, frozen=True):
@@ -153,8 +149,8 @@ class _Queue(Struct):
     def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> list[_Stretch]:
         """The time from 0 to the end, cut wherever anything about the queue changes."""
         mute = {client_id: [(each.from_ms, each.to_ms) for each in several] for client_id, several in silences.items()}
-        certain = {client_id: [span.certain() for span in spans] for client_id, spans in self.spans.items()}
-        possible = {client_id: [span.possible() for span in spans] for client_id, spans in self.spans.items()}
+        certain = {client_id: [span.certain for span in spans] for client_id, spans in self.spans.items()}
+        possible = {client_id: [span.possible for span in spans] for client_id, spans in self.spans.items()}
         edges = {edge for of in (mute, certain, possible) for pairs in of.values() for pair in pairs for edge in pair}
         for life in (self.came, self.went):
             edges |= set() if life is None else {life.from_ms, life.to_ms}
@@ -337,11 +333,10 @@ class Follower:
                 each.listed = False
         self._lists = _Seen(self.looks, self._asked_ms)
 
-    def _moved(self, change: str, client_id: str, from_ms: int) -> RecordLine:
-        joined = change == "joined"
-        what = ConsumerChange(from_ms, self._answered_ms, "joined" if joined else "left", client_id)
+    def _moved(self, change: Literal["joined", "left"], client_id: str, from_ms: int) -> RecordLine:
+        what = ConsumerChange(from_ms, self._answered_ms, change, client_id)
         self._consumers[client_id].changes.append(what)
-        return self._line(what.change, between=what, client_id=client_id)
+        return self._line(change, what, client_id=client_id)
 
     def _add_silences(self, look: Look) -> Iterator[RecordLine]:
         for client_id, each in self._consumers.items():
@@ -398,7 +393,9 @@ class Follower:
 
     def _owners(self, queue: MessageQueue) -> tuple[str, ...]:
         """Those that own the queue as far as is known, silent ones included."""
-        return tuple(sort_client_ids(i for i, spans in self._queues[queue].spans.items() if spans[-1].loss is None))
+        return tuple(
+            sort_client_ids(i for i, spans in self._queues[queue].spans.items() if spans[-1].loss.to_ms == FOR_EVER)
+        )
 
     def _is_silent(self, client_id: str) -> bool:
         return self._blind is not None or self._consumers[client_id].silent_because is not None
@@ -500,17 +497,16 @@ class Follower:
 def lines_of(recording: Recording) -> list[RecordLine]:
     """The changes of a recording as lines, in the order in which they were seen."""
     since = datetime.fromisoformat(recording.started_at)
-
-    def line(change: OwnerChange | ConsumerChange, queue: QueueRecording | None) -> RecordLine:
-        seen, before = (_iso(since + timedelta(milliseconds=ms)) for ms in (change.to_ms, change.from_ms))
-        found = RecordLine(seen, None, change.change, client_id=change.client_id, not_before=before, not_after=seen)
-        if queue is None:
-            return found
-        return replace(found, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
-
-    found = [(each.to_ms, line(each, None)) for each in recording.consumer_changes]
-    found += [(each.to_ms, line(each, queue)) for queue, each in recording.changes]
-    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+    found: list[RecordLine] = []
+    changes: list[tuple[QueueRecording | None, OwnerChange | ConsumerChange]]
+    changes = [*((None, change) for change in recording.consumer_changes), *recording.changes]
+    for queue, each in sorted(changes, key=lambda pair: pair[1].to_ms):
+        seen, before = (_iso(since + timedelta(milliseconds=ms)) for ms in (each.to_ms, each.from_ms))
+        line = RecordLine(seen, None, each.change, client_id=each.client_id, not_before=before, not_after=seen)
+        if queue is not None:
+            line = replace(line, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
+        found.append(line)
+    return found
 
 
 def _iso(at: datetime) -> str:
@@ -520,13 +516,8 @@ def _iso(at: datetime) -> str:
 
 def at_event(recording: Recording, event_at_ms: int) -> Recording:
     """The recording of which it is known when the event happened, in its own time."""
-    figures = _figures(
-        recording.queues,
-        recording.consumers,
-        recording.figures.failed_looks,
-        event_at_ms,
-        is_converged=recording.converged_by is not None,
-    )
+    is_converged, failed = recording.converged_by is not None, recording.figures.failed_looks
+    figures = _figures(recording.queues, recording.consumers, failed, event_at_ms, is_converged=is_converged)
     return replace(recording, event_at_ms=event_at_ms, figures=figures)
 
 
@@ -557,10 +548,7 @@ def _figures(
         unassigned=sum(owners == () for owners in after),
         duplicate_owners=sum(owners is not None and len(owners) > 1 for owners in after),
         unknown=sum(owners is None for owners in after),
-        longest_gap_at_least_ms=max((queue.longest_gap_at_least_ms for queue in queues), default=0),
-        longest_gap_at_most_ms=max((queue.longest_gap_at_most_ms for queue in queues), default=0),
-        longest_overlap_at_least_ms=max((queue.longest_overlap_at_least_ms for queue in queues), default=0),
-        longest_overlap_at_most_ms=max((queue.longest_overlap_at_most_ms for queue in queues), default=0),
+        **{name: max((getattr(queue, name) for queue in queues), default=0) for name in _LONGEST},
         convergence_at_least_ms=bounds[0],
         convergence_at_most_ms=bounds[1],
         failed_looks=failed,

@@ -1,26 +1,26 @@
 """The rules and times that brokers, Proxies and clients have built in: RocketMQ 5.5.0, rocketmq-client-java 5.2.0.
 
 Each constant names its class. Settings are at their defaults. `BROKERS` has what other broker versions do differently;
-their other classes of this simulation have the same rules from 5.1.0 on.
+the other classes of this simulation have the same rules from 5.1.0 on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from rmqlb.model.client_versions import Version, parse_version
-from rmqlb.model.simulate_receive import SECOND_US, ReceiveScenario
+from rmqlb.model.simulate_receive import MOST_LOOPS, SECOND_US, ReceiveScenario
 
 MS_US = 1000
 
-# -- a receive at its broker ---------------------------------------------------------------------
+# A receive at its broker
 
 EARLY_US = 50 * MS_US
-"""How long before its time a waiting request is over (`PopRequest.isTimeout`)."""
+"""How long before its time a waiting request ends (`PopRequest.isTimeout`)."""
 SCAN_US = 20 * MS_US
-"""How often that is looked at (`PopLongPollingService.run`)."""
+"""How often the broker looks for requests to end (`PopLongPollingService.run`)."""
 RETRY_FIRST_PERCENT = 20
 """Percentage of requests in which the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
 RANDOM_QUEUES = 100
@@ -28,11 +28,11 @@ RANDOM_QUEUES = 100
 
 
 class BrokerRules(Struct, frozen=True):
-    """How a stretch of broker versions answers receives.
+    """How a range of broker versions answers receives.
 
     Attributes:
-        since: the first version of the stretch.
-        name: the stretch in words.
+        since: the first version of the range.
+        name: the range in words.
         counts_down: a request goes from queue to queue downward (`popMsgFromTopic` and `BrokerConfig.priorityOrderAsc`,
             RIP-80, 5.4.0).
         every_fifth: the numbers that let the retry topic come first are those that 5 divides (until 5.3.0).
@@ -48,7 +48,7 @@ class BrokerRules(Struct, frozen=True):
     retry_wakes: bool = True
 
     def walk(self, number: int, queues: int) -> Iterator[int]:
-        """The queues of a broker in the order in which a request looks at them that drew this number.
+        """The queues of a broker in the order in which a request that drew this number looks at them.
 
         >>> [list(broker_rules(version).walk(2, 4)) for version in ("5.3.4", "5.4.0")]
         [[2, 3, 0, 1], [1, 0, 3, 2]]
@@ -57,7 +57,7 @@ class BrokerRules(Struct, frozen=True):
         return ((number + step) % queues for step in steps)
 
     def retry_first(self, number: int) -> bool:
-        """A request that drew this number looks at the retry topic before the queues."""
+        """Whether a request that drew this number looks at the retry topic before the queues."""
         return number % 5 == 0 if self.every_fifth else number < RETRY_FIRST_PERCENT
 
 
@@ -68,7 +68,7 @@ BROKERS = (
     BrokerRules((5, 2, 0), "5.2.0 to 5.3.0", every_fifth=True, retry_wakes=False),
     BrokerRules((5, 1, 0), "5.1.0 to 5.1.4", every_fifth=True),
 )
-"""All stretches, the newest first."""
+"""All ranges, the newest first."""
 
 
 def broker_rules(version: str) -> BrokerRules:
@@ -88,60 +88,59 @@ def rules_followed(scenario: ReceiveScenario) -> str:
     return f"{broker}, {'remoting client 5.5.0' if scenario.client == 'pop' else grpc}"
 
 
-# -- the Proxy -----------------------------------------------------------------------------------
+# The Proxy
 
 SHORTEST_AWAIT_US = 5 * SECOND_US
 LONGEST_AWAIT_US = 20 * SECOND_US
-"""`ReceiveMessageActivity.receiveMessage` takes what is outside for the nearer of the two, unless the client's deadline
-comes before the shorter one; then it refuses (`ProxyConfig
-.grpcClientConsumerMinLongPollingTimeoutMillis` and `…MaxLongPollingTimeoutMillis`,
-which is also the await duration that a PushConsumer gets)."""
+"""`ReceiveMessageActivity.receiveMessage` replaces an await duration outside by the nearer of the two, unless the
+client's deadline comes before the shorter one; then it refuses (`ProxyConfig
+.grpcClientConsumerMinLongPollingTimeoutMillis` and `…Max…`, which is also a PushConsumer's await duration)."""
 SHORTEST_INVISIBLE_US = 10 * SECOND_US
 LONGEST_INVISIBLE_US = 12 * 3600 * SECOND_US
-"""It refuses what is outside (`AbstractMessingActivity.validateInvisibleTime`)."""
+"""The Proxy refuses an invisible duration outside (`AbstractMessingActivity.validateInvisibleTime`)."""
 RENEWED_US = 60 * SECOND_US
-"""What a PushConsumer's messages get, again and again while it lives (`ProxyConfig.defaultInvisibleTimeMills`)."""
+"""Invisible duration of a PushConsumer's messages, renewed while it lives (`ProxyConfig.defaultInvisibleTimeMills`)."""
 CLEARED_US = SECOND_US
-"""What they get when it is known to be dead (`DefaultReceiptHandleManager.clearGroup`), and what a message gets that
+"""The same when the Proxy knows that it is dead (`DefaultReceiptHandleManager.clearGroup`), and for a message that
 cannot be written to its client (`ReceiveMessageResponseStreamWriter.NACK_INVISIBLE_TIME`)."""
 EXPIRED_US = 120 * SECOND_US
 HEARTBEAT_US = 10 * SECOND_US
 EXPIRY_SCAN_US = 10 * SECOND_US
-"""A gRPC client is taken for dead after the first time without a heartbeat, which the Proxy checks at the last interval
+"""A gRPC client counts as dead after the first time without a heartbeat, which the Proxy checks at the last interval
 (`ConsumerManager.scanNotActiveChannel`, `ClusterServiceManager`); its heartbeats are `ClientManagerImpl`'s."""
 PROXY_ROUTE_US = 20 * SECOND_US
 """How old the Proxy's view of a route gets (`TopicRouteService`, `topicRouteServiceCacheRefreshSeconds`)."""
 
-# -- clients -------------------------------------------------------------------------------------
+# Clients
 
 FIRST_ROUTE_US = 10 * SECOND_US
 ROUTE_US = 30 * SECOND_US
-"""When a gRPC client asks for the route again (`ClientImpl.startUp`)."""
+"""When a gRPC client requests the route again (`ClientImpl.startUp`)."""
 FIRST_ASSIGNMENT_US = SECOND_US
 ASSIGNMENT_US = 5 * SECOND_US
-"""When a PushConsumer asks for its assignments (`PushConsumerImpl.startUp`)."""
+"""When a PushConsumer requests its assignments (`PushConsumerImpl.startUp`)."""
 REQUEST_TIMEOUT_US = 3 * SECOND_US
 """How long after its await duration a gRPC receive's deadline is (`ConsumerImpl.receiveMessage`)."""
 PUSH_PAUSE_US = SECOND_US
-"""What a PushConsumer waits after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
+"""The pause of a PushConsumer after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
 POP_AWAIT_US = 15 * SECOND_US
 """`DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`."""
 POP_TIMEOUT_US = 10 * SECOND_US
 """How long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)."""
 POP_PAUSE_US = 3 * SECOND_US
-"""What a POP client waits after an error (`pullTimeDelayMillsWhenException`)."""
+"""The pause of a POP client after an error (`pullTimeDelayMillsWhenException`)."""
 POP_SHORTEST_INVISIBLE_US = 5 * SECOND_US
 POP_LONGEST_INVISIBLE_US = 300 * SECOND_US
-"""`popMessage` takes 60 s for a `popInvisibleTime` outside (`MIN_POP_INVISIBLE_TIME`, `MAX_POP_INVISIBLE_TIME`)."""
+"""`popMessage` uses 60 s for a `popInvisibleTime` outside (`MIN_POP_INVISIBLE_TIME`, `MAX_POP_INVISIBLE_TIME`)."""
 REBALANCE_US = 20 * SECOND_US
-"""How often a POP client asks which queues it has (`RebalanceService`)."""
+"""How often a POP client requests its queues (`RebalanceService`)."""
 FIRST_POP_ROUTE_US = 10 * MS_US
 """`MQClientInstance.startScheduledTask`; then every `ROUTE_US` (`pollNameServerInterval`)."""
 
-# -- what comes back -----------------------------------------------------------------------------
+# Messages that come back
 
 REVIVE_QUEUES = 8
-"""Services per broker, each with a queue of its own; requests take them in turn (`BrokerConfig.reviveQueueNum`)."""
+"""Services per broker, each with a queue of its own; requests use them in turn (`BrokerConfig.reviveQueueNum`)."""
 REVIVE_EARLY_US = SECOND_US
 """How long before its messages are visible again a checkpoint is due (`PopMessageProcessor.buildCkMsg`)."""
 TIMER_SECOND_US = SECOND_US
@@ -149,17 +148,17 @@ TIMER_LOOK_US = 100 * MS_US
 """The timer wheel has full seconds (`timerPrecisionMs`); the second time is how often it looks which have passed
 (`HookUtils.transformTimerMessage`, `TimerDequeueGetService`)."""
 REVIVE_LAG_US = 2 * SECOND_US
-"""How far what a service has read must reach beyond the time at which a message is visible again: one second is the
-acknowledgements' way, one more is waited (`PopReviveService.mergeAndRevive`)."""
+"""How far the entries that a service has read must reach beyond the time at which a message is visible again: one
+second for acknowledgements on their way, and one more (`PopReviveService.mergeAndRevive`)."""
 REVIVE_STALE_US = 3 * SECOND_US
-"""When its last entry is older, what it has read reaches until now (`PopReviveService.consumeReviveMessage`)."""
+"""When its last entry is older, its entries reach until now (`PopReviveService.consumeReviveMessage`)."""
 REVIVE_STEP_US = 100 * MS_US
 REVIVE_QUIET_US = 4 * SECOND_US
 REVIVE_SCAN_US = 10 * SECOND_US
-"""The steps of a look; how long nothing has come when it ends, or how long it lasts at most (`reviveScanTime`)."""
+"""The steps of a look; after how long without an entry it ends, and how long it lasts at most (`reviveScanTime`)."""
 REVIVE_INTERVAL_US = SECOND_US
 REVIVE_MOST_SLOW = 3
-"""What a service waits before each look (`reviveInterval`). After looks that have found nothing it waits that time once
+"""The pause of a service before each look (`reviveInterval`). After looks without checkpoints it waits that time once
 more for each of them, up to three times (`reviveMaxSlow`)."""
 LOCK_TICK_US = 100 * MS_US
 """In order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)."""
@@ -179,9 +178,9 @@ def awaited_us(scenario: ReceiveScenario) -> int:
 
 
 def is_refused(scenario: ReceiveScenario) -> bool:
-    """The Proxy refuses each receive, since its deadline comes before the shortest await (`ILLEGAL_POLLING_TIME`).
+    """Whether the Proxy refuses each receive, since its deadline comes before the shortest await.
 
-    The time that is left is counted in whole milliseconds, and some has passed on the way.
+    The time that is left is counted in whole milliseconds, and some has passed on the way (`ILLEGAL_POLLING_TIME`).
 
     >>> [is_refused(ReceiveScenario(await_us=seconds * SECOND_US)) for seconds in (1, 2, 3)]
     [True, True, False]
@@ -198,24 +197,15 @@ def invisible_us(scenario: ReceiveScenario) -> int:
     """
     if scenario.client == "push":
         return RENEWED_US
-    taken = POP_SHORTEST_INVISIBLE_US <= scenario.invisible_us <= POP_LONGEST_INVISIBLE_US
-    return scenario.invisible_us if taken or scenario.client == "simple" else RENEWED_US
+    allowed = POP_SHORTEST_INVISIBLE_US <= scenario.invisible_us <= POP_LONGEST_INVISIBLE_US
+    return scenario.invisible_us if allowed or scenario.client == "simple" else RENEWED_US
 
 
 def may_come_back(scenario: ReceiveScenario) -> bool:
-    """Some message may not be acknowledged in time."""
+    """Whether some message may not be acknowledged in time."""
     busy_us = scenario.batch * scenario.consume_us + scenario.round_trip_us
-    kept = scenario.client == "push" or busy_us <= invisible_us(scenario)
-    return bool(scenario.crashes or scenario.failures) or not kept
-
-
-def longest_receive_us(scenario: ReceiveScenario) -> int:
-    """The longest that an empty receive takes, with its way there and back.
-
-    >>> longest_receive_us(ReceiveScenario(round_trip_us=0))
-    19970000
-    """
-    return awaited_us(scenario) - EARLY_US + SCAN_US + scenario.round_trip_us
+    in_time = scenario.client == "push" or busy_us <= invisible_us(scenario)
+    return bool(scenario.crashes or scenario.failures) or not in_time
 
 
 def silence_us(scenario: ReceiveScenario) -> int:
@@ -255,23 +245,85 @@ def cleared_at(crash_us: int, heartbeat_phase: int, scan_phase: int) -> int:
     >>> cleared_at(60_000_000, heartbeat_phase=0, scan_phase=5_000_000)
     185000000
     """
-    last = crash_us - (crash_us - heartbeat_phase) % HEARTBEAT_US
-    due = last + EXPIRED_US
+    due = crash_us - (crash_us - heartbeat_phase) % HEARTBEAT_US + EXPIRED_US
     return due + EXPIRY_SCAN_US - (due - scan_phase) % EXPIRY_SCAN_US
+
+
+# Closed forms: what needs no simulation.
+#
+# A SimpleConsumer's receives share one counter over all queues, broker by broker (`SubscriptionLoadBalancer
+# .takeMessageQueue`), and each waits at its queue's broker only. Let L receives go round; an empty one takes P; the
+# others' queues in a row, seen from a broker, are g = all queues − its own.
+#
+# - One loop: a message that comes when the broker's last receive has just ended waits g·P. With b brokers of q queues
+#   each that is q·(b−1)·P.
+# - L loops, when messages are rare: receive n+L begins P after receive n. The row of g queues holds at most ⌊g/L⌋ whole
+#   steps, so the wait is ⌊g/L⌋·P, and L > g leaves no gap.
+# - At any rates: receives that end early let the loops bunch up at other brokers. In each P every loop takes at least
+#   one more queue, and the loop that left the broker takes its next queue after its batch. With P as a receive and the
+#   work W on its batch, the gap is at most ⌈g/L⌉·P + W.
+#
+# A PushConsumer and a POP client wait at every broker at all times.
+
+
+def longest_receive_us(scenario: ReceiveScenario) -> int:
+    """The longest that an empty receive takes, with its way there and back.
+
+    >>> longest_receive_us(ReceiveScenario(round_trip_us=0))
+    19970000
+    """
+    return awaited_us(scenario) - EARLY_US + SCAN_US + scenario.round_trip_us
+
+
+def longest_row(queues: Sequence[int]) -> int:
+    """The most queues of other brokers in a row; `queues` has the readable queues of each broker.
+
+    >>> longest_row([8, 8]), longest_row([8, 4, 4]), longest_row([8])
+    (8, 12, 0)
+    """
+    return sum(queues) - min(queues)
+
+
+def rare_wait_us(queues: Sequence[int], loops: int, receive_us: int) -> int:
+    """The longest wait when messages are rare.
+
+    >>> rare_wait_us([8, 8], 1, 20), rare_wait_us([8, 8], 3, 20), rare_wait_us([8, 8], 9, 20)
+    (160, 40, 0)
+    """
+    return longest_row(queues) // loops * receive_us
+
+
+def unpolled_us(queues: Sequence[int], loops: int, receive_us: int, work_us: int) -> int:
+    """The longest time without a receive at a broker, at any rates; each receive is followed by work on its batch.
+
+    >>> unpolled_us([8, 8], 3, 20, 0), unpolled_us([8, 8], 9, 20, 0), unpolled_us([8, 8], 9, 20, 5)
+    (60, 20, 30)
+    """
+    return -(-longest_row(queues) // loops) * (receive_us + work_us) + work_us
+
+
+def rare_receives(queues: Sequence[int], target_us: int, receive_us: int) -> int | None:
+    """How many receives in parallel keep the wait within a time when messages are rare; None if more than possible.
+
+    >>> rare_receives([8, 8], 1, 20), rare_receives([8, 8], 40, 20), rare_receives([8, 8], 160, 20)
+    (9, 3, 1)
+    """
+    whole = target_us // receive_us if receive_us else longest_row(queues)
+    wanted = longest_row(queues) // (whole + 1) + 1
+    return wanted if wanted <= MOST_LOOPS else None
 
 
 def again_after_us(scenario: ReceiveScenario) -> tuple[int, int]:
     """How long after its consumer's death a message can be received again, at the earliest and at the latest.
 
-    It was received at the death, or before by as long as the application takes for a receive; but of a PushConsumer the
-    Proxy must first know that it is dead.
+    The consumer received it at its death, or earlier by the time that the application takes for a receive. Of a
+    PushConsumer the Proxy must first learn that it is dead.
 
     >>> again_after_us(ReceiveScenario(invisible_us=30_000_000)), again_after_us(ReceiveScenario("push"))
     ((32000000, 35200000), (113000000, 136200000))
     """
     late = invisible_us(scenario)
-    held_us = scenario.consume_us * (scenario.batch if scenario.client == "simple" else 1)
-    early = max(late - held_us, 0)
+    early = max(late - scenario.consume_us * (scenario.batch if scenario.client == "simple" else 1), 0)
     if scenario.client == "push":
         early = EXPIRED_US - HEARTBEAT_US + CLEARED_US
         late = EXPIRED_US + EXPIRY_SCAN_US + CLEARED_US

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from math import ceil, fsum
 
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
-from rmqlb.engine.simulate_receive.closed_forms import closed_forms, rare_receives, rare_wait_us
-from rmqlb.engine.simulate_receive.rules import (
-    LONGEST_INVISIBLE_US,
-    RANDOM_QUEUES,
-    RENEWED_US,
-    SHORTEST_INVISIBLE_US,
-    again_after_us,
-    awaited_us,
-    broker_rules,
-    invisible_us,
-    is_refused,
-    longest_receive_us,
-    rules_followed,
-)
+from rmqlb.engine.conditions import Condition, Figures
+from rmqlb.engine.simulate_receive import rules
+from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN, Message, Outage
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
-from rmqlb.engine.simulate_receive.world import NEVER, UNKNOWN, Message
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import PositiveTime, TrialNumber
 from rmqlb.model.message_queue import MessageQueue
@@ -36,6 +25,7 @@ from rmqlb.model.simulate_receive import (
     MOST_LOOPS,
     MOST_RECEIVE_TRIALS,
     BrokerReceives,
+    ClosedForms,
     CrashReceived,
     FailureReceived,
     Quantile,
@@ -53,8 +43,7 @@ from rmqlb.model.snapshot import suggestion
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.model.words import counted
 
-RARE_MESSAGES = 1000
-_FEWEST_MESSAGES = 100
+_FEWEST_RARE, _MOST_RARE = 100, 1000
 _RECEIVES = 100_000
 """About how many receives the rare messages of a simulation take when their number is not given."""
 Progress = Callable[[int], None]
@@ -93,19 +82,22 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     """The queues, of a scenario that contradicts neither itself nor the route (raises UsageError, DataError)."""
     check_route(route)
     require(scenario, ReceiveScenario, "ReceiveScenario")
-    broker_rules(scenario.broker_version)
+    rules.broker_rules(scenario.broker_version)
     queues = readable_queues(route)
     if scenario.client != "simple" and scenario.loops != 1:
         raise UsageError(f"{scenario.loops} loops: a {scenario.client} consumer has one receive per broker")
     if scenario.client == "pop" and scenario.fifo:
         raise UsageError("POP clients of 5.5.0 do not consume in order: they send every request without order")
-    if is_refused(scenario):
+    if rules.is_refused(scenario):
         raise UsageError(
             f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, since it lets "
             "one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s",
             hint="take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner",
         )
-    if scenario.client == "simple" and not SHORTEST_INVISIBLE_US <= scenario.invisible_us <= LONGEST_INVISIBLE_US:
+    if (
+        scenario.client == "simple"
+        and not rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
+    ):
         raise UsageError(
             f"invisible duration of {milliseconds(scenario.invisible_us):g} ms: the Proxy refuses less than 10 s and "
             "more than 12 h"
@@ -125,23 +117,23 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
 def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, queues: list[MessageQueue]) -> None:
     names = list(dict.fromkeys(queue.broker_name for queue in queues))
     known = {(queue.broker_name, queue.queue_id) for queue in queues}
+
+    def unknown(broker: str, what: str) -> UsageError:
+        hint = suggestion("brokers", broker, names)
+        return UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
+
     for rate in scenario.rates:
         if rate.per_second <= 0:
             raise UsageError(f"rate of {rate.broker_name}:{rate.queue_id} is {rate.per_second}: more than 0 is needed")
         if (rate.broker_name, rate.queue_id) not in known:
-            raise _unknown(route, rate.broker_name, names, f"queue {rate.broker_name}:{rate.queue_id}")
+            raise unknown(rate.broker_name, f"queue {rate.broker_name}:{rate.queue_id}")
     for failure in scenario.failures:
         if failure.broker_name not in names:
-            raise _unknown(route, failure.broker_name, names, f"broker {failure.broker_name}")
+            raise unknown(failure.broker_name, f"broker {failure.broker_name}")
         if failure.reaction.kind not in ("refused", "timeout"):
             raise UsageError(f"{failure.broker_name}: receives are simulated with brokers that are refused or timeout")
         if failure.start.us is None or (failure.end is not None and failure.end.us is None):
             raise UsageError(f"{failure.broker_name} fails by message numbers: receives count by times")
-
-
-def _unknown(route: TopicRouteData, broker: str, names: list[str], what: str) -> UsageError:
-    hint = suggestion("brokers", broker, names)
-    return UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
 
 
 def simulate_receive(
@@ -168,7 +160,25 @@ def simulate_receive(
         DataError: the topic has no readable queue, or is static.
         UsageError: an argument cannot be what it is, the scenario contradicts itself or the route, or takes too long.
     """
-    return report_of(_run(route, scenario, trial, progress), trace=trace)
+    return _report(_run(route, scenario, trial, progress), trace=trace)
+
+
+def _run(
+    route: TopicRouteData,
+    scenario: ReceiveScenario,
+    trial: int,
+    progress: Progress | None = None,
+    until_wait_us: int = NEVER,
+) -> ReceiveSimulation:
+    queues = check(route, scenario)
+    require(trial, TrialNumber, "trial")
+    if scenario.rare and scenario.messages is None and scenario.duration_us is None:
+        # Each rare message takes two rounds of all queues.
+        number = min(max(math.ceil(_RECEIVES / (2 * len(queues))), _FEWEST_RARE), _MOST_RARE)
+        scenario = replace(scenario, messages=number)
+    simulation = ReceiveSimulation(queues, scenario, trial)
+    simulation.run(progress, until_wait_us)
+    return simulation
 
 
 def receive_trials(
@@ -181,66 +191,40 @@ def receive_trials(
     if not 1 <= trials <= MOST_RECEIVE_TRIALS:
         raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
     waits: list[int] = []
-    p95: list[float] = []
-    longest: list[float] = []
+    times: list[WaitTimes] = []
     left = redelivered = 0
     for trial in range(trials):
-        simulation = _run(route, scenario, trial, None)
-        own = [wait for counts in simulation.recorder.brokers for wait in counts.waits]
+        simulation = _run(route, scenario, trial)
+        own = [wait for broker in simulation.brokers for wait in broker.waits]
+        waits += own
         spread = wait_times(own)
         if spread is not None:
-            p95.append(spread.p95_ms)
-            longest.append(spread.max_ms)
-        waits += own
-        left += sum(counts.open for counts in simulation.recorder.brokers)
-        redelivered += sum(message.deliveries > 1 for message in simulation.recorder.messages)
+            times.append(spread)
+        left += sum(broker.open for broker in simulation.brokers)
+        redelivered += sum(message.deliveries > 1 for message in simulation.messages)
         if progress is not None:
             progress(trial + 1)
     return TrialWaits(
         trials=trials,
         wait=wait_times(waits),
-        lowest_max_ms=min(longest, default=None),
-        lowest_p95_ms=min(p95, default=None),
-        highest_p95_ms=max(p95, default=None),
+        lowest_max_ms=min((each.max_ms for each in times), default=None),
+        lowest_p95_ms=min((each.p95_ms for each in times), default=None),
+        highest_p95_ms=max((each.p95_ms for each in times), default=None),
         left=left,
         redelivered=redelivered,
     )
 
 
-def longest_wait_us(route: TopicRouteData, scenario: ReceiveScenario, trial: int, until_us: int) -> int | None:
-    """The longest wait of one trial, or the first beyond a limit; None when some message is not received."""
-    recorder = _run(route, scenario, trial, None, until_us).recorder
-    if recorder.longest_wait <= until_us and any(message.received < 0 for message in recorder.messages):
-        return None
-    return recorder.longest_wait
-
-
-def _run(
-    route: TopicRouteData,
-    scenario: ReceiveScenario,
-    trial: int,
-    progress: Progress | None,
-    until_wait_us: int = NEVER,
-) -> ReceiveSimulation:
-    queues = check(route, scenario)
-    require(trial, TrialNumber, "trial")
-    if scenario.rare and scenario.messages is None and scenario.duration_us is None:
-        scenario = replace(scenario, messages=_rare_messages(len(queues)))
-    simulation = ReceiveSimulation(queues, scenario, trial)
-    simulation.run(progress, until_wait_us)
-    return simulation
-
-
-def _rare_messages(queues: int) -> int:
-    """How many rare messages are simulated: each takes two rounds of all queues."""
-    return min(max(ceil(_RECEIVES / (2 * queues)), _FEWEST_MESSAGES), RARE_MESSAGES)
-
-
 _PERCENTS = (0, *range(5, 100, 5), 99, 100)
 
 
+def _quantile_ms(ordered: Sequence[int], percent: int) -> float:
+    """The shortest time that this percentage of times does not exceed."""
+    return milliseconds(ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)])
+
+
 def wait_times(waits: Sequence[int]) -> WaitTimes | None:
-    """How waits in microseconds are spread; None when there are none.
+    """How times in microseconds are spread; None without any.
 
     >>> wait_times([1000, 3000, 2000])
     WaitTimes(messages=3, mean_ms=2.0, p50_ms=2, p95_ms=3, p99_ms=3, max_ms=3)
@@ -248,88 +232,77 @@ def wait_times(waits: Sequence[int]) -> WaitTimes | None:
     if not waits:
         return None
     ordered = sorted(waits)
-    return WaitTimes(
-        messages=len(ordered),
-        mean_ms=round(fsum(ordered) / len(ordered)) / 1000,
-        p50_ms=_ms_of(ordered, 50),
-        p95_ms=_ms_of(ordered, 95),
-        p99_ms=_ms_of(ordered, 99),
-        max_ms=milliseconds(ordered[-1]),
-    )
+    mean_ms = round(math.fsum(ordered) / len(ordered)) / 1000
+    p50, p95, p99, longest = (_quantile_ms(ordered, percent) for percent in (50, 95, 99, 100))
+    return WaitTimes(len(ordered), mean_ms, p50, p95, p99, longest)
 
 
-def report_of(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
-    """The report of a simulation that is over."""
-    recorder, scenario, brokers = simulation.recorder, simulation.scenario, simulation.brokers
-    waits = sorted(wait for counts in recorder.brokers for wait in counts.waits)
-    requests = sum(counts.receives for counts in recorder.brokers)
-    received = [message for message in recorder.messages if message.received != UNKNOWN]
-    by_queue: dict[tuple[int, int], list[int]] = {}
-    for message in received:
-        by_queue.setdefault((message.place, message.queue), []).append(message.received - message.stored)
-    places = {broker.name: broker.place for broker in brokers}
+# The report
+
+
+def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
+    brokers, messages = simulation.brokers, simulation.messages
+    waits = sorted(wait for broker in brokers for wait in broker.waits)
+    receives = sum(broker.receives for broker in brokers)
     return ReceiveReport(
         topic=simulation.queues[0].topic,
         scenario=_simulated(simulation),
         wait=wait_times(waits),
-        back=wait_times(recorder.back),
-        quantiles=tuple(Quantile(percent, _ms_of(waits, percent)) for percent in _PERCENTS) if waits else (),
+        back=wait_times(simulation.back),
+        quantiles=tuple(Quantile(percent, _quantile_ms(waits, percent)) for percent in _PERCENTS) if waits else (),
         brokers=tuple(
             BrokerReceives(
                 broker_name=broker.name,
                 queues=len(broker.queues),
-                receives=counts.receives,
-                share=counts.receives / requests if requests else None,
-                empty=counts.empty,
-                failed=counts.failed,
-                messages=len(counts.waits),
-                longest_unpolled_ms=milliseconds(counts.unpolled_us),
-                wait=wait_times(counts.waits),
+                receives=broker.receives,
+                share=broker.receives / receives if receives else None,
+                empty=broker.empty,
+                failed=broker.failed,
+                messages=len(broker.waits),
+                longest_unpolled_ms=milliseconds(broker.unpolled_us),
+                wait=wait_times(broker.waits),
             )
-            for broker, counts in zip(brokers, recorder.brokers, strict=True)
+            for broker in brokers
         ),
-        queue_waits=tuple(
-            _queue_waits(queue, by_queue.get((places[queue.broker_name], queue.queue_id), []))
-            for queue in simulation.queues
-        ),
+        queue_waits=tuple(_queue_waits(simulation)),
         totals=ReceiveTotals(
-            messages=len(recorder.messages),
-            further=recorder.further,
+            messages=len(messages),
+            further=simulation.further,
             received=len(waits),
-            acknowledged=sum(message.done != UNKNOWN for message in recorder.messages),
-            dead_lettered=recorder.dead_lettered,
-            left=sum(counts.open for counts in recorder.brokers),
-            not_stored=recorder.not_stored,
-            redelivered=sum(message.deliveries > 1 for message in recorder.messages),
-            receives=requests,
-            empty_receives=sum(counts.empty for counts in recorder.brokers),
-            failed_receives=sum(counts.failed for counts in recorder.brokers),
+            acknowledged=sum(message.done != UNKNOWN for message in messages),
+            dead_lettered=simulation.dead_lettered,
+            left=sum(broker.open for broker in brokers),
+            not_stored=simulation.not_stored,
+            redelivered=sum(message.deliveries > 1 for message in messages),
+            receives=receives,
+            empty_receives=sum(broker.empty for broker in brokers),
+            failed_receives=sum(broker.failed for broker in brokers),
             lasted_ms=milliseconds(simulation.clock.now),
         ),
-        closed_forms=closed_forms([len(broker.queues) for broker in brokers], scenario),
-        failures=_failures(simulation),
-        crashes=_crashes(simulation),
-        messages=tuple(_message(message, simulation) for message in recorder.messages) if trace else None,
+        closed_forms=closed_forms([len(broker.queues) for broker in brokers], simulation.scenario),
+        failures=tuple(_failure(outage, messages) for outage in simulation.outages),
+        crashes=tuple(_crashes(simulation)),
+        messages=tuple(_message(message) for message in messages) if trace else None,
     )
 
 
 def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
     scenario = simulation.scenario
-    rates = {} if scenario.rare else {broker.name: Fraction() for broker in simulation.brokers}
+    rates = {broker.name: Fraction() for broker in simulation.brokers if scenario.rates}
     for rate in scenario.rates:
         rates[rate.broker_name] += rate.per_second
     return SimulatedReceivers(
         client=scenario.client,
         broker_version=scenario.broker_version,
-        rules=rules_followed(scenario),
+        rules=rules.rules_followed(scenario),
         consumers=scenario.consumers,
-        loops=scenario.loops if scenario.client == "simple" else 1,
-        await_ms=milliseconds(simulation.environment.awaited_us),
-        invisible_ms=milliseconds(invisible_us(scenario)),
+        loops=scenario.loops,
+        await_ms=milliseconds(rules.awaited_us(scenario)),
+        invisible_ms=milliseconds(rules.invisible_us(scenario)),
         batch=scenario.batch,
         fifo=scenario.fifo,
         consume_ms=milliseconds(scenario.consume_us),
-        error_pause_ms=milliseconds(simulation.consumers[0].pause_us),
+        error_pause_ms=milliseconds(rules.error_pause_us(scenario)),
         round_trip_ms=milliseconds(scenario.round_trip_us),
         rate_per_second=None if scenario.rare else float(sum(rates.values())),
         rates={name: float(rate) for name, rate in rates.items()},
@@ -339,63 +312,69 @@ def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
     )
 
 
-def _ms_of(ordered: Sequence[int], percent: int) -> float:
-    """The shortest time that this percentage of waits does not exceed."""
-    return milliseconds(ordered[max(ceil(len(ordered) * percent / 100) - 1, 0)])
+def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
+    waits: dict[tuple[str, int], list[int]] = {}
+    for message in simulation.messages:
+        if message.received != UNKNOWN:
+            waits.setdefault((message.broker.name, message.queue), []).append(message.received - message.stored)
+    for queue in simulation.queues:
+        times = wait_times(waits.get((queue.broker_name, queue.queue_id), ()))
+        if times is None:
+            yield QueueWaits(queue.broker_name, queue.queue_id, 0, None, None, None)
+        else:
+            found = times.messages, times.mean_ms, times.p95_ms, times.max_ms
+            yield QueueWaits(queue.broker_name, queue.queue_id, *found)
 
 
-def _queue_waits(queue: MessageQueue, waits: list[int]) -> QueueWaits:
-    times = wait_times(waits)
-    if times is None:
-        return QueueWaits(queue.broker_name, queue.queue_id, 0, None, None, None)
-    return QueueWaits(queue.broker_name, queue.queue_id, times.messages, times.mean_ms, times.p95_ms, times.max_ms)
-
-
-def _failures(simulation: ReceiveSimulation) -> tuple[FailureReceived, ...]:
-    recorder = simulation.recorder
-    left: dict[int, int] = {}
-    for message in recorder.messages:
-        if message.outage != UNKNOWN and message.received == UNKNOWN:
-            left[message.outage] = left.get(message.outage, 0) + 1
-    outages = sorted((each for own in simulation.routes.outages.values() for each in own), key=lambda one: one.place)
-    return tuple(
-        FailureReceived(
-            broker_name=outage.failure.broker_name,
-            kind=outage.failure.reaction.kind,
-            from_ms=milliseconds(outage.begin),
-            to_ms=None if outage.end >= NEVER else milliseconds(outage.end),
-            failed=counts.failed,
-            last_failed_ms=_known_ms(counts.last_failed),
-            received_again_ms=_known_ms(counts.received_again),
-            longest_wait_ms=_known_ms(counts.longest_wait),
-            left=left.get(outage.place, 0),
-        )
-        for outage, counts in zip(outages, recorder.outages, strict=True)
+def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForms:
+    """What needs no simulation; `queues` has the readable queues of each broker."""
+    receive_us, loops = rules.longest_receive_us(scenario), scenario.loops
+    if scenario.client != "simple":
+        trip_ms = milliseconds(scenario.round_trip_us)
+        return ClosedForms(milliseconds(receive_us), None, wait_ms=trip_ms, unpolled_ms=trip_ms, always_polled=1)
+    return ClosedForms(
+        receive_ms=milliseconds(receive_us),
+        cycle_ms=milliseconds(-(-sum(queues) // loops) * receive_us),
+        wait_ms=milliseconds(rules.rare_wait_us(queues, loops, receive_us)),
+        unpolled_ms=milliseconds(rules.unpolled_us(queues, loops, receive_us, scenario.batch * scenario.consume_us)),
+        always_polled=rules.longest_row(queues) + 1,
     )
 
 
-def _crashes(simulation: ReceiveSimulation) -> tuple[CrashReceived, ...]:
-    scenario: ReceiveScenario = simulation.scenario
-    earliest, latest = again_after_us(scenario)
-    return tuple(
-        CrashReceived(
+def _failure(outage: Outage, messages: Sequence[Message]) -> FailureReceived:
+    return FailureReceived(
+        broker_name=outage.failure.broker_name,
+        kind=outage.failure.reaction.kind,
+        from_ms=milliseconds(outage.begin),
+        to_ms=None if outage.end >= NEVER else milliseconds(outage.end),
+        failed=outage.failed,
+        last_failed_ms=_known_ms(outage.last_failed),
+        received_again_ms=_known_ms(outage.received_again),
+        longest_wait_ms=_known_ms(outage.longest_wait),
+        left=sum(message.outage is outage and message.received == UNKNOWN for message in messages),
+    )
+
+
+def _crashes(simulation: ReceiveSimulation) -> Iterator[CrashReceived]:
+    earliest, latest = map(milliseconds, rules.again_after_us(simulation.scenario))
+    for crash in simulation.scenario.crashes:
+        dead = simulation.consumers[crash.consumer - 1]
+        yield CrashReceived(
             consumer=crash.consumer,
             at_ms=milliseconds(crash.at_us),
-            unacknowledged=counts.unacknowledged,
-            again=len(counts.again),
-            after=wait_times(counts.again),
-            again_earliest_ms=milliseconds(earliest),
-            again_latest_ms=milliseconds(latest),
+            unacknowledged=dead.unacknowledged,
+            again=len(dead.again),
+            after=wait_times(dead.again),
+            again_earliest_ms=earliest,
+            again_latest_ms=latest,
         )
-        for crash, counts in zip(scenario.crashes, simulation.recorder.crashes, strict=True)
-    )
 
 
-def _message(message: Message, simulation: ReceiveSimulation) -> ReceivedMessage:
+def _message(message: Message) -> ReceivedMessage:
     known = message.received != UNKNOWN
     return ReceivedMessage(
         message=message.number,
-        broker_name=simulation.brokers[message.place].name,
+        broker_name=message.broker.name,
         queue_id=message.queue,
         stored_ms=milliseconds(message.stored),
         received_ms=_known_ms(message.received),
@@ -410,26 +389,28 @@ def _known_ms(us: int) -> float | None:
     return None if us == UNKNOWN else milliseconds(us)
 
 
+# Findings
+
+
 def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Iterator[Finding]:
     """The findings on a scenario; `read_queues` has the readable queues of each broker."""
-    taken_us = awaited_us(scenario)
-    if scenario.client == "simple" and taken_us != scenario.await_us:
-        limit = "the least" if taken_us > scenario.await_us else "the most"
-        text = f"the Proxy lets a receive wait {taken_us // 1_000_000} s, {limit} that its settings allow"
+    await_us = rules.awaited_us(scenario)
+    if scenario.client == "simple" and await_us != scenario.await_us:
+        limit = "the least" if await_us > scenario.await_us else "the most"
+        text = f"the Proxy lets a receive wait {await_us // 1_000_000} s, {limit} that its settings allow"
         yield Finding("await-limited", f"await duration of {scenario.await_us / 1_000_000:g} s: {text}")
-    if scenario.client == "pop" and invisible_us(scenario) != scenario.invisible_us:
-        text = f"POP clients take {RENEWED_US // 1_000_000} s for what is not between 5 s and 5 minutes"
+    if scenario.client == "pop" and rules.invisible_us(scenario) != scenario.invisible_us:
+        text = f"POP clients take {rules.RENEWED_US // 1_000_000} s for what is not between 5 s and 5 minutes"
         yield Finding("invisible-limited", f"popInvisibleTime of {scenario.invisible_us / 1_000_000:g} s: {text}")
-    lasting_us = scenario.batch * scenario.consume_us
-    if scenario.client == "simple" and lasting_us > scenario.invisible_us:
+    if scenario.client == "simple" and scenario.batch * scenario.consume_us > scenario.invisible_us:
         batch, each = counted(scenario.batch, "message"), f"{scenario.consume_us / 1_000_000:g} s each"
         text = f"a full receive of {batch} at {each} takes longer than the invisible duration"
         yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are consumed")
     most = max(read_queues)
-    if most > RANDOM_QUEUES:
-        begin = f"one of queues 0 to {RANDOM_QUEUES - 1} and go up"
-        if broker_rules(scenario.broker_version).counts_down:
-            begin = f"queue {most - 1} or one of queues 0 to {RANDOM_QUEUES - 2} and go down"
+    if most > rules.RANDOM_QUEUES:
+        begin = f"one of queues 0 to {rules.RANDOM_QUEUES - 1} and go up"
+        if rules.broker_rules(scenario.broker_version).counts_down:
+            begin = f"queue {most - 1} or one of queues 0 to {rules.RANDOM_QUEUES - 2} and go down"
         text = f"a broker has {most} readable queues: receives begin at {begin}"
         yield Finding("queues-beyond-100", text, severity=INFO)
 
@@ -441,88 +422,137 @@ def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
         yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")
 
 
-TRIALS = 3
-FIRST_MESSAGES = 5_000
-MOST_MESSAGES = 20_000
+# The figures of --fail-on
+
+_SPREAD = ("mean", "p50", "p95", "p99", "max")
+_TOTALS: Mapping[str, str | None] = {
+    "left": "messages",
+    "not-stored": None,
+    "redelivered": "messages",
+    "dead-lettered": "messages",
+    "receives": "receives",
+    "empty-receives": "receives",
+    "failed-receives": "receives",
+}
+"""Fields of `ReceiveTotals`, and the field that is 100 %."""
+
+
+def _times(name: str, times: WaitTimes | None, otherwise: float | None = None) -> dict[str, float | None]:
+    return {f"{name}-{each}-ms": getattr(times, f"{each}_ms") if times else otherwise for each in _SPREAD}
+
+
+RECEIVE_FIGURES = Figures(
+    names=(*_times("wait", None), *_times("back", None), *_TOTALS, "unpolled-ms", "receives-needed"),
+    of_subject=(*_times("wait", None), "receives", "unpolled-ms"),
+    shares=tuple(name for name, whole in _TOTALS.items() if whole),
+)
+"""`unpolled-ms` is the longest time in which no receive waited at a broker; `receives-needed` is of --target-wait. Of
+many trials, the figures of waits are those of all their messages together."""
+
+
+def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedCondition:
+    """Whether the condition is met (raises UsageError)."""
+    name, totals = condition.name, report.totals
+    if condition.subject is not None:
+        broker = next((each for each in report.brokers if each.broker_name == condition.subject), None)
+        if broker is None:
+            raise UsageError(
+                f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
+                hint=suggestion("brokers", condition.subject, [each.broker_name for each in report.brokers]),
+                code="unknown-broker",
+            )
+        own = {"receives": broker.receives, "unpolled-ms": broker.longest_unpolled_ms}
+        return condition.try_on((own | _times("wait", broker.wait))[name], totals.receives)
+    if name in _TOTALS:
+        whole = _TOTALS[name]
+        return condition.try_on(getattr(totals, name.replace("-", "_")), getattr(totals, whole) if whole else None)
+    if name == "receives-needed":
+        if report.target is None:
+            raise UsageError(f"--fail-on {condition.text!r}: for which wait?", hint="name it with --target-wait TIME")
+        if report.target.receives is None:
+            return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
+        return condition.try_on(report.target.receives)
+    wait = report.wait if report.trials is None else report.trials.wait
+    unpolled = {"unpolled-ms": max(broker.longest_unpolled_ms for broker in report.brokers)}
+    # Messages that are never redelivered come back after no time.
+    return condition.try_on((unpolled | _times("wait", wait) | _times("back", report.back, 0))[name])
+
+
+# How many receives a wait needs
+
+_TRIALS = 3
+_FIRST_MESSAGES, _MOST_MESSAGES = 5_000, 20_000
 """Of each simulation: while a number is looked for, and of the number."""
-IN_A_ROW = 4
+_IN_A_ROW = 4
 """Numbers that must be enough, of which the answer is the first."""
 
 
 def receives_within(
-    route: TopicRouteData, scenario: ReceiveScenario, target_us: int, progress: Callable[[int], None] | None = None
+    route: TopicRouteData, scenario: ReceiveScenario, target_us: int, progress: Progress | None = None
 ) -> TargetWait:
-    """The number for a time; `progress` is told each number tried (raises as `simulate_receive` does).
+    """How many receives in parallel keep waits within a time (raises as `simulate_receive` does).
 
     A PushConsumer and a POP client wait at every broker with one receive each, and cannot have more.
+
+    Args:
+        route: the topic's route.
+        scenario: what is simulated; its number of loops does not count.
+        target_us: the time.
+        progress: is called with each number tried.
     """
     queues = check(route, scenario)
     require(target_us, PositiveTime, "target_us")
     counts = list(Counter(queue.broker_name for queue in queues).values())
-    receive_us = longest_receive_us(scenario)
-    simple = scenario.client == "simple"
-    rare = rare_receives(counts, target_us, receive_us) if simple else 1
+    receive_us, simple = rules.longest_receive_us(scenario), scenario.client == "simple"
+    rare = rules.rare_receives(counts, target_us, receive_us) if simple else 1
+    target_ms = milliseconds(target_us)
     if scenario.rare and not scenario.failures and not scenario.crashes:
-        longest = None if rare is None else rare_wait_us(counts, rare, receive_us) if simple else scenario.round_trip_us
-        return TargetWait(
-            wait_ms=milliseconds(target_us),
-            receives=rare,
-            rare=rare,
-            simulated=False,
-            trials=0,
-            max_ms=milliseconds_if_known(longest),
+        longest = (
+            None if rare is None else rules.rare_wait_us(counts, rare, receive_us) if simple else scenario.round_trip_us
         )
-    first, whole = _with_at_most(scenario, FIRST_MESSAGES), _with_at_most(scenario, MOST_MESSAGES)
+        return TargetWait(target_ms, rare, rare, simulated=False, trials=0, max_ms=milliseconds_if_known(longest))
+
+    def keeps(longest: int | None) -> bool:
+        return longest is not None and longest <= target_us
 
     def seems_enough(loops: int) -> bool:
         if progress is not None:
             progress(loops)
-        longest = longest_wait_us(route, replace(first, loops=loops), 0, target_us)
-        return longest is not None and longest <= target_us
+        return keeps(_longest_us(route, _with_at_most(_FIRST_MESSAGES, replace(scenario, loops=loops)), 1, target_us))
 
     @cache
     def longest_of(loops: int) -> int | None:
-        return _longest(route, replace(whole, loops=loops), target_us)
-
-    def is_too_few(loops: int) -> bool:
-        longest = longest_of(loops)
-        return longest is None or longest > target_us
+        return _longest_us(route, _with_at_most(_MOST_MESSAGES, replace(scenario, loops=loops)), _TRIALS, target_us)
 
     most = MOST_LOOPS if simple else 1
     found = _least(seems_enough, most)
     while found is not None:
-        row = range(min(found + IN_A_ROW - 1, most), found - 1, -1)
-        too_few = next((loops for loops in row if is_too_few(loops)), None)
+        row = range(min(found + _IN_A_ROW - 1, most), found - 1, -1)
+        too_few = next((loops for loops in row if not keeps(longest_of(loops))), None)
         if too_few is None:
             break
         found = too_few + 1 if too_few < most else None
-    return TargetWait(
-        wait_ms=milliseconds(target_us),
-        receives=found,
-        rare=rare,
-        simulated=True,
-        trials=TRIALS,
-        max_ms=None if found is None else milliseconds_if_known(longest_of(found)),
-    )
+    max_ms = None if found is None else milliseconds_if_known(longest_of(found))
+    return TargetWait(target_ms, found, rare, simulated=True, trials=_TRIALS, max_ms=max_ms)
 
 
-def _with_at_most(scenario: ReceiveScenario, messages: int) -> ReceiveScenario:
+def _with_at_most(messages: int, scenario: ReceiveScenario) -> ReceiveScenario:
     """The scenario with its first messages only; whole when something happens to brokers or consumers in it."""
     if scenario.failures or scenario.crashes:
         return scenario
     return replace(scenario, messages=min(scenario.messages or messages, messages))
 
 
-def _longest(route: TopicRouteData, scenario: ReceiveScenario, target_us: int) -> int | None:
-    """The longest wait of several trials, up to the first that exceeds the target; None when one has no end."""
+def _longest_us(route: TopicRouteData, scenario: ReceiveScenario, trials: int, target_us: int) -> int | None:
+    """The longest wait of several trials, up to the first beyond the target; None if some message is not received."""
     longest = 0
-    for trial in range(TRIALS):
-        found = longest_wait_us(route, scenario, trial, target_us)
-        if found is None:
-            return None
-        longest = max(longest, found)
+    for trial in range(trials):
+        simulation = _run(route, scenario, trial, until_wait_us=target_us)
+        longest = max(longest, simulation.longest_wait)
         if longest > target_us:
             break
+        if any(message.received == UNKNOWN for message in simulation.messages):
+            return None
     return longest
 
 

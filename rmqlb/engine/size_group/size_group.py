@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import combinations
 from math import comb
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from rmqlb.engine.allocate.rules import BY_PLACE
 from rmqlb.engine.allocate.sdks import JAVA, sdk_named
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import require
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.size_group.sizes import (
@@ -29,6 +30,7 @@ from rmqlb.engine.size_group.sizes import (
     layout_of,
 )
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model.condition import TriedCondition
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.size_group import (
@@ -78,17 +80,17 @@ class _Loss(Struct, frozen=True):
     limit: Limit
     lost_consumers: int
     lost_broker: str | None
-    figures: SizeFigures | None  # None where nothing is left
+    figures: Sequence[SizeFigures]  # () where nothing is left
     fails: Mapping[Limit, set[int]]
     exact: bool = True  # every loss was tried, or all leave the same
 
     def failing(self, trials: int) -> set[int]:
-        return set(range(trials)) if self.figures is None else set().union(*self.fails.values())
+        return set().union(*self.fails.values()) if self.figures else set(range(trials))
 
     def badness(self, trials: int) -> tuple[int, float]:
-        if self.figures is None:
+        if not self.figures:
             return trials, float("inf")
-        return len(self.failing(trials)), max(each or 0.0 for each in self.figures.imbalances)
+        return len(self.failing(trials)), max(each.imbalance or 0.0 for each in self.figures)
 
 
 def size_group(
@@ -245,7 +247,7 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
     Losses are not tried where the limits fail with every one of several sets of IDs before any loss.
     """
     figures = candidate.sizes.figures(consumers)
-    trials, enough = len(figures.most), limits.share
+    trials, enough = len(figures), limits.share
     fails = _broken(figures, limits)
     worst: dict[Limit, _Loss] = {}
     exact = True
@@ -264,43 +266,42 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
         share=share,
         after_loss=_after(worst.get("survive"), trials, enough, exact=exact),
         after_broker_loss=_after(worst.get("survive-broker"), trials, enough),
-        imbalance=_imbalance(figures, enough),
-        idle=at_share(figures.idle, enough),
-        utilisation=_utilisation(figures, enough),
-        unassigned=at_share(figures.unassigned, enough),
-        duplicate_owners=at_share(figures.duplicate_owners, enough),
+        **_at_share(figures, enough),
     )
 
 
-def _broken(figures: SizeFigures, limits: SizeLimits) -> dict[Limit, set[int]]:
+def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, set[int]]:
     """Limit → the numbers of the ID sets that break it; limits that hold with all are left out."""
     most, used = limits.max_imbalance, limits.max_utilisation
-    values: dict[Limit, list[bool]] = {
-        "unassigned": [number > 0 for number in figures.unassigned],
-        "duplicate-owners": [number > 0 for number in figures.duplicate_owners],
-    }
-    if most is not None:
-        values["max-imbalance"] = [each is None or each > most for each in figures.imbalances]
-    if limits.no_idle:
-        values["no-idle"] = [number > 0 for number in figures.idle]
-    if used is not None and figures.utilisation is not None:
-        values["max-utilisation"] = [each > used for each in figures.utilisation]
-    return {limit: {at for at, fails in enumerate(found) if fails} for limit, found in values.items() if any(found)}
+    found: dict[Limit, set[int]] = {}
+    for at, each in enumerate(figures):
+        breaks: dict[Limit, bool] = {
+            "unassigned": each.unassigned > 0,
+            "duplicate-owners": each.duplicate_owners > 0,
+            "max-imbalance": most is not None and (each.imbalance is None or each.imbalance > most),
+            "no-idle": limits.no_idle and each.idle > 0,
+            "max-utilisation": used is not None and each.utilisation is not None and each.utilisation > used,
+        }
+        for limit in (limit for limit, broken in breaks.items() if broken):
+            found.setdefault(limit, set()).add(at)
+    return found
 
 
 def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Loss]:
     sizes = candidate.sizes
     for number in range(1, limits.survive + 1):
         if number >= consumers:
-            yield _Loss("survive", number, None, None, {})
+            yield _Loss("survive", number, None, (), {})
             break
         lost = lost_consumers(consumers, number, seed) if sizes.trials else [tuple(range(number))]
-        left = reduce(_worse, (sizes.figures(consumers, each) for each in lost))
+        left = [
+            reduce(SizeFigures.worse, each) for each in zip(*(sizes.figures(consumers, at) for at in lost), strict=True)
+        ]
         exact = not sizes.trials or comb(consumers, number) <= MOST_LOSSES
         yield _Loss("survive", number, None, left, _broken(left, limits), exact)
     for broker, others in candidate.without_broker.items():
-        figures = None if others is None else others.figures(consumers)
-        yield _Loss("survive-broker", 0, broker, figures, {} if figures is None else _broken(figures, limits))
+        figures = () if others is None else others.figures(consumers)
+        yield _Loss("survive-broker", 0, broker, figures, _broken(figures, limits))
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
@@ -320,27 +321,6 @@ def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int
         yield tuple(sorted(lost))
 
 
-def _worse(one: SizeFigures, other: SizeFigures) -> SizeFigures:
-    """The worse of each figure of two groups of as many consumers, for each set of IDs."""
-    pairs = (
-        max(pair, key=lambda each: each[0] / each[1] if each[1] else float("inf"))
-        for pair in zip(zip(one.most, one.owned, strict=True), zip(other.most, other.owned, strict=True), strict=True)
-    )
-    most, owned = zip(*pairs, strict=True)
-    utilisation: list[float] | None = None
-    if one.utilisation is not None and other.utilisation is not None:
-        utilisation = list(map(max, one.utilisation, other.utilisation))
-    return SizeFigures(
-        one.consumers,
-        most,
-        owned,
-        list(map(max, one.idle, other.idle)),
-        utilisation,
-        list(map(max, one.unassigned, other.unassigned)),
-        list(map(max, one.duplicate_owners, other.duplicate_owners)),
-    )
-
-
 def _failing(fails: Mapping[Limit, set[int]], trials: int, enough: float) -> tuple[Limit, ...]:
     """The limits that hold for too few sets of IDs; where each holds for enough, but not all together, those broken."""
     alone = tuple(limit for limit in _ORDER if (trials - len(fails.get(limit, ()))) / trials < enough)
@@ -350,28 +330,21 @@ def _failing(fails: Mapping[Limit, set[int]], trials: int, enough: float) -> tup
 def _after(loss: _Loss | None, trials: int, share: float, *, exact: bool = True) -> AfterLoss | None:
     if loss is None:
         return None
-    if loss.figures is None:
-        return AfterLoss(loss.lost_consumers, loss.lost_broker, None, 0, None, (loss.limit,))
-    return AfterLoss(
-        loss.lost_consumers,
-        loss.lost_broker,
-        _imbalance(loss.figures, share),
-        at_share(loss.figures.idle, share),
-        _utilisation(loss.figures, share),
-        _failing(loss.fails, trials, share),
-        at_share(loss.figures.unassigned, share),
-        at_share(loss.figures.duplicate_owners, share),
-        exact,
-    )
+    fails = _failing(loss.fails, trials, share) if loss.figures else (loss.limit,)
+    return AfterLoss(loss.lost_consumers, loss.lost_broker, fails=fails, exact=exact, **_at_share(loss.figures, share))
 
 
-def _imbalance(figures: SizeFigures, share: float) -> float | None:
-    known = [each for each in figures.imbalances if each is not None]
-    return at_share(known, share) if known else None
-
-
-def _utilisation(figures: SizeFigures, share: float) -> float | None:
-    return None if figures.utilisation is None else at_share(figures.utilisation, share)
+def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
+    """The value of each figure that so large a share of the sets of IDs does not exceed."""
+    imbalances = [each.imbalance for each in figures if each.imbalance is not None]
+    utilisations = [each.utilisation for each in figures if each.utilisation is not None]
+    return {
+        "imbalance": at_share(imbalances, share) if imbalances else None,
+        "idle": at_share([each.idle for each in figures], share),
+        "utilisation": at_share(utilisations, share) if utilisations else None,
+        "unassigned": at_share([each.unassigned for each in figures], share),
+        "duplicate_owners": at_share([each.duplicate_owners for each in figures], share),
+    }
 
 
 def at_share(values: Sequence[Number], share: float) -> Number | Literal[0]:
@@ -448,3 +421,19 @@ def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, i
     losses = ((limits.survive, one.after_loss), (limits.survive_broker, one.after_broker_loss))
     left = [2 if loss is None else 3 if loss.imbalance is None else 1 for wanted, loss in losses if wanted]
     return max(left, default=1), len(one.fails), -one.share, imbalance, one.consumers
+
+
+SIZE_FIGURES = Figures(("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle"), flags=("unsatisfied",))
+"""Of the answer; `imbalance` and `idle` of the size that comes nearest where there is none."""
+
+
+def try_on_size(condition: Condition, size: GroupSize) -> TriedCondition:
+    """Whether the condition is met; unknown where it is about an answer that there is not."""
+    values = {
+        "unsatisfied": int(size.consumers is None),
+        "consumers": size.consumers,
+        "queues-per-broker": None if size.consumers is None else size.queues_per_broker,
+        "imbalance": size.best.imbalance,
+        "idle": size.best.idle,
+    }
+    return condition.try_on(values[condition.name])

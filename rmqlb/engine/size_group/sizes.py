@@ -35,10 +35,7 @@ _RING = 1 << 32
 
 
 class Topic(Struct, frozen=True):
-    """The readable queues of a topic, sorted as clients sort them, and the work of each.
-
-    Work is in seconds of listening per second; `work` is empty when none is given.
-    """
+    """The readable queues of a topic, and the work of each in seconds per second; `work` is empty without any."""
 
     queues: tuple[MessageQueue, ...]
     work: tuple[float, ...]
@@ -49,9 +46,9 @@ class Layout(Struct, frozen=True, dict=True):
 
     topics: tuple[Topic, ...]
     threads: int
-    orderly: bool = False
+    orderly: bool
 
-    @property
+    @cached_property
     def has_work(self) -> bool:
         return any(topic.work for topic in self.topics)
 
@@ -68,9 +65,23 @@ class Layout(Struct, frozen=True, dict=True):
         """The work that one thread has to do alone: in an orderly group that of a queue (`ProcessQueue`'s lock)."""
         return max(self.work, default=0.0) if self.orderly else 0.0
 
-    def utilised(self, work: float) -> float:
-        """The share of threads that this work keeps busy; to nine digits: 0.7999999999 of sums means 0.8."""
-        return float(f"{max(work / self.threads, self.one_thread):.9g}")
+    def figures(
+        self,
+        consumers: int,
+        most: int,
+        owned: int,
+        idle: int,
+        busiest: float | None,
+        unassigned: int = 0,
+        duplicate_owners: int = 0,
+    ) -> SizeFigures:
+        """The figures of consumers that own so many queues; `busiest` is the work of one of them, None without work."""
+        utilisation = None
+        if busiest is not None:
+            # To nine digits: 0.7999999999 of sums means 0.8.
+            utilisation = float(f"{max(busiest / self.threads, self.one_thread):.9g}")
+        imbalance = most * consumers / owned if owned else None
+        return SizeFigures(imbalance, idle, utilisation, unassigned, duplicate_owners)
 
 
 def layout_of(
@@ -82,22 +93,25 @@ def layout_of(
     return Layout(tuple(found), threads, orderly)
 
 
-class SizeFigures(Struct, frozen=True, dict=True):
-    """A group of one size; each list has an entry for each set of IDs, one where IDs do not matter."""
+class SizeFigures(Struct, frozen=True):
+    """A group of one size with one set of client IDs."""
 
-    consumers: int
-    most: Sequence[int]  # queues of the consumer that has the most
-    owned: Sequence[int]  # queues of all consumers, each counted once for each owner
-    idle: Sequence[int]
-    utilisation: Sequence[float] | None  # of the busiest consumer; None when no work is given
-    unassigned: Sequence[int] = ()  # queues without an owner; () where the strategy leaves none
-    duplicate_owners: Sequence[int] = ()  # queues with several; () in the same way
+    imbalance: float | None  # as a plan measures it; None if no queue has an owner
+    idle: int
+    utilisation: float | None  # of the busiest consumer; None when no work is given
+    unassigned: int
+    duplicate_owners: int
 
-    @cached_property
-    def imbalances(self) -> list[float | None]:
-        """As a plan measures them (`assignment/balance.py`): divided once."""
-        pairs = zip(self.most, self.owned, strict=True)
-        return [most * self.consumers / owned if owned else None for most, owned in pairs]
+    def worse(self, other: SizeFigures) -> SizeFigures:
+        """The worse of each figure."""
+        known = self.imbalance is not None and other.imbalance is not None
+        return SizeFigures(
+            max(self.imbalance or 0.0, other.imbalance or 0.0) if known else None,
+            max(self.idle, other.idle),
+            None if self.utilisation is None else max(self.utilisation, other.utilisation or 0.0),
+            max(self.unassigned, other.unassigned),
+            max(self.duplicate_owners, other.duplicate_owners),
+        )
 
 
 class Sizes(Protocol):
@@ -105,8 +119,11 @@ class Sizes(Protocol):
 
     trials: int  # 0 where only places in the order of IDs decide, so that all losses of equally many are equal
 
-    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
-        """The first so many consumers of each set of IDs, without those at the lost places (raises AllocationError)."""
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
+        """For each set of IDs, of its first consumers without those at the lost places (raises AllocationError).
+
+        One entry where IDs do not matter.
+        """
 
 
 class PlaceSizes:
@@ -128,19 +145,16 @@ class PlaceSizes:
         self._numbers = [len(topic.queues) for topic in self._layout.topics]
         self._unassigned = len(layout.queues) - sum(self._numbers)
         self._strategy, self._settings, self._sdk = strategy, settings, sdk
-        self._known: dict[int, SizeFigures] = {}
+        self._known: dict[int, list[SizeFigures]] = {}
 
-    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         left = consumers - len(lost)
         if left not in self._known:
-            self._known[left] = SizeFigures(
-                left,
-                (sum(-(-number // left) for number in self._numbers),),
-                (sum(self._numbers),),
-                (max(left - max(self._numbers, default=0), 0),),
-                (self._layout.utilised(self._busiest(left)),) if self._has_work else None,
-                (self._unassigned,),
-            )
+            most = sum(-(-number // left) for number in self._numbers)
+            idle = max(left - max(self._numbers, default=0), 0)
+            busiest = self._busiest(left) if self._has_work else None
+            found = self._layout.figures(left, most, sum(self._numbers), idle, busiest, self._unassigned)
+            self._known[left] = [found]
         return self._known[left]
 
     def _busiest(self, consumers: int) -> float:
@@ -169,29 +183,6 @@ def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
     )
 
 
-class _Counted(Struct, frozen=True):
-    """The figures of one set of IDs."""
-
-    most: int
-    owned: int
-    idle: int
-    busiest: float
-    unassigned: int = 0
-    duplicate_owners: int = 0
-
-
-def _together(counted: Sequence[_Counted], consumers: int, layout: Layout) -> SizeFigures:
-    return SizeFigures(
-        consumers,
-        [each.most for each in counted],
-        [each.owned for each in counted],
-        [each.idle for each in counted],
-        [layout.utilised(each.busiest) for each in counted] if layout.has_work else None,
-        [each.unassigned for each in counted],
-        [each.duplicate_owners for each in counted],
-    )
-
-
 class IdSizes:
     """Sizes as `rmqlb.allocate` gives them."""
 
@@ -210,13 +201,13 @@ class IdSizes:
         self._queues = [sort_queues(topic.queues, sdk.order) for topic in layout.topics]
         self._work = [dict(zip(topic.queues, topic.work, strict=False)) for topic in layout.topics]
 
-    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         gone = frozenset(lost)
         sets = [tuple(each for at, each in enumerate(ids[:consumers]) if at not in gone) for ids in self._id_sets]
-        counted = {ids: self._count(ids) for ids in dict.fromkeys(sets)}
-        return _together([counted[ids] for ids in sets], consumers - len(gone), self._layout)
+        found = {ids: self._figures(ids) for ids in dict.fromkeys(sets)}
+        return [found[ids] for ids in sets]
 
-    def _count(self, client_ids: Sequence[str]) -> _Counted:
+    def _figures(self, client_ids: Sequence[str]) -> SizeFigures:
         ids = sort_client_ids(client_ids, self._sdk.order)
         numbers, busy = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0.0)
         unassigned = duplicates = 0
@@ -233,8 +224,8 @@ class IdSizes:
                     busy[client_id] += sum(work.get(queue, 0.0) for queue in share)
             unassigned += len(queues) - len(owners)
             duplicates += sum(number > 1 for number in owners.values())
-        each = list(numbers.values())
-        return _Counted(max(each), sum(each), each.count(0), max(busy.values()), unassigned, duplicates)
+        each, busiest = list(numbers.values()), max(busy.values()) if self._layout.has_work else None
+        return self._layout.figures(len(ids), max(each), sum(each), each.count(0), busiest, unassigned, duplicates)
 
 
 class GrowingRings:
@@ -305,14 +296,13 @@ class HashSizes:
         self._busy: list[list[float]] = [[] for _ in rings.nearest]
         self._queues: list[list[set[int]]] = [[] for _ in rings.nearest]
 
-    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         self._rings.grow(consumers)
         for rank in range(len(self._numbers[0]), consumers):
             for trial, gained in enumerate(self._rings.gained[rank]):
                 self._join(trial, gained)
         gone = frozenset(lost)
-        counted = [self._count(trial, gone) for trial in range(self.trials)]
-        return _together(counted, consumers - len(gone), self._layout)
+        return [self._figures(consumers, trial, gone) for trial in range(self.trials)]
 
     def _join(self, trial: int, gained: Sequence[tuple[int, int]]) -> None:
         numbers, busy, queues = self._numbers[trial], self._busy[trial], self._queues[trial]
@@ -326,7 +316,7 @@ class HashSizes:
         busy.append(sum(self._work[row] for row in own))
         queues.append(set(own))
 
-    def _count(self, trial: int, lost: frozenset[int]) -> _Counted:
+    def _figures(self, consumers: int, trial: int, lost: frozenset[int]) -> SizeFigures:
         """Survivors keep their queues; those of a lost consumer go to the next one on the ring."""
         numbers, busy = self._numbers[trial], self._busy[trial]
         if lost:
@@ -337,7 +327,9 @@ class HashSizes:
                     heir = next(rank for _, _, rank in self._rings.nearest[trial][row] if rank not in lost)
                     numbers[heir] += 1
                     busy[heir] += self._work[row]
-        return _Counted(max(numbers), len(self._work), numbers.count(0) - len(lost), max(busy))
+        busiest = max(busy) if self._layout.has_work else None
+        idle = numbers.count(0) - len(lost)
+        return self._layout.figures(consumers - len(lost), max(numbers), len(self._work), idle, busiest)
 
 
 def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number: int) -> list[list[str]]:

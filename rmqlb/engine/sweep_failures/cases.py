@@ -363,7 +363,6 @@ Broken = Mapping[int, Bound]
 
 
 def by_thing(failures: Sequence[Failure]) -> ByThing:
-    """The failures that take each process and address."""
     found: dict[Thing, list[int]] = {}
     for number, failure in enumerate(failures):
         for thing in failure.things:
@@ -389,7 +388,6 @@ class CaseClass(Struct):
 
     @property
     def fewest(self) -> int:
-        """How many cases have the fewest failures."""
         return self.singles or self.pairs
 
 
@@ -424,7 +422,6 @@ class Cases(Struct, frozen=True):
     outcomes: Mapping[Effect, Any]  # those that were computed
 
     def count(self, failures: int, at_once: int) -> int:
-        """How many cases of so many failures take something."""
         pairs = comb(failures, 2) - comb(failures - len(self.touching), 2) if at_once > 1 else 0
         return len(self.touching) + pairs
 
@@ -580,5 +577,4 @@ def _touching_together(
 
 
 def losses_of(case: Sequence[int], failures: Sequence[Failure]) -> tuple[Loss, ...]:
-    """The losses of a case, from the numbers of its failures."""
     return tuple(failures[number].loss for number in case)

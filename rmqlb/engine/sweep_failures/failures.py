@@ -76,8 +76,6 @@ class ZoneRule(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    """Everything that can fail."""
-
     processes: Mapping[Process, str]  # process → its host; empty for a client ID that an application made up
     addresses: Mapping[Address, str]  # broker address → its host; empty where unknown
     zones: Mapping[str, str]  # broker → the zone that its route reports

@@ -67,8 +67,6 @@ Judged = tuple[AnySubject, Cases]
 
 
 class SweepRequest(Struct, frozen=True):
-    """What to sweep, and how."""
-
     groups: Sequence[str]
     topics: Sequence[str]
     only_topics: Sequence[str] = ()  # groups are swept on these alone; () is all of their own
@@ -152,7 +150,6 @@ def sweep_snapshot(
 def _subjects(
     snapshot: ClusterSnapshot, policy: Policy, request: SweepRequest, settings: Settings
 ) -> tuple[list[AnySubject], list[Unjudged]]:
-    """The groups and topics to judge, and those that cannot be judged."""
     missing, found, unjudged = gaps(snapshot), list[AnySubject](), list[Unjudged]()
     for name in request.groups:
         assume = next((rule.assume for rule in _rules_for(policy, GROUP, name) if rule.assume is not None), None)

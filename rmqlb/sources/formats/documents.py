@@ -26,6 +26,7 @@ from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, QueueNumber, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer
+from rmqlb.remoting.command import version_text
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
@@ -222,15 +223,6 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
     return document
 
 
-def _decode_lines(body: bytes) -> list[object] | None:
-    """Strict JSON with a document a line, or None when it is something else."""
-    try:
-        lines = decoding.decode_lines(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
-    return None if any(_deeper_than(line, MAX_DEPTH) for line in lines) else lines
-
-
 def _deeper_than(document: object, depth: int) -> bool:
     """Lists and dicts stand in one another more than so many levels; structs are as deep as their definition."""
     level = [document]
@@ -249,9 +241,12 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
         return [decode(body, object, where)], []
     except DocumentError:
         pass
-    lines = _decode_lines(body)
-    if lines is not None:
-        return lines, []
+    try:
+        lines = decoding.decode_lines(body)
+        if not any(_deeper_than(line, MAX_DEPTH) for line in lines):
+            return lines, []
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        pass
     from rmqlb.sources.formats.loose_json import read_loose
 
     return read_loose(text_of(body, where), where)
@@ -266,7 +261,6 @@ def parse_document(body: bytes, where: str) -> object:
 
 
 def open_envelope(value: Mapping[object, object], where: str) -> object:
-    """The data inside a Dashboard's envelope (raises DocumentError)."""
     if value.get("status") != 0:
         raise DocumentError(f"{where}: the Dashboard answered an error: {first_line(value.get('errMsg'))}")
     return value["data"]
@@ -279,7 +273,6 @@ def first_line(text: object) -> str:
 
 
 def is_route(value: object) -> bool:
-    """The document looks like a TopicRouteData."""
     return isinstance(value, dict) and ("queueDatas" in value or "brokerDatas" in value)
 
 
@@ -332,7 +325,6 @@ def route(document: RouteDocument, topic: str) -> TopicRouteData:
 
 
 def broker(document: BrokerDataDocument) -> BrokerData:
-    """A BrokerData document as a model value."""
     return BrokerData(
         document.cluster or "",
         document.broker_name,
@@ -351,9 +343,16 @@ def route_topic(document: RouteDocument) -> str | None:
 def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
     """The channels in a ConsumerConnection document, in the order of their ids and addresses."""
     return tuple(
-        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version_name(item.version))
+        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version(item.version))
         for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or ""))
     )
+
+
+def _version(version: int | str | None) -> str | None:
+    """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
+    if isinstance(version, int) and version >= 0:
+        return version_text(version)
+    return None if version is None else str(version)
 
 
 def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, QueueState]:
@@ -379,26 +378,23 @@ def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQue
 
 
 def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
-    """What a member says of itself."""
-    topics = document.subscription_set
-    rebalance = document.properties.get("clientRebalance")
+    topics, properties = document.subscription_set, document.properties
+    rebalance = properties.get("clientRebalance")
+    # In order, or BROADCASTING, a consumer rebalances whatever the property is (`RebalancePushImpl.clientRebalance`).
+    always = properties.get("PROP_CONSUMEORDERLY") == "true" or properties.get("messageModel") == BROADCASTING
+    strategy = properties.get("allocateMessageQueueStrategy")  # a.b.AllocateX@1f, Java's default object text
     return MemberReport(
         client_id=client_id,
         topics=None if topics is None else frozenset(item.topic for item in topics),
-        strategy_class=_simple_class(document.properties.get("allocateMessageQueueStrategy")),
-        client_rebalance=None if rebalance is None else rebalance == "true" or _always_rebalances(document.properties),
-        consume_timestamp=document.properties.get("consumeTimestamp"),
-        started_at=whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        strategy_class=strategy.partition("@")[0].rpartition(".")[2] if strategy else None,
+        client_rebalance=None if rebalance is None else rebalance == "true" or always,
+        consume_timestamp=properties.get("consumeTimestamp"),
+        started_at=whole_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         consumer_type=_consumer_type(document),
         pop_topics=None
         if document.mq_pop_table is None
         else frozenset(queue.topic for queue in _live_queues(document.mq_pop_table, client_id)),
     )
-
-
-def _always_rebalances(properties: Mapping[str, str | None]) -> bool:
-    """Whatever `clientRebalance` is: in order, or BROADCASTING (`RebalancePushImpl.clientRebalance`)."""
-    return properties.get("PROP_CONSUMEORDERLY") == "true" or properties.get("messageModel") == BROADCASTING
 
 
 def _consumer_type(document: RunningInfoDocument) -> ConsumerType | None:
@@ -456,22 +452,7 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text is not None and re.fullmatch(_MILLISECONDS, text) else None
 
 
-def _simple_class(text: str | None) -> str | None:
-    """`a.b.AllocateX@1f` → `AllocateX`: Java's default object text."""
-    return text.partition("@")[0].rpartition(".")[2] if text else None
-
-
-def _version_name(version: int | str | None) -> str | None:
-    """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
-    from rmqlb.remoting.version import version_text
-
-    if not isinstance(version, int):
-        return version
-    return version_text(version) if version >= 0 else str(version)
-
-
 def assignment(document: AssignmentDocument) -> AssignmentAnswer:
-    """What a broker assigns to a client."""
     items = document.message_queue_assignments
     if items is None:
         return AssignmentAnswer(None, None)

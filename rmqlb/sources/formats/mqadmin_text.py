@@ -35,7 +35,6 @@ def without_noise(text: str) -> str:
 
 
 def is_noise(line: str) -> bool:
-    """A JVM or its logging wrote the line."""
     return _NOISE.match(line) is not None
 
 

@@ -8,7 +8,6 @@ UTC, as all times are. The Structs below describe each key.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,13 +52,11 @@ def heading(body: bytes) -> Heading | None:
 
 
 def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> ClusterSnapshot:
-    """The wanted parts of a snapshot in strict JSON (raises DocumentError)."""
     _check_version(found.format_version, where)
     return _snapshot(decode(body, SnapshotDocument, where), where, wanted)
 
 
 def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
-    """The wanted parts of a snapshot that is already parsed (YAML)."""
     version = convert(value, Heading, where).format_version
     _check_version(version, where)
     if isinstance(value, dict):  # YAML reads `formatVersion: 1.0` as a number
@@ -140,7 +137,7 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
     seen = _seen(item.seen, default)
     views = item.views
     if views is None and item.client_ids is not None:
-        views = [ViewItem([Connection(client_id) for client_id in item.client_ids], item.seen)]
+        views = [ViewItem(list(map(Connection, item.client_ids)), item.seen)]
     return ConsumerGroup(
         group=item.group,
         seen=seen,
@@ -150,24 +147,20 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
         views=None
         if views is None
         else tuple(MemberView(tuple(view.connections), _seen(view.seen, seen), view.broker_addr) for view in views),
-        topics=None if item.topics is None else tuple(item.topics),
+        topics=item.topics,
         queues={MessageQueue(q.topic, q.broker_name, q.queue_id): from_attributes(q, QueueState) for q in item.queues},
         reports={
             report.client_id: report if wanted.evidence else replace(report, evidence=None) for report in item.reports
         },
-        request_modes=None if item.request_modes is None else {t: tuple(m) for t, m in item.request_modes.items()},
+        request_modes=item.request_modes,
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,
         dead_letters=item.dead_letters,
-        pop_share_queue_nums=_shares(item.pop_share_queue_nums),
+        pop_share_queue_nums=item.pop_share_queue_nums,
         proxies=None
         if item.proxies is None
         else tuple(ProxyView(tuple(p.connections), _seen(p.seen, seen), p.proxy_addr) for p in item.proxies),
     )
-
-
-def _shares(given: Mapping[str, list[int]] | None) -> dict[str, tuple[int, ...]] | None:
-    return None if given is None else {topic: tuple(numbers) for topic, numbers in given.items()}
 
 
 def _unread(item: UnreadItem) -> Unread:
@@ -337,14 +330,14 @@ class GroupEntry(CamelStruct, frozen=True):
     consume_from_where: str | None = None
     client_ids: list[str] | None = None
     views: list[ViewItem] | None = None
-    topics: list[str] | None = None
+    topics: tuple[str, ...] | None = None
     queues: list[QueueItem] = []
     reports: list[MemberReport] = []
-    request_modes: dict[str, list[str]] | None = None
+    request_modes: dict[str, tuple[str, ...]] | None = None
     consume_tps: float | None = None
     polling_num: int | None = None
     dead_letters: int | None = None
-    pop_share_queue_nums: dict[str, list[int]] | None = None
+    pop_share_queue_nums: dict[str, tuple[int, ...]] | None = None
     proxies: list[ProxyItem] | None = None
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -55,14 +54,12 @@ def read_yaml(text: str, where: str) -> object:
         # libyaml says so of what follows `*` or `&`; it has no kinds of errors.
         kind = AliasError if "alphabetic or numeric" in problem else DocumentError
         raise kind(f"{where}{place}: {problem}") from None
-    except yaml.YAMLError as error:
-        raise DocumentError(f"{where}: {_problem(str(error))}") from None
-    except (ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise DocumentError(f"{where}: {_problem(str(error))}") from None
 
 
 class _Values:
-    """What the events so far make: the document's value, and the lists and mappings that are still open."""
+    """The document's value, and its lists and mappings that are still open."""
 
     def __init__(self) -> None:
         self.value: object = None
@@ -70,10 +67,6 @@ class _Values:
         self.bad_key: yaml.YAMLError | None = None
         self._open: list[Any] = []
         self._keys: list[Any] = []
-
-    @property
-    def depth(self) -> int:
-        return len(self._open)
 
     def add(self, value: Any, event: Any) -> None:
         """A value, where the innermost open list or mapping expects one; in a mapping, every other one is a key."""
@@ -89,10 +82,12 @@ class _Values:
             inside[self._keys[-1]] = value
             self._keys[-1] = _NO_KEY
 
-    def enter(self, value: list[Any] | dict[Any, Any], event: Any) -> None:
+    def enter(self, value: list[Any] | dict[Any, Any], event: Any, where: str) -> None:
         self.add(value, event)
         self._open.append(value)
         self._keys.append(_NO_KEY)
+        if len(self._open) > MAX_DEPTH:
+            raise DocumentError(f"{_place(where, event)}: nested deeper than {MAX_DEPTH}")
 
     def leave(self) -> None:
         self._open.pop()
@@ -114,13 +109,15 @@ class _Values:
 def _read(text: str, where: str) -> object:
     values = _Values()
     documents = 0
-    for event in _allowed(text, where):
+    anchors: set[str] = set()
+    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
+        if nodes > _MAX_NODES:
+            raise DocumentError(f"{_place(where, event)}: more than {_MAX_NODES} YAML nodes", hint=_LARGE)
+        _require_plain(event, anchors, where)
         if isinstance(event, yaml.ScalarEvent):
             values.add(_scalar(event), event)
         elif isinstance(event, yaml.CollectionStartEvent):
-            values.enter([] if isinstance(event, yaml.SequenceStartEvent) else {}, event)
-            if values.depth > MAX_DEPTH:
-                raise DocumentError(f"{_place(where, event)}: nested deeper than {MAX_DEPTH}")
+            values.enter([] if isinstance(event, yaml.SequenceStartEvent) else {}, event, where)
         elif isinstance(event, yaml.CollectionEndEvent):
             values.leave()
         elif isinstance(event, yaml.DocumentStartEvent):
@@ -132,29 +129,16 @@ def _read(text: str, where: str) -> object:
     return values.value
 
 
-def _allowed(text: str, where: str) -> Iterator[Any]:
-    anchors: set[str] = set()
-    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
-        if nodes > _MAX_NODES:
-            raise DocumentError(f"{_place(where, event)}: more than {_MAX_NODES} YAML nodes", hint=_LARGE)
-        if isinstance(event, yaml.AliasEvent):
-            raise AliasError(f"{_place(where, event)}: YAML aliases are not read")
-        problem = _forbidden(event, anchors)
-        if problem is not None:
-            raise DocumentError(f"{_place(where, event)}: {problem}")
-        yield event
-
-
-def _forbidden(event: Any, anchors: set[str]) -> str | None:
-    """What must not stand there; an anchor, which alone does no harm, joins those before."""
+def _require_plain(event: Any, anchors: set[str], where: str) -> None:
+    if isinstance(event, yaml.AliasEvent):
+        raise AliasError(f"{_place(where, event)}: YAML aliases are not read")
     if getattr(event, "tag", None) is not None:
-        return "YAML tags are not read"
+        raise DocumentError(f"{_place(where, event)}: YAML tags are not read")
     anchor = getattr(event, "anchor", None)
-    if anchor in anchors:  # `lines_of` could not read it
-        return f"the anchor {anchor[:80]!r} stands twice"
+    if anchor in anchors:  # an anchor alone does no harm, but `lines_of` could not read it twice
+        raise DocumentError(f"{_place(where, event)}: the anchor {anchor[:80]!r} stands twice")
     if anchor is not None:
         anchors.add(anchor)
-    return None
 
 
 def _scalar(event: Any) -> Any:
@@ -162,25 +146,17 @@ def _scalar(event: Any) -> Any:
     text: str = event.value
     if not event.implicit[0]:
         return text
-    if text[:1] in _NUMERIC:
-        if _INT.fullmatch(text) or _FLOAT.fullmatch(text):
-            return _number(text, event)
-        return text
+    is_int = text[:1] in _NUMERIC and _INT.fullmatch(text) is not None
+    if is_int or (text[:1] in _NUMERIC and _FLOAT.fullmatch(text)):
+        if len(text) > MAX_DIGITS:
+            raise _error(f"a number of more than {MAX_DIGITS} digits", event)
+        value = int(text) if is_int else float(text)
+        if value in (math.inf, -math.inf):
+            raise _error("a number too large", event)
+        return value
     if text in _BOOL:
         return _BOOL[text]
     return None if _NULL.fullmatch(text) else text
-
-
-def _number(text: str, event: Any) -> int | float:
-    """An integer or a float; the patterns have checked the text, so only its size can be wrong."""
-    if len(text) > MAX_DIGITS:
-        raise _error(f"a number of more than {MAX_DIGITS} digits", event)
-    if "." not in text:
-        return int(text)
-    value = float(text)
-    if math.isinf(value):
-        raise _error("a number too large", event)
-    return value
 
 
 def _error(problem: str, event: Any) -> yaml.YAMLError:

@@ -20,8 +20,6 @@ _HINT = "write --map-address '10.0.0.*:*=gateway.example:*', the address in the 
 
 
 class AddressRule(Struct, frozen=True):
-    """One FROM=TO."""
-
     source: tuple[str, ...]  # the texts around the stars of FROM, one more than there are stars
     target: tuple[str, ...]  # those of TO, which has no more stars than FROM
 
@@ -49,12 +47,10 @@ class AddressMap(Struct, frozen=True):
     rules: tuple[AddressRule, ...] = ()  # the first one that matches counts
 
     def apply(self, address: str) -> str:
-        """Where to connect for an address; itself if no rule matches."""
         return next((found for rule in self.rules if (found := rule.apply(address)) is not None), address)
 
 
 def parse_address_map(texts: Iterable[str]) -> AddressMap:
-    """The rules that were typed (raises UsageError)."""
     rules = tuple(_rule(text) for text in texts)
     target: dict[tuple[str, ...], AddressRule] = {}
     for rule in rules:

@@ -17,7 +17,6 @@ from rmqlb.model.group import Connection, ProxyView, Seen, is_grpc
 from rmqlb.model.snapshot import Unread
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
-from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
@@ -63,11 +62,9 @@ class Proxies:
         self._lost: dict[str, str] = {}
 
     def consumers(self, group: str) -> list[Answer]:
-        """What each Proxy lists, of those that answer."""
         return [answer for address in self._locks if (answer := self._asked(address, group)) is not None]
 
     def unread(self) -> list[Unread]:
-        """The Proxies that did not answer, or that are none."""
         return [Unread("proxy", address, reason) for address, reason in self._lost.items()]
 
     def close(self) -> None:
@@ -94,7 +91,10 @@ class Proxies:
             also = "is its remoting port (remotingListenPort, 8080 if not set) open from here?" if unheard else _GRPC
             raise EndpointError(f"{error.message}; {also}") from None
         where = f"Proxy {address}"
-        _must_be_proxy(response)
+        if _MARK not in response.ext_fields:
+            if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+                raise EndpointError(f"a NameServer answers there, or a Proxy before 5.1.1; {_TRY}")
+            raise EndpointError(f"a broker answers there, not a Proxy; {_TRY}")
         if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None
         if response.code != ResponseCode.SUCCESS:
@@ -103,15 +103,6 @@ class Proxies:
         body = response.body or b"{}"
         require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), docs.ConnectionsDocument, where)
-
-
-def _must_be_proxy(response: RemotingCommand) -> None:
-    """Refuse (EndpointError) the answer of a server that is no Proxy."""
-    if _MARK in response.ext_fields:
-        return
-    if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-        raise EndpointError(f"a NameServer answers there, or a Proxy before 5.1.1; {_TRY}")
-    raise EndpointError(f"a broker answers there, not a Proxy; {_TRY}")
 
 
 def _one_each(connections: Sequence[Connection]) -> tuple[Connection, ...]:

@@ -21,8 +21,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, RouteSighting, Unread
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
-from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.version import V5_0_0
+from rmqlb.remoting.command import V5_0_0, RemotingCommand
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values

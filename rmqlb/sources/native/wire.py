@@ -28,8 +28,7 @@ from rmqlb.errors import EndpointError, ProtocolError, UsageError
 from rmqlb.remoting.acl import Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.exchange import Exchange
-from rmqlb.remoting.frame import MAX_FRAME
+from rmqlb.remoting.frame import MAX_FRAME, Exchange
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.native.address_map import AddressMap
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, SilentServers, reason, wait_before_retry
@@ -45,8 +44,6 @@ _CHUNK = 64 * 1024
 
 
 class WireSettings(Struct, frozen=True):
-    """How to talk to NameServers and brokers."""
-
     timeout: float = 5.0  # seconds for one whole call: connecting, sending, receiving, and trying again
     retries: int = 2  # how often a request is sent again after a passing fault
     tls: ssl.SSLContext | None = None

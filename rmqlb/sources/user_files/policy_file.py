@@ -83,6 +83,9 @@ class _PolicyReader(StrictReader):
             self.refuse((*path, "skipOffline"), "a topic is not offline; the key is for rules about groups")
         severity = self._one_of(found.get("severity", ERROR), (*path, "severity"), SEVERITIES, "severities")
         assume = found.get("assume")
+        skip = found.get("skipOffline", False)
+        if not isinstance(skip, bool):
+            self.refuse((*path, "skipOffline"), f"{shown(skip)} is neither true nor false")
         return Rule(
             name=self.name(found["name"], (*path, "name")),
             about=about,
@@ -91,13 +94,8 @@ class _PolicyReader(StrictReader):
             exclude=self.texts(found["exclude"], (*path, "exclude")) if "exclude" in found else (),
             severity=severity,
             assume=None if assume is None else self._strategy(assume, (*path, "assume")),
-            skip_offline=self._flag(found.get("skipOffline", False), (*path, "skipOffline")),
+            skip_offline=skip,
         )
-
-    def _flag(self, value: object, path: Path) -> bool:
-        if not isinstance(value, bool):
-            self.refuse(path, f"{shown(value)} is neither true nor false")
-        return value
 
     def _limits(self, value: object, path: Path, about: str) -> tuple[Limit, ...]:
         known = [name for name, kind in LIMITS.items() if kind.about == about]
@@ -130,12 +128,12 @@ class _PolicyReader(StrictReader):
         return value
 
     def _share(self, value: object, path: Path) -> float:
-        number = value.removesuffix("%") if isinstance(value, str) and value.endswith("%") else ""
+        number = value.removesuffix("%").strip() if isinstance(value, str) and value.endswith("%") else ""
         try:
-            share = Decimal(number.strip()) / 100 if number.strip().replace(".", "", 1).isdecimal() else Decimal(2)
+            share = Decimal(number if number.replace(".", "", 1).isdecimal() else "NaN") / 100
         except InvalidOperation:
             share = Decimal(2)
-        if not 0 <= share <= 1:
+        if share.is_nan() or not 0 <= share <= 1:
             self.refuse(path, f"{shown(value)} is not a percentage", "write 0% to 100%, as in 50%")
         return float(share)
 
@@ -145,6 +143,9 @@ class _PolicyReader(StrictReader):
             self.refuse(path, "a waiver names a rule, a group or a topic")
         if {"group", "topic"} <= found.keys():
             self.refuse((*path, "topic"), "a waiver names a group or a topic, not both", "write two waivers")
+        names = {
+            key: self.name(found[key], (*path, key)) for key in ("group", "topic", "cluster", "owner") if key in found
+        }
         rule = self._one_of(found["rule"], (*path, "rule"), rules, "rules") if "rule" in found else None
         limit = None
         if "limit" in found:
@@ -154,11 +155,8 @@ class _PolicyReader(StrictReader):
             reason=self.name(found["reason"], (*path, "reason")),
             until=self._date(found["until"], (*path, "until")),
             rule=rule,
-            group=self.name(found["group"], (*path, "group")) if "group" in found else None,
-            topic=self.name(found["topic"], (*path, "topic")) if "topic" in found else None,
             limit=limit,
-            cluster=self.name(found["cluster"], (*path, "cluster")) if "cluster" in found else None,
-            owner=self.name(found["owner"], (*path, "owner")) if "owner" in found else None,
+            **names,
         )
 
     def _date(self, value: object, path: Path) -> date:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from types import ModuleType
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import SecretPlace
@@ -14,7 +13,6 @@ _LONGEST = 10_000
 
 
 def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) -> str:
-    """The secret at a place (raises UsageError)."""
     if place.kind == "file":
         return secret_in_file(os.path.expanduser(place.name), f"{where}: {place}")
     if place.kind == "env":
@@ -25,7 +23,6 @@ def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) 
 
 
 def secret_in_file(path: str, what: str) -> str:
-    """The first line of a file (raises UsageError)."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             _require_private(file.fileno(), path, what)
@@ -50,7 +47,14 @@ def _require_private(descriptor: int, path: str, what: str) -> None:
 
 def _in_keyring(place: SecretPlace, where: str) -> str:
     service, _, user = place.name.rpartition("/")
-    keyring = _keyring(place, where)
+    try:
+        import keyring
+    except ImportError:
+        raise UsageError(
+            f"{where}: {place}: the package keyring is not installed",
+            hint="pip install 'rmqlb[keyring]'",
+            code="needs-extra",
+        ) from None
     try:
         secret = keyring.get_password(service, user)
     except Exception as error:  # noqa: BLE001 - a keyring's backend may raise anything
@@ -64,16 +68,3 @@ def _in_keyring(place: SecretPlace, where: str) -> str:
             f"{where}: {place}: the keyring has no such entry", hint=f"keyring set {service} {user}", code="no-secret"
         )
     return secret
-
-
-def _keyring(place: SecretPlace, where: str) -> ModuleType:
-    try:
-        import keyring
-    except ImportError:
-        raise UsageError(
-            f"{where}: {place}: the package keyring is not installed",
-            hint="pip install 'rmqlb[keyring]'",
-            code="needs-extra",
-        ) from None
-    module: ModuleType = keyring
-    return module

@@ -8,34 +8,33 @@ from typing import Any, NoReturn
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
+from rmqlb.sources.user_files.text_file import read_text
 
 _LONGEST_NAME = 1000
+_ZONES = "write az1: [10.1.0.0/16, 'broker-a*']"
 Path = tuple[str | int, ...]
 
 
 class StrictReader:
-    """One reading of a text; each method takes a value with its path, and returns what it says (raises UsageError).
-
-    Args:
-        where: how errors name the text.
-        fault: the error that says a problem, with a hint.
-        example: what is right, for a hint about the whole.
-    """
+    """One reading of a text; each method checks a value at its path and returns it (raises UsageError)."""
 
     def __init__(
         self,
         text: str,
-        where: str,
-        fault: Callable[[str, str | None], UsageError],
-        example: str,
+        where: str,  # how errors name the text
+        fault: Callable[[str, str | None], UsageError],  # the error of a problem and a hint
+        example: str,  # of a right text, for a hint about the whole
     ) -> None:
         self.where = where
         self._text = text
         self._fault = fault
         self._example = example
 
+    def shown(self, value: object) -> str:
+        """A value in an error."""
+        return shown(value)
+
     def document(self) -> object:
-        """What the text holds."""
         try:
             return read_yaml(self._text, self.where)
         except AliasError as error:  # how YAML reads a bare *
@@ -44,23 +43,20 @@ class StrictReader:
             raise self._fault(error.message, error.hint) from None
 
     def texts(self, value: object, path: Path) -> tuple[str, ...]:
-        """A text, or a list of them."""
         if isinstance(value, str):
             return (self.name(value, path),)
         return tuple(self.name(item, (*path, i)) for i, item in enumerate(self.items(value, path)))
 
     def name(self, value: object, path: Path) -> str:
-        """A text that is not empty."""
         if not isinstance(value, str):
-            self.refuse(path, f"{shown(value)} is not a text", "put it in quotes")
+            self.refuse(path, f"{self.shown(value)} is not a text", "put it in quotes")
         if not value.strip() or len(value) > _LONGEST_NAME:
             self.refuse(path, "it is empty" if not value.strip() else f"longer than {_LONGEST_NAME} characters")
         return value
 
     def items(self, value: object, path: Path, least: int = 1) -> list[Any]:
-        """A list."""
         if not isinstance(value, list):
-            self.refuse(path, f"{shown(value)} is not a list")
+            self.refuse(path, f"{self.shown(value)} is not a list")
         if len(value) < least:
             self.refuse(path, "the list is empty", self._example if len(path) == 1 else None)
         return value
@@ -70,7 +66,7 @@ class StrictReader:
     ) -> dict[str, Any]:
         """A mapping of known keys, with those that are needed."""
         if not isinstance(value, dict):
-            self.refuse(path, f"{shown(value)} is not a mapping", None if path else self._example)
+            self.refuse(path, f"{self.shown(value)} is not a mapping", None if path else self._example)
         for key in value:
             if key not in known:
                 hint = suggestion("keys", str(key), known)
@@ -81,7 +77,6 @@ class StrictReader:
         return value
 
     def refuse(self, path: Path, problem: str, hint: str | None = None) -> NoReturn:
-        """The error about what stands there."""
         lines = lines_of(self._text)
         line = next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
         place = f"{_path_text(path)}: " if path else ""
@@ -89,16 +84,29 @@ class StrictReader:
 
 
 def shown(value: object) -> str:
-    """A value in an error, as short as can be."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     return "nothing" if value is None else repr(value)[:80]
 
 
 def _path_text(path: Path) -> str:
-    parts = (f"[{step}]" if isinstance(step, int) else f".{_in_a_line(step)[:80]}" for step in path)
-    return "".join(parts).removeprefix(".")
+    keys = (step if isinstance(step, int) or step.isprintable() else repr(step)[1:-1] for step in path)
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:80]}" for key in keys).removeprefix(".")
 
 
-def _in_a_line(key: str) -> str:
-    return key if key.isprintable() else repr(key)[1:-1]
+def read_zones(path: str) -> tuple[tuple[str, str], ...]:
+    """Zones with their patterns, in the file's order, of YAML or JSON: zone to a pattern or a list of them."""
+    text = read_text(path, "--zones", 1 << 20, "a file of zones has at most 1 MB")
+    reader = StrictReader(text, path, _zones_invalid, _ZONES)
+    document = reader.document()
+    if not isinstance(document, dict) or not document:
+        reader.refuse((), "it names no zone", _ZONES)
+    found = []
+    for zone, patterns in document.items():
+        name = reader.name(zone, (str(zone),))
+        found += [(name, pattern) for pattern in reader.texts(patterns, (name,))]
+    return tuple(found)
+
+
+def _zones_invalid(problem: str, hint: str | None) -> UsageError:
+    return UsageError(problem, hint=hint, code="zones-invalid")

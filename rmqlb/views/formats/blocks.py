@@ -70,7 +70,6 @@ def plain_blocks(section: Section) -> str:
 
 
 def markdown_blocks(section: Section) -> str:
-    """The same as lists."""
     parts = [f"**{safe_markdown(visible(section.title))}**"] if section.title else []
     for block in _shown(section):
         lines = []
@@ -136,7 +135,7 @@ def _print_command(before: tuple[str, str], text: str, console: Console) -> None
 def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
     r"""A command as lines that a shell reads as one: the first as it follows a label, the others as they stand.
 
-    Broken before options, where there is no room for that between words, and inside a word that is wider than a line.
+    Broken before options; a word that is wider than the terminal stays whole.
 
     >>> print(*command_lines("rmqlb plan-rebalance -g 'my group' --remove a", 30), sep="\n")
     rmqlb plan-rebalance \
@@ -144,43 +143,21 @@ def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
     """
     if indent + columns(command) <= width:
         return [command]
-    margin = " " * (indent + _INDENT if width - indent >= _LEAST_TEXT else 0)
+    margin = " " * (indent + _INDENT)
     lines = [" " * indent]
     for words in _with_values(command):
-        parts = [shlex.join(words)]
-        start = margin if lines[-1].strip() else lines[-1]
-        if columns(start) + columns(parts[0]) + 2 > width:
-            parts = [shlex.quote(word) for word in words]
-        for part in parts:
-            joined = f"{lines[-1]} {part}" if lines[-1].strip() else lines[-1] + part
-            if columns(joined) + 2 <= width:
-                lines[-1] = joined
-                continue
-            if lines[-1].strip():
-                lines[-1] += " \\"
-                lines.append(margin)
-            _add_word(lines, part, width)
+        text = shlex.join(words)
+        joined = f"{lines[-1]} {text}" if lines[-1].strip() else lines[-1] + text
+        if lines[-1].strip() and columns(joined) + 2 > width:
+            lines[-1] += " \\"
+            joined = margin + text
+            lines.append("")
+        lines[-1] = joined
     lines[0] = lines[0][indent:]
     return lines
 
 
-def _add_word(lines: list[str], quoted: str, width: int) -> None:
-    """Add a word to the line that has only its margin; what has no room goes on at the left edge of further lines."""
-    if columns(lines[-1]) + columns(quoted) + 2 <= width:
-        lines[-1] += quoted
-        return
-    piece, margin = "", lines[-1]
-    for character in "".join(shlex.split(quoted)):
-        if piece and columns(margin) + columns(shlex.quote(piece + character)) + 2 > width:
-            lines[-1] = f"{margin}{shlex.quote(piece)}\\"
-            lines.append("")
-            piece = margin = ""
-        piece += character
-    lines[-1] = margin + shlex.quote(piece)
-
-
 def _with_values(command: str) -> Iterator[list[str]]:
-    """The words, each option with its value."""
     found: list[str] = []
     for word in shlex.split(command):
         if found and (word.startswith("-") or len(found) > 1):

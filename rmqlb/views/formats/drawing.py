@@ -20,7 +20,6 @@ _STYLE = (
 
 
 def svg_file(root: ET.Element) -> str:
-    """The picture as a file."""
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
@@ -59,7 +58,6 @@ def add_text(
 def add_rect(
     parent: ET.Element, x: float, y: float, width: float, height: float, *, fill: str, cls: str = "", stroke: str = ""
 ) -> None:
-    """A rectangle."""
     places = zip(("x", "y", "width", "height"), (x, y, width, height), strict=True)
     attributes = {name: coordinate(value) for name, value in places} | {"fill": fill}
     ET.SubElement(parent, "rect", attributes | _given({"class": cls, "stroke": stroke}))
@@ -68,12 +66,10 @@ def add_rect(
 def add_line(
     parent: ET.Element, x: float, top: float, bottom: float, stroke: str, *, cls: str, dashes: str = ""
 ) -> None:
-    """An upright line."""
     add_path(parent, f"M{coordinate(x)} {coordinate(top)}V{coordinate(bottom)}", stroke, cls=cls, dashes=dashes)
 
 
 def add_path(parent: ET.Element, way: str, stroke: str, *, cls: str, dashes: str = "") -> None:
-    """A line of any form."""
     attributes = {"d": way, "stroke": stroke, "class": cls}
     ET.SubElement(parent, "path", attributes | _given({"stroke-dasharray": dashes}))
 

@@ -23,7 +23,6 @@ _KINDS = {FAILED: "failure", INCOMPLETE: "error", NOT_APPLICABLE: "skipped"}
 
 
 def as_junit(checked: JudgedPolicy, taken_at: datetime | None) -> str:
-    """The check as JUnit XML, in UTF-8."""
     from xml.etree.ElementTree import Element, indent, tostring
 
     suites = Element("testsuites", name="rmqlb check")

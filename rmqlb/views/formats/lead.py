@@ -51,7 +51,6 @@ def print_lead(report: Report, console: Console) -> None:
 
 
 def markdown_lead(report: Report) -> Iterator[str]:
-    """The same as paragraphs of markdown."""
     if report.facts:
         yield "\n".join(safe_markdown(visible(fact)) for fact in report.facts)
     shown = report.findings[: report.most_findings]

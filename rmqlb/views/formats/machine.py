@@ -11,14 +11,14 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.envelope import Envelope, Source
+from rmqlb.views.envelope import Envelope, ResultSource
 from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
 from rmqlb.views.report import Cell, Report, Section, utc_text
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
     """What every command's JSON and YAML have in common around their data."""
-    source = Source(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
+    source = ResultSource(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
     return Envelope(report.schema, FORMAT_VERSION, command, source, report.data, tuple(findings))
 
 
@@ -26,7 +26,6 @@ Value = Struct | Mapping[str, Any]
 
 
 def as_json(value: Value) -> str:
-    """Indented JSON, ending in a line end."""
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
@@ -37,8 +36,6 @@ def as_json(value: Value) -> str:
 
 
 class JsonLines:
-    """JSON lines as they come, handed on in large pieces."""
-
     LARGEST = 1 << 16
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -65,7 +62,6 @@ class JsonLines:
 
 
 def as_json_lines(values: Iterable[Value]) -> str:
-    """A line of JSON for each."""
     parts: list[str] = []
     lines = JsonLines(parts.append)
     for value in values:

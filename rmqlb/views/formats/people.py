@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -79,10 +78,8 @@ def _with_heads(section: Section, console: Console) -> Section:
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
     """A line if it is empty; else the first of these that is narrow enough.
 
-    The table; the table without bars, with labels for client ids; the same with less space between its columns; a
-    table for each value of its quiet column; given heads, its rows as blocks.
+    The table; the table without bars, with labels for client ids; given heads, its rows as blocks.
     """
-    from rich.console import Group
     from rich.text import Text
 
     if not section.rows:
@@ -94,26 +91,9 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     if len({column.kind == "bar" for column in section.columns}) == 2:  # there are bars, and not only bars
         others = [at for at, column in enumerate(section.columns) if column.kind != "bar"]
         return _fitting(_only(section, others), labels, console)
-    for is_tight in (False, True):
-        if _fits(section, labels, console, is_narrow=True, is_tight=is_tight):
-            return _table(section, labels, is_narrow=True, is_tight=is_tight)
-    parts = _parts(section)
-    fit = all(_fits(part, labels, console, is_narrow=True, is_tight=True) for part in parts)
-    if section.heads and (len(parts) < 2 or not fit):
-        return _blocks(section, labels)
-    tables = [_table(part, labels, is_narrow=True, is_tight=True) for part in (parts if len(parts) > 1 else [section])]
-    return Group(tables[0], *(each for table in tables[1:] for each in ("", table)))
-
-
-def _parts(section: Section) -> list[Section]:
-    """A section for each value of its quiet column."""
-    if not section.columns[0].quiet:
-        return []
-    rows: dict[Cell, list[tuple[Cell, ...]]] = {}
-    for row in section.rows:
-        rows.setdefault(row[0], []).append(row)
-    scales = Counter(row[0] for row in section.rows[: section.scales])
-    return [for_people(replace(section, rows=tuple(some), scales=scales[value])) for value, some in rows.items()]
+    if _fits(section, labels, console):
+        return _table(section, labels)
+    return _blocks(section, labels) if section.heads else _table(section, labels)
 
 
 def _drawn(section: Section, console: Console) -> Section:
@@ -174,36 +154,21 @@ def _only(section: Section, keep: Sequence[int]) -> Section:
     )
 
 
-def _fits(
-    section: Section, labels: Mapping[str, str], console: Console, *, is_narrow: bool = False, is_tight: bool = False
-) -> bool:
-    """Whether the table needs no more columns than the console has; the arguments are those of `_table`."""
+def _fits(section: Section, labels: Mapping[str, str], console: Console) -> bool:
     if console.width >= _WIDEST:
         return True
-    widths = (_column_width(section, at, labels, is_narrow=is_narrow) for at in range(len(section.columns)))
-    return sum(widths) + (len(section.columns) - 1) * (_GAP - is_tight) <= console.width
+    widths = (_column_width(section, at, labels) for at in range(len(section.columns)))
+    return sum(widths) + (len(section.columns) - 1) * _GAP <= console.width
 
 
-def _column_width(section: Section, at: int, labels: Mapping[str, str], *, is_narrow: bool = False) -> int:
+def _column_width(section: Section, at: int, labels: Mapping[str, str]) -> int:
     column = section.columns[at]
     cells = (width(_text(column, row[at], labels)) for row in section.rows)
-    return max((*map(width, _title(column, is_narrow).split("\n")), *cells))
+    return max(width(visible(column.title)), *cells)
 
 
-def _title(column: Column, is_narrow: bool) -> str:
-    title = visible(column.title)
-    return title.replace("_", "_\n") if is_narrow else title
-
-
-def _table(section: Section, labels: Mapping[str, str], *, is_narrow: bool = False, is_tight: bool = False) -> Table:
-    """All rows of a section in one table.
-
-    Args:
-        section: the rows.
-        labels: what stands for client IDs.
-        is_narrow: titles may be broken.
-        is_tight: there is less space between columns.
-    """
+def _table(section: Section, labels: Mapping[str, str]) -> Table:
+    """All rows of a section in one table; `labels` are what stands for client IDs."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -215,10 +180,9 @@ def _table(section: Section, labels: Mapping[str, str], *, is_narrow: bool = Fal
         header_style="bold",
         show_edge=False,
         pad_edge=False,
-        collapse_padding=is_tight,
     )
     for column in section.columns:
-        title = Text(_title(column, is_narrow))
+        title = Text(visible(column.title))
         table.add_column(title, justify="right" if column.kind in RIGHT else "left", overflow="fold")
     is_parted = section.columns[0].quiet
     for at, row in enumerate(section.rows):
@@ -299,12 +263,10 @@ def for_people(section: Section) -> Section:
 
 
 def as_markdown(report: Report) -> str:
-    """GitHub-flavoured markdown."""
     return as_plain(report, is_markdown=True)
 
 
 def as_plain(report: Report, *, is_markdown: bool = False) -> str:
-    """Tables without frames; nothing is cut or wrapped."""
     quote = safe_markdown if is_markdown else str
     if is_markdown:
         parts = [*markdown_lead(report)]

@@ -30,7 +30,6 @@ _KINDS: dict[Verdict, str] = {FAILED: "fail", INCOMPLETE: "open", NOT_APPLICABLE
 
 
 def as_sarif(checked: JudgedPolicy, version: str, exit_code: int) -> str:
-    """The check as a SARIF log, in JSON."""
     places = {rule.name: index for index, rule in enumerate(checked.policy.rules)}
     run = {
         "tool": {

@@ -12,11 +12,12 @@ from math import floor, inf
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from tests.engine.diagnose.running import AT
+from tests.engine.diagnose.running import AT, diagnosed
 
 LOOKS = (-20, -10, 0)
 PER_S = 10
@@ -148,6 +149,10 @@ def watched(
     shares = {client_id: owned(snapshot, client_id, name) for client_id in group.reports}
     does = {(i, queue): Doing() for i, its in shares.items() for queue in its} | dict(doing or {})
     return tuple(_look(snapshot, group, does, reporting or {}, t) for t in looks)
+
+
+def of_looks(looks: Sequence[ClusterSnapshot]) -> Diagnosis:
+    return diagnosed(looks[-1], earlier=earlier(looks))
 
 
 def earlier(looks: Sequence[ClusterSnapshot], name: str = "g") -> tuple[ConsumerGroup, ...]:

@@ -12,16 +12,12 @@ from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumeStatus
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.consuming import Reporting, earlier, watched
+from tests.engine.diagnose.consuming import Reporting, of_looks, watched
 from tests.engine.diagnose.running import diagnosed, grave
 from tests.engine.diagnose.watched_faults import FAILS, PAIR, Looks
 from tests.support.mismatches import every_case
 
 RETRY = MessageQueue("%RETRY%g", "a", 0)
-
-
-def of_looks(looks: Looks) -> Diagnosis:
-    return diagnosed(looks[-1], earlier=earlier(looks))
 
 
 def with_rates(looks: Looks, rates: list[dict[str, tuple[float, float]]]) -> Looks:

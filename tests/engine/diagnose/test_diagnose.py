@@ -11,11 +11,22 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.diagnose import RULES
-from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
+from rmqlb.model.diagnosis import Explains
 from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, ProxyView, Seen
+from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from tests.engine.diagnose.running import Process, diagnosed, grave, running
+from tests.engine.diagnose.running import (
+    Process,
+    causes,
+    changed,
+    diagnosed,
+    finding,
+    grave,
+    reason,
+    running,
+    severities,
+)
 from tests.support.builders import route, short
 from tests.support.mismatches import every_case
 
@@ -33,15 +44,6 @@ FAULTS: Mapping[str, ClusterSnapshot] = {
     "no-consumer-online": running(),
 }
 """Code → a group that has what the code means, and no other fault."""
-
-
-def changed(snapshot: ClusterSnapshot, **changes: object) -> ClusterSnapshot:
-    return replace(snapshot, groups={"g": replace(snapshot.groups["g"], **changes)})
-
-
-def finding(found: Diagnosis, code: str) -> GroupFinding:
-    (one,) = (each for each in found.findings if each.code == code)
-    return one
 
 
 @every_case("code", FAULTS)
@@ -81,22 +83,12 @@ def test_two_processes_with_one_id_leave_the_second_share_unassigned() -> None:
     ]
     assert cause.evidence[0].fact == "connections of x at a from 192.0.2.0:40097, 192.0.2.1:40097"
     assert cause.consequence == (
-        "2 processes take the same share under one client ID: 3 queues unassigned, 3 queues read by each of these "
+        "2 processes share a client ID and take the same queues: 3 queues unassigned, 3 queues read by each of these "
         "processes; 30 messages unread in unassigned queues."
     )
     assert [(each.code, each.causes) for each in found.consequences] == [
         ("unassigned-queues", ("duplicate-client-id",)),
         ("duplicate-owners", ("duplicate-client-id",)),
-    ]
-
-
-def test_mixed_strategies_name_who_differs_and_which_queues() -> None:
-    cause = finding(diagnosed(FAULTS["mixed-strategies"]), "mixed-strategies")
-    # x by AVG: a0-a3; y by circle: a1, a3, b1, b3.
-    assert (cause.consumers, short(list(cause.queues))) == (("x", "y"), ["a1", "a3", "b0", "b2"])
-    assert [(e.fact, e.value) for e in cause.evidence] == [
-        ("strategy of x", "AVG"),
-        ("strategy of y", "AVG_BY_CIRCLE"),
     ]
 
 
@@ -119,16 +111,10 @@ def test_a_split_view_comes_of_a_broker_that_a_consumer_does_not_reach() -> None
     cause = finding(found, "broker-unreachable-from-consumer")
     assert (cause.consumers, short(list(cause.queues))) == (("y",), ["b0", "b1", "b2", "b3"])
     assert (cause.evidence[-1].fact, cause.evidence[-1].value) == ("queues of y at b", 0)
-    assert {each.code: each.causes for each in found.consequences} == {
+    assert causes(found) == {
         "split-consumer-view": ("broker-unreachable-from-consumer",),
         "unassigned-queues": ("broker-unreachable-from-consumer",),
     }
-
-
-def test_a_topic_that_a_consumer_does_not_read_has_its_share_unassigned() -> None:
-    cause = finding(diagnosed(FAULTS["subscription-mismatch"]), "subscription-mismatch")
-    assert (cause.topic, cause.consumers) == ("U", ("y",))
-    assert short(list(cause.queues)) == ["b0", "b1", "b2", "b3"]
 
 
 TWO_FAULTS = {
@@ -233,7 +219,7 @@ def test_a_group_that_has_just_changed_is_to_wait() -> None:
     snapshot = running(Process("x"), Process("y", age_s=49))
     queues = {queue: replace(state, owners=frozenset("x")) for queue, state in snapshot.groups["g"].queues.items()}
     found = diagnosed(changed(snapshot, queues=queues))
-    assert [(each.code, each.severity) for each in found.findings] == [("mismatch", "info")]
+    assert severities(found) == [("mismatch", "info")]
     older = running(Process("x"), Process("y", age_s=50))
     assert grave(diagnosed(changed(older, queues=queues))) == ["mismatch"]
 
@@ -241,7 +227,7 @@ def test_a_group_that_has_just_changed_is_to_wait() -> None:
 def test_lists_that_differ_without_consequence_are_a_warning_once_brokers_had_their_time() -> None:
     def severity(age_s: int) -> list[tuple[str, str]]:
         found = diagnosed(running(Process("x", asks="b"), Process("y", asks="b", unlisted=("a",), age_s=age_s)))
-        return [(each.code, each.severity) for each in found.findings]
+        return severities(found)
 
     assert severity(119) == [("split-consumer-view", "info")]
     assert severity(120) == [("split-consumer-view", "warning")]
@@ -266,7 +252,7 @@ def test_nobody_online_is_as_grave_as_what_waits() -> None:
 
 def test_a_group_behind_a_proxy_has_consumers() -> None:
     found = diagnosed(changed(running(), polling_num=2))
-    assert [(each.code, each.severity) for each in found.findings] == [("behind-proxy", "info")]
+    assert severities(found) == [("behind-proxy", "info")]
     assert found.findings[0].evidence[0].value == "2 receive requests of it wait there"
     assert found.findings[0].consequence.startswith("Its consumers are behind a Proxy, not visible here; ")
     assert found.counts.consumers is None
@@ -279,7 +265,7 @@ def test_grpc_clients_that_a_proxy_lists_own_nothing_and_lack_nothing() -> None:
     """Clients of several languages share no queue either, and only where no Proxy was asked receive requests matter."""
     proxies = (listing("p:8080", "host@1@0@abc1", "host@2@0@abc1"), listing("q:8080", "host@1@0@abc1"))
     found = diagnosed(changed(running(), proxies=proxies, polling_num=None))
-    assert [(each.code, each.severity) for each in found.findings] == [("behind-proxy", "info")]
+    assert severities(found) == [("behind-proxy", "info")]
     (only,) = found.findings
     assert (only.consumers, only.remedy) == (("host@1@0@abc1", "host@2@0@abc1"), "Nothing is wrong.")
     assert [(each.fact, each.value) for each in only.evidence] == [
@@ -332,7 +318,7 @@ def test_grpc_clients_beside_others_take_a_share_that_no_consumer_reads() -> Non
 def test_lists_that_differ_while_a_consumer_has_just_started_may_pass(age_s: int, severity: str) -> None:
     """Brokers hear of it one after another, and may be read in between; the others share by what they hear."""
     found = diagnosed(running(Process("x"), Process("y", asks="b"), Process("z", unlisted=("b",), age_s=age_s)))
-    assert [(each.code, each.severity) for each in found.findings] == [("split-consumer-view", severity)]
+    assert severities(found) == [("split-consumer-view", severity)]
 
 
 def test_pop_has_no_owners_to_be_wrong() -> None:
@@ -386,20 +372,8 @@ def test_offsets_that_two_owners_store_over_each_others_come_of_what_gave_them_t
     twice = [queue for queue, state in group.queues.items() if len(state.owners or ()) > 1]
     queues = {**group.queues, twice[0]: replace(group.queues[twice[0]], consumer_offset=1007)}
     found = diagnosed(snapshot, earlier=(replace(group, queues=queues),))
-    assert {each.code: each.causes for each in found.consequences}["offset-rewound"] == ("mixed-strategies",)
+    assert causes(found)["offset-rewound"] == ("mixed-strategies",)
     assert grave(found) == ["mixed-strategies"]
-
-
-def test_offsets_that_went_back_and_were_reached_again_are_in_order() -> None:
-    snapshot = running(Process("x"))
-    group = snapshot.groups["g"]
-
-    def at(offset: int) -> ConsumerGroup:
-        return replace(group, queues={q: replace(s, consumer_offset=offset) for q, s in group.queues.items()})
-
-    assert grave(diagnosed(snapshot, earlier=(at(1000), at(960)))) == []
-    found = diagnosed(replace(snapshot, groups={"g": at(970)}), earlier=(at(1000), at(960), at(965)))
-    assert [each.value for each in finding(found, "offset-rewound").evidence] == [30] * 4
 
 
 def test_an_offset_that_is_no_longer_stored_went_back_to_the_start() -> None:
@@ -493,16 +467,6 @@ def test_a_process_that_has_just_restarted_with_its_former_id_may_be_listed_twic
     assert (severity(119), severity(120)) == ("info", "error")
 
 
-def test_what_is_unknown_says_how_to_get_it() -> None:
-    healthy = running(Process("x"), Process("y"))
-    remedies = {each.code: each.remedy for each in diagnosed(healthy).unknown}
-    assert remedies["lock-lost"] == "make the snapshot with fetch-routes --evidence"
-    assert "--earlier" in (remedies["offset-rewound"] or "")
-    bare = {i: replace(report, topics=None) for i, report in healthy.groups["g"].reports.items()}
-    unknown = diagnosed(changed(healthy, reports=bare, request_modes=None, polling_num=None, consume_type=None)).unknown
-    assert {each.code: each.remedy for each in unknown if each.remedy is None} == {}
-
-
 def test_consumers_that_take_different_messages_of_a_topic_lose_some() -> None:
     found = diagnosed(running(Process("x", takes="red"), Process("y", takes="blue || red"), Process("z", takes="red")))
     assert grave(found) == ["subscription-mismatch"]
@@ -516,7 +480,7 @@ def test_consumers_that_take_different_messages_of_a_topic_lose_some() -> None:
 
 def test_other_tags_pass_in_a_rolling_release() -> None:
     found = diagnosed(running(Process("x", takes="red"), Process("y", takes="blue", age_s=60)))
-    assert [(each.code, each.severity) for each in found.findings] == [("subscription-mismatch", INFO)]
+    assert severities(found) == [("subscription-mismatch", INFO)]
 
 
 def test_tags_that_a_consumer_does_not_report_are_unknown() -> None:
@@ -526,4 +490,14 @@ def test_tags_that_a_consumer_does_not_report_are_unknown() -> None:
     found = diagnosed(replace(snapshot, groups={"g": replace(group, reports=reports)}))
     assert {each.code: each.reason for each in found.unknown}["subscription-mismatch"] == (
         "the tag filter of 1 consumer is unknown: y did not report it"
+    )
+    bare = {i: replace(report, evidence=ConsumerEvidence()) for i, report in group.reports.items()}
+    assert reason(diagnosed(changed(snapshot, reports=bare)), "subscription-mismatch") == (
+        "the snapshot has no tag filters of its consumers"
+    )
+    one = {**bare, "x": group.reports["x"]}  # some consumer reports its filters, so that those of others are missing
+    assert reason(diagnosed(changed(snapshot, reports=one)), "subscription-mismatch").startswith("the tag filter of 1 ")
+    silent = {"x": bare["x"]}  # a consumer that did not report comes first
+    assert reason(diagnosed(changed(snapshot, reports=silent)), "subscription-mismatch") == (
+        "the subscription of 1 consumer is unknown: y did not report it"
     )

@@ -11,18 +11,13 @@ from rmqlb.engine.diagnose.lags import QueueLag
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import CONSUME_POP, Connection, ProxyView, Seen
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.consuming import Doing, Reporting, earlier, stored, watched
-from tests.engine.diagnose.running import AT, Process, diagnosed, grave, running
-from tests.engine.diagnose.test_state import changed
-from tests.engine.diagnose.watched_faults import PAIR, PAUSED, Looks, of
+from tests.engine.diagnose.consuming import Doing, Reporting, of_looks, owned, stored, watched
+from tests.engine.diagnose.running import AT, Process, causes, changed, diagnosed, grave, running
+from tests.engine.diagnose.watched_faults import HOT, LIMITED, PAIR, PAUSED, SLOW, Looks, of
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
 MINUTES_5 = (-300, -150, 0)
-
-
-def of_looks(looks: Looks) -> Diagnosis:
-    return diagnosed(looks[-1], earlier=earlier(looks))
 
 
 def stopped_at(since: float, unread: int) -> Doing:
@@ -147,7 +142,7 @@ def test_lag_of_groups_whose_queues_nobody_owns(kind: object) -> None:
 def test_lag_of_a_group_without_consumers_comes_of_that() -> None:
     found = diagnosed(running())
     assert grave(found) == ["no-consumer-online"]
-    assert {each.code: each.causes for each in found.consequences}["lag-stalled"] == ("no-consumer-online",)
+    assert causes(found)["lag-stalled"] == ("no-consumer-online",)
 
 
 # -- what other rules say
@@ -168,7 +163,7 @@ def test_queues_that_stall_by_other_tags_come_of_the_tags_at_every_age(age_s: in
     found = of_looks(tuple(looks))
     assert grave(found) == ["subscription-mismatch"]
     assert (found.findings[0].severity, len(found.findings[0].queues)) == ("error", 4)
-    assert {each.code: each.causes for each in found.consequences}["lag-stalled"] == ("subscription-mismatch",)
+    assert causes(found)["lag-stalled"] == ("subscription-mismatch",)
 
 
 @pytest.mark.parametrize("second", [None, 1])
@@ -188,7 +183,7 @@ def test_a_topic_that_nobody_can_read_is_the_cause(second: int | None) -> None:
     assert [(each.fact, each.value) for each in its.evidence] == [
         ("permission and read queues of T at a", "perm 2, readQueueNums 4")
     ]
-    assert {each.code: each.causes for each in found.consequences}["more-consumers-than-queues"] == ("no-read-queues",)
+    assert causes(found)["more-consumers-than-queues"] == ("no-read-queues",)
 
 
 @pytest.mark.parametrize("listed", ["T", "U"])
@@ -200,3 +195,63 @@ def test_nobody_is_idle_where_both_own_queues_by_different_subscriptions(listed:
     reports = {i: replace(report, topics=None) for i, report in looked.groups["g"].reports.items()}
     found = diagnosed(changed(looked, topics=(listed,), reports=reports))
     assert {each.code for each in found.findings}.isdisjoint({"idle-by-strategy", "more-consumers-than-queues"})
+
+
+# -- a queue that gets most of a topic's messages
+
+
+FOUR = running(Process("x"), Process("y"), routes=(route(a=4),))
+
+
+def arriving(per_s: float, consumed: float, since: float = -400) -> Doing:
+    """So many messages per second, and so many consumed per second since then."""
+
+    def end(t: float) -> float:
+        return 100_000 + per_s * (t + 1000)
+
+    return Doing(end=end, done=lambda t: min(end(since) + consumed * (t - since), end(t)), pulled=end)
+
+
+def test_the_shares_of_a_hot_queue_are_its_evidence_and_keys_its_remedy() -> None:
+    """70 % of the inflow and 66 % of the lag in one of four queues, whose consumer is late in its other queue too."""
+    hot, also = owned(FOUR, "x")
+    rest = {("y", queue): arriving(20, 20) for queue in owned(FOUR, "y")}
+    looks = watched(FOUR, {("x", hot): arriving(140, 48), ("x", also): arriving(20, 3), **rest}, looks=(-40, -20, 0))
+    found = of_looks(looks)
+    assert grave(found) == ["hot-queue"]
+    (its,) = found.findings
+    assert (its.severity, its.topic, its.queues, its.consumers) == ("warning", "T", (hot, also), ("x",))
+    shares = {each.fact: (each.value, each.threshold) for each in its.evidence}
+    assert shares["percent of the messages of T that arrive in T a:0"] == (70, 50)
+    unread, least = shares["percent of the unread messages of T in T a:0"]
+    assert (int(unread) > 80, least) == (True, 50)
+    assert "spread the keys" in its.remedy
+    assert "more consumers do not help" in its.remedy
+    assert {each.code for each in found.consequences} == {"lag-growing", "flow-control"}
+
+
+@pytest.mark.parametrize(
+    ("share", "named"),
+    [(60, "hot-queue"), (40, "flow-control")],  # the others get the rest of 100 messages per second; 50 % is hot
+)
+def test_from_which_share_on_a_queue_is_hot(share: int, named: str) -> None:
+    hot, *others = [(i, queue) for i in "xy" for queue in owned(FOUR, i)]
+    doing = {key: arriving((100 - share) / 3, (100 - share) / 3) for key in others} | {hot: arriving(share, 20)}
+    assert grave(of_looks(watched(FOUR, doing))) == [named]
+
+
+def test_even_queues_of_slow_consumers_and_a_hot_queue_that_is_read_are_not_hot() -> None:
+    assert grave(of_looks(watched(PAIR, {**of("x", SLOW), **of("y", SLOW)}))) == ["lag-growing"]
+    assert grave(of_looks(watched(PAIR, {**of("x", LIMITED), **of("y", LIMITED)}))) == ["flow-control"]
+    assert grave(of_looks(watched(PAIR, of("x", arriving(200, 200), 1)))) == []
+    alone = running(Process("x"), routes=(route(a=1),))
+    assert grave(of_looks(watched(alone, {("x", owned(alone, "x")[0]): HOT}))) == ["flow-control"]
+
+
+def test_a_queue_that_any_consumer_reads_is_not_hot() -> None:
+    looks = watched(PAIR, of("x", HOT, 1), {i: Reporting() for i in "xy"})
+    found = of_looks(tuple(changed(look, consume_type=CONSUME_POP) for look in looks))
+    assert {each.code: each.reason for each in found.not_applicable}["hot-queue"] == (
+        "any of its consumers may read any queue"
+    )
+    assert grave(found) == ["lag-growing"]

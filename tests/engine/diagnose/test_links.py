@@ -10,24 +10,26 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.show_groups import consumers_of
-from rmqlb.model.diagnosis import Diagnosis, GroupFinding
 from rmqlb.model.group import Connection, ConsumerGroup
-from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, unread_link
 from rmqlb.views.diagnose import sentence
-from tests.engine.diagnose.running import AT, Process, diagnosed, evidence_of, grave, running
+from tests.engine.diagnose.running import (
+    AT,
+    Process,
+    causes,
+    changed,
+    diagnosed,
+    evidence_of,
+    facts,
+    finding,
+    grave,
+    running,
+)
 from tests.support.builders import route
 
 SILENT = Unread("members", "g", "b:10911 GET_CONSUMER_CONNECTION_LIST: no whole answer within 5 s", "b", no_answer=True)
-
-
-def finding(found: Diagnosis, code: str) -> GroupFinding:
-    (one,) = (each for each in found.findings if each.code == code)
-    return one
-
-
-def changed(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:
-    return replace(snapshot, groups={"g": replace(snapshot.groups["g"], **changes)})
 
 
 def looks_before(group: ConsumerGroup, *seconds: int) -> tuple[ConsumerGroup, ...]:
@@ -58,10 +60,10 @@ def test_a_consumer_that_answers_through_another_broker_does_not_reach_this_one(
     link = found.findings[0]
     assert (link.severity, link.consumers) == ("error", ("y",))
     assert {queue.broker_name for queue in link.queues} == {"b"}
-    assert "y does not reach b" in link.consequence
+    assert "y cannot reach b" in link.consequence
     assert sentence(found).startswith("y does not reach b")
     assert "broker-unreachable-from-consumer" not in found.checked
-    assert {each.code: each.causes for each in found.consequences}["lag-stalled"] == (link.code,)
+    assert causes(found)["lag-stalled"] == (link.code,)
 
 
 def test_a_consumer_that_a_broker_has_forgotten_and_that_keeps_its_queues_there_does_not_reach_it() -> None:
@@ -132,7 +134,7 @@ def test_a_client_that_does_not_run_the_group_is_named_with_the_queues_that_it_g
     ghost = found.findings[0]
     assert (ghost.severity, ghost.consumers, len(ghost.queues)) == ("error", ("ghost",), 4)
     assert "5.5.1" in ghost.remedy
-    assert {each.code: each.causes for each in found.consequences}["unassigned-queues"] == ("stale-connections",)
+    assert causes(found)["unassigned-queues"] == ("stale-connections",)
 
 
 # -- brokers -------------------------------------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ def test_a_broker_that_left_the_routes_is_named_while_consumers_have_its_queues(
     gone = found.findings[0]
     assert "b has left the routes" in gone.consequence
     assert ("2026-11-21T01:59:50Z" if seen_before else "within the last 50 s") in gone.consequence
-    assert {each.code: each.causes for each in found.consequences}.get("mismatch") == ("broker-gone",)
+    assert causes(found).get("mismatch") == ("broker-gone",)
 
 
 # -- consumers -----------------------------------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ def test_the_queues_of_an_orderly_consumer_that_was_killed_wait_for_its_locks() 
     assert grave(found) == ["consumer-gone"]
     assert "keeps their locks" in found.findings[0].consequence
     assert found.findings[0].consumers == ()
-    assert {each.code: each.causes for each in found.consequences}["unassigned-queues"] == ("consumer-gone",)
+    assert causes(found)["unassigned-queues"] == ("consumer-gone",)
 
 
 def test_an_earlier_look_names_the_consumer_that_is_gone() -> None:
@@ -227,3 +229,23 @@ def test_a_broker_that_asked_a_stale_connection_says_nothing_of_the_link() -> No
     snapshot = with_channels(running(Process("x"), Process("y")), "b", "y", 22)
     found = diagnosed(replace(snapshot, unread=(unread_link("g", "no whole answer", "y", "b:10911"),)))
     assert grave(found) == []
+
+
+def test_the_last_pull_of_a_consumer_shows_when_it_last_reached_a_broker_that_is_gone() -> None:
+    whole = running(Process("x"), routes=(route(a=4, b=4),))
+    group, now = whole.groups["g"], running(Process("x"), routes=(route(a=4),))
+    at = int(AT.timestamp() * 1000)
+    ages = {0: 40_000, 1: 30_000}  # of the last pull from each queue of b, in milliseconds
+    items = [
+        *(ProcessQueue(MessageQueue("T", "b", number), last_pull=at - age) for number, age in ages.items()),
+        ProcessQueue(MessageQueue("T", "b", 2), last_pull=0),
+        ProcessQueue(MessageQueue("T", "a", 0), last_pull=at - 1000),
+    ]
+    report = replace(group.reports["x"], evidence=ConsumerEvidence(queues=tuple(items)))
+    views = tuple(view for view in group.views or () if view.broker_addr != "b:10911")
+    queues = {q: s if q.broker_name == "a" else replace(s, broker_offset=None) for q, s in group.queues.items()}
+    found = diagnosed(changed(replace(whole, routes=now.routes), views=views, queues=queues, reports={"x": report}))
+    assert facts(finding(found, "broker-gone")) == [
+        ("routes of the group's topics that have b", 0, 1),
+        ("last pull of a consumer from b", "2026-11-21T01:59:30Z", None),
+    ]

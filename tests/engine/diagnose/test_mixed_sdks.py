@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from rmqlb.model.group import Connection
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.running import Process, diagnosed, grave, running
-from tests.engine.diagnose.test_diagnose import HASH, changed, finding
+from tests.engine.diagnose.running import Process, changed, diagnosed, finding, grave, running
+from tests.engine.diagnose.test_diagnose import HASH
 from tests.support.builders import route, short
 from tests.support.mismatches import every_case
 

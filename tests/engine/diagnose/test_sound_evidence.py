@@ -11,8 +11,8 @@ from rmqlb.engine.diagnose.diagnose import with_stacks
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.model.diagnosis import Diagnosis
-from tests.engine.diagnose.consuming import Doing, Reporting, earlier, stored, watched
-from tests.engine.diagnose.running import AT, Process, diagnosed, running
+from tests.engine.diagnose.consuming import Doing, Reporting, of_looks, stored, watched
+from tests.engine.diagnose.running import AT, Process, running
 from tests.engine.diagnose.watched_faults import (
     BLOCKED,
     HANGS_IN_ORDER,
@@ -32,10 +32,6 @@ from tests.support.mismatches import every_case
 
 MOST_FACTS = 10
 ALL: dict[str, Looks] = {**WATCHED_FAULTS, **{name: looks for name, (looks, _) in WATCHED_PAIRS.items()}}
-
-
-def of_looks(looks: Looks) -> Diagnosis:
-    return diagnosed(looks[-1], earlier=earlier(looks))
 
 
 def unproven(found: Diagnosis) -> list[str]:

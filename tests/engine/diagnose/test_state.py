@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of, with_stacks
+from rmqlb.engine.diagnose import diagnose as engine
+from rmqlb.engine.diagnose.diagnose import (
+    diagnose,
+    earlier_look,
+    wants_another,
+    with_stacks,
+    worth_stacks,
+)
 from rmqlb.model.diagnosis import ConsumerStacks, Diagnosis, GroupCounts, Look
 from rmqlb.model.group import BROADCASTING
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from tests.engine.diagnose.running import AT, Process, diagnosed, running
+from tests.engine.diagnose.running import AT, Process, changed, diagnosed, evidence_of, running
 
 
 def over(*looks: ClusterSnapshot) -> Diagnosis:
-    return diagnose(evidence_of(looks, "g", Settings()))
-
-
-def changed(snapshot: ClusterSnapshot, **of_group: object) -> ClusterSnapshot:
-    return replace(snapshot, groups={"g": replace(snapshot.groups["g"], **of_group)})
+    return diagnose(engine.evidence_of(looks, "g", Settings()))
 
 
 def test_the_numbers_of_a_group_are_those_of_the_last_look() -> None:
@@ -69,3 +74,44 @@ def test_stack_traces_stand_in_the_diagnosis() -> None:
     assert over(look).stacks is None
     told = with_stacks(look, "g", {"y": ("at T.take",), "gone": ()})
     assert over(told).stacks == (ConsumerStacks("y", ("at T.take",)),)
+
+
+# -- looks
+
+HEALTHY = running(Process("x"), Process("y"))
+
+
+def test_a_look_has_the_time_of_its_snapshot_unless_it_has_its_own() -> None:
+    group = HEALTHY.groups["g"]
+    bare = replace(HEALTHY, groups={"g": replace(group, seen=replace(group.seen, at=None))})
+    assert earlier_look(bare, "g").seen.at == AT
+    own = datetime(2026, 11, 21, 3, tzinfo=UTC)
+    seen = replace(HEALTHY, groups={"g": replace(group, seen=replace(group.seen, at=own))})
+    assert earlier_look(seen, "g").seen.at == own
+
+
+def test_one_look_shows_no_trend() -> None:
+    assert wants_another(evidence_of(HEALTHY))
+    look = HEALTHY.groups["g"]
+    assert not wants_another(evidence_of(HEALTHY, earlier=(look,)))
+
+
+def test_what_another_look_would_not_decide_wants_none() -> None:
+    group = replace(HEALTHY.groups["g"], message_model=BROADCASTING)
+    assert not wants_another(evidence_of(replace(HEALTHY, groups={"g": group})))
+
+
+def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_for_a_minute() -> None:
+    group = HEALTHY.groups["g"]
+
+    def worth(cached: int, age_ms: int) -> tuple[str, ...]:
+        queue = ProcessQueue(MessageQueue("T", "a", 0), cached=cached, last_consume=1_000_000 - age_ms)
+        own = ConsumerEvidence(read_at=1_000_000, queues=(queue,))
+        reports = {**group.reports, "x": replace(group.reports["x"], evidence=own)}
+        return worth_stacks(evidence_of(replace(HEALTHY, groups={"g": replace(group, reports=reports)})))
+
+    assert worth(1, 60_001) == ("x",)
+    assert worth(1, 60_000) == ()
+    assert worth(1, 500_000) == ("x",)
+    assert worth(0, 60_001) == ()
+    assert worth_stacks(evidence_of(HEALTHY)) == ()

@@ -93,7 +93,7 @@ def test_of_many_ways_to_sort_those_are_tried_that_keep_joiners_together() -> No
 
 def test_each_strategy_that_is_compared_has_a_range_of_its_own() -> None:
     before, after = side("a c", route(x=6)), side("a c j", route(x=6))
-    plan = compare(plan_rebalance(None, before, after), before, after, ["AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+    plan = compare(plan_rebalance(None, before, after), before, after, ["AVG_BY_CIRCLE", "CONSISTENT_HASH"], "j")
     plan, _ = over_places(plan, before, after, ["j"])
     ranges = [each.summary.moved_range for each in plan.comparison]
     assert ranges[0] == MovedRange(2, 3)
@@ -106,7 +106,7 @@ def test_a_comparison_under_the_plans_own_strategy_keeps_those_that_members_run_
     for strategy_of, own in (({}, MovedRange(4, 4)), ({"a": "AVG"}, MovedRange(2, 3))):
         before = Side(Members(("a", "c"), "AVG_BY_CIRCLE", strategy_of=strategy_of), (route(x=6),))
         after = replace(before, members=replace(before.members, client_ids=("a", "c", "j")))
-        plan = compare(plan_rebalance(None, before, after), before, after, ["AVG"])
+        plan = compare(plan_rebalance(None, before, after), before, after, ["AVG"], "j")
         plan, _ = over_places(plan, before, after, ["j"])
         assert [each.summary.moved_range for each in plan.comparison] == [own, MovedRange(2, 3)]
         assert plan.summary.moved_range == own

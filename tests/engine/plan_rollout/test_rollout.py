@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -78,10 +79,6 @@ def rolled(
     return with_meta(plan, Meta(ClusterSnapshot("dump", "x"), findings))
 
 
-def names(plan: Rollout) -> set[str]:
-    return {choice.order_name for choice in plan.choices}
-
-
 def codes(plan: Rollout) -> list[str]:
     return [finding.code for finding in plan.meta.findings]
 
@@ -94,12 +91,9 @@ def message(plan: Rollout, code: str) -> str:
 def test_a_mere_restart_tries_both_directions_with_each_pause() -> None:
     plan = rolled("b a c", pauses=[60, 20, 60])
     assert plan.members == ("a", "b", "c")
-    assert sorted((c.order_name, c.order, us(c.pause_ms) // SECOND_US) for c in plan.choices) == [
-        ("reversed", ("c", "b", "a"), 20),
-        ("reversed", ("c", "b", "a"), 60),
-        ("sorted", ("a", "b", "c"), 20),
-        ("sorted", ("a", "b", "c"), 60),
-    ]
+    orders = {"reversed": ("c", "b", "a"), "sorted": ("a", "b", "c")}
+    tried = sorted((c.order_name, c.order, c.pause_ms) for c in plan.choices)
+    assert tried == [(name, order, ms) for name, order in orders.items() for ms in (20_000, 60_000)]
     assert (plan.stages, plan.misassigned, plan.misassigned_is_minimum) == ((), 0, True)
     assert plan.strategy_before == plan.strategy_after == "AVG"
     assert codes(plan) == []
@@ -115,14 +109,9 @@ def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> N
 def test_members_come_back_with_the_new_strategy_and_id_in_the_order_asked_for() -> None:
     rollout = rollout_model(Members(("a", "b", "c"), "AVG"), None, "AVG_BY_CIRCLE", {"b": "x"})
     events = events_of(rollout, ["c", "b", "a"], at_once=2, pause_us=60, down_us=15)
-    assert [(e.at_us, e.kind, e.subject, e.strategy) for e in events] == [
-        (0, "leave", "c", None),
-        (15, "join", "c", "AVG_BY_CIRCLE"),
-        (0, "leave", "b", None),
-        (15, "join", "x", "AVG_BY_CIRCLE"),
-        (60, "leave", "a", None),
-        (75, "join", "a", "AVG_BY_CIRCLE"),
-    ]
+    found = [(goes.at_us, goes.subject, comes.at_us, comes.subject) for goes, comes in pairwise(events)][::2]
+    assert found == [(0, "c", 15, "c"), (0, "b", 15, "x"), (60, "a", 75, "a")]
+    assert {(event.kind, event.strategy) for event in events} == {("leave", None), ("join", "AVG_BY_CIRCLE")}
 
 
 # --- a change of strategy ------------------------------------------------------------------------
@@ -205,15 +194,10 @@ def test_a_change_of_some_members_leaves_the_group_mixed() -> None:
 def test_each_order_is_tried_with_each_pause_and_all_members_at_once_without_one() -> None:
     rollout, routes = rollout_model(Members(("c", "a", "b"), "AVG"), None, None, None), [route(a=3)]
     request = RolloutRequest(down_us=15, pauses_us=[20, 10, 20], at_once=[5, 1], order=["b", "a", "c"])
-    ids, back, given = ("a", "b", "c"), ("c", "b", "a"), ("b", "a", "c")
+    orders = {"sorted": ("a", "b", "c"), "reversed": ("c", "b", "a"), "given": ("b", "a", "c")}
     assert all_candidates(rollout, routes, None, {}, request) == [
-        Candidate(ids, "sorted", 1, 10),
-        Candidate(back, "reversed", 1, 10),
-        Candidate(given, "given", 1, 10),
-        Candidate(ids, "sorted", 1, 20),
-        Candidate(back, "reversed", 1, 20),
-        Candidate(given, "given", 1, 20),
-        Candidate(ids, "all at once", 3, 0),
+        *(Candidate(order, name, 1, pause) for pause in (10, 20) for name, order in orders.items()),
+        Candidate(orders["sorted"], "all at once", 3, 0),
     ]
 
 

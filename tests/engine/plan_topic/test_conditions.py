@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.engine.plan_topic.conditions import check, check_step
-from rmqlb.engine.plan_topic.steps import TopicRequest, plan_topic, routes_of
+from rmqlb.engine.plan_topic.steps import TopicRequest, check, check_step, plan_topic, routes_of
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.plan_topic import WaitFor, WaitKind
@@ -49,10 +48,6 @@ def outcome(kind: WaitKind, snapshot: ClusterSnapshot) -> tuple[bool | None, str
 )
 def test_routes(kind: WaitKind, of: TopicRouteData, expected: tuple[bool | None, str]) -> None:
     assert outcome(kind, seen(of)) == expected
-
-
-def test_every_name_server_has_to_show_it() -> None:
-    assert outcome("readable", seen(route(a=4), others=(route(a=3),))) == (False, "consumers cannot read a 3")
 
 
 @every_case(

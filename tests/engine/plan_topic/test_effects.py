@@ -89,13 +89,6 @@ def test_where_messages_are_lost_that_come_before_an_owner(
     assert (start.rule, effect.skipped, effect.first_lost) == expected
 
 
-def test_unread_messages_of_queues_that_go_are_counted() -> None:
-    states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(4, "a") + queues(4, "b")}
-    states[queues(4, "b")[3]] = QueueState(broker_offset=50, consumer_offset=43)
-    group = PlannedGroup("g", side("c1 c2", route(a=4, b=4)).members, states)
-    assert [step.groups[0].lag_removed for step in plan(TopicRequest(queues=3), group).steps if step.groups][-1] == 7
-
-
 @every_case(
     ("number", "keys", "late"),
     [

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb.engine.rebalance.timelines import timelines
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.simulate_rebalance import QueueTimeline, RebalanceResult
+from rmqlb.model.simulate_rebalance import QueueTimeline, RebalanceResult, Takeover
 from tests.support.builders import route
 
 START_US = 10 * SECOND_US
+QUEUE = MessageQueue("T", "a", 0)
 
 
 def at(kind: EventKind, subject: str, seconds: float = 10, **more: Any) -> Event:
@@ -35,6 +39,27 @@ def simulate(
     return simulate_group("g", members, topics, GroupScenario(events, **scenario), trial=trial, explain=explain)
 
 
+def trials(number: int, client_ids: str, *events: Event, **scenario: Any) -> Iterator[RebalanceResult]:
+    return (simulate(client_ids, *events, trial=trial, **scenario) for trial in range(number))
+
+
+def length(report: RebalanceResult, name: str) -> float:
+    """A figure in seconds: `longest_gap`."""
+    ms = getattr(report.figures, f"{name}_ms")
+    assert ms is not None
+    return float(ms / 1000)
+
+
+def takeovers(report: RebalanceResult, client_id: str | None = None) -> list[Takeover]:
+    return [each for one in report.queues for each in one.takeovers if client_id in (None, each.client_id)]
+
+
+def moments(report: RebalanceResult, what: str, text: str = "", who: str | None = None) -> list[float]:
+    """The seconds of the steps of that kind whose text has these words."""
+    steps = (step for step in report.steps or () if step.what == what and text in step.text)
+    return [step.at_ms / 1000 for step in steps if who in (None, step.who)]
+
+
 def line(report: RebalanceResult, broker_name: str, queue_id: int) -> QueueTimeline:
     """One queue's time line."""
     return next(
@@ -51,3 +76,36 @@ def seconds(us: int | None) -> float:
     """For readable expectations."""
     assert us is not None
     return us / SECOND_US
+
+
+def hold(client_id: str, from_us: int, to_us: int | None = None, *, persisted: bool = True, **more: Any) -> Hold:
+    """A consumer that stores its offsets at 0, 50, 100, …, and reads from the moment it takes the queue."""
+    made = Hold(QUEUE, client_id, from_us, lambda moment: moment // 50 * 50, reads_from_us=from_us, to_us=to_us)
+    for name, value in more.items():
+        setattr(made, name, value)
+    made.persisted = persisted and to_us is not None and not made.is_paused
+    return made
+
+
+def read(
+    *holds: Hold,
+    there: Iterable[tuple[int, bool]] = ((0, True),),
+    served: Iterable[tuple[int, bool]] = (),
+    end_us: int = 1000,
+    latency_us: int = 0,
+) -> QueueTimeline:
+    """The time line of a queue with these owners, at a message per microsecond."""
+    log = EventLog(explain=False, holds=list(holds), there={QUEUE: list(there)})
+    if served:
+        log.served[QUEUE] = list(served)
+    (found,) = timelines(log, GroupScenario(latency_us=latency_us, rates={QUEUE: 1e6}), {}, end_us)
+    return found
+
+
+def spans(found: QueueTimeline) -> list[tuple[str, int, int]]:
+    return [(each.state, each.from_us, each.to_us) for each in found.intervals]
+
+
+def again(found: QueueTimeline) -> list[int | None]:
+    """The messages that each takeover delivers again."""
+    return [takeover.redelivered for takeover in found.takeovers]

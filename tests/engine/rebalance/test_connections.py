@@ -1,37 +1,40 @@
-"""What a client does over its connections: the heartbeat that greets a broker, and who hears of a lost host when."""
+"""What a client does over its connections, and what its NameServers and brokers know of it and of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from math import exp
 from statistics import NormalDist, fmean
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.kernel import Draws, Steps
-from rmqlb.engine.rebalance.broker import Broker
 from rmqlb.engine.rebalance.consumer import Client
-from rmqlb.engine.rebalance.environment import GroupEnvironment
+from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer
 from rmqlb.engine.rebalance.shares import Shares
 from rmqlb.model.group import ConsumerType
-from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
-from rmqlb.model.route import BrokerData, TopicRouteData
-from tests.engine.rebalance.groups import at, seconds, simulate
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from tests.engine.rebalance.groups import at, moments, simulate, trials
 from tests.support.builders import route
-from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 LATENCY_US = 1000
 LATER_US = 10 * SECOND_US
 
 
+def environment(topic: TopicRouteData, **scenario: object) -> GroupEnvironment:
+    shares = Shares(Settings())
+    settings = GroupScenario(**scenario)  # type: ignore[arg-type]
+    return GroupEnvironment((topic,), settings, shares=shares, lagging=frozenset(), trial=0, explain=False)
+
+
 def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[GroupEnvironment, Client]:
     """A client that knows one broker and is connected to it, in an environment where nothing else happens."""
-    routes = (route(a=4),)
-    scenario = GroupScenario(latency_us=latency_us, consumer_type=kind)
-    env = GroupEnvironment(routes, scenario, shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False)
+    env = environment(route(a=4), latency_us=latency_us, consumer_type=kind)
     client = Client("c1", number=0, strategy="AVG", topics=("T",), env=env, created_us=0)
     view = env.name_server.views["T"]
     client.connections.learn(view)
@@ -40,23 +43,9 @@ def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tu
     return env, client
 
 
-def names(broker: Broker) -> tuple[str, ...] | None:
-    return None if broker.members is None else broker.members.client_ids
-
-
 def run_until(env: GroupEnvironment, end_us: int) -> None:
     while env.clock.do_next(end_us):
         pass
-
-
-def greeted(env: GroupEnvironment, client: Client, meanwhile: Callable[[], None] = lambda: None) -> list[int]:
-    """When the rebalance that a greeting asks for comes; something may happen while the heartbeat is on its way."""
-    moments: list[int] = []
-    broker = next(iter(client.connections.addresses))
-    env.clock.start(client.connections.greet(broker, lambda: moments.append(env.clock.now)))
-    env.clock.call(1, meanwhile)
-    run_until(env, LATER_US)
-    return moments
 
 
 @every_case(
@@ -109,43 +98,26 @@ def test_a_push_consumer_whose_queues_have_changed_sends_a_heartbeat(kind: Consu
 
 def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered() -> None:
     env, client = lone_client()
-    (moment,) = greeted(env, client)
+    found: list[int] = []
+    broker = next(iter(client.connections.addresses))
+    env.clock.start(client.connections.greet(broker, lambda: found.append(env.clock.now)))
+    run_until(env, LATER_US)
+    (moment,) = found
     assert 0 < moment < LATER_US
-    assert names(next(iter(client.connections.addresses))) == ("c1",)
-
-
-# -- a lost host: the broker closes a connection that nothing has gone over for too long --------------------------------
-
-IDLE_S = 60
-WITH_SLAVE = TopicRouteData(
-    "T", route(a=2).queue_datas, (BrokerData("c", "a", {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}),)
-)
-QUIET = Timers(socket_idle_us=IDLE_S * SECOND_US, pull_hold_us=1, channel_expiry_us=10**12)
-
-
-def last_traffic(client_ids: str, lost: str, **scenario: object) -> dict[str, list[float]]:
-    """Broker → when it had last heard the lost host, in seconds before its loss, over many simulations."""
-    heard: dict[str, list[float]] = {"broker a": [], "broker a:1": []}
-    for trial in range(60):
-        report = simulate(
-            client_ids,
-            at("host-loss", lost),
-            routes=[WITH_SLAVE],
-            timers=replace(QUIET, **scenario),
-            latency_us=0,
-            until_us=120 * SECOND_US,
-            trial=trial,
-            explain=True,
-        )
-        for step in report.steps or ():
-            if step.what == "notice" and f"connection of {lost} closed" in step.text:
-                heard[step.who].append(10 + IDLE_S - seconds(us(step.at_ms)))
-    assert [len(each) for each in heard.values()] == [60, 60]
-    return heard
+    assert broker.client_ids == ("c1",)
 
 
 def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() -> None:
-    heard = last_traffic("c1 c2", "c2")
+    """The broker closes a connection over which nothing has gone for a minute: when was the lost host last heard?"""
+    timers = Timers(socket_idle_us=60 * SECOND_US, pull_hold_us=1, channel_expiry_us=10**12)
+    addresses = {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}
+    topic = replace(route(a=2), broker_datas=(BrokerData("c", "a", addresses),))
+    more = {"routes": [topic], "timers": timers, "latency_us": 0, "until_us": 120 * SECOND_US, "explain": True}
+    heard: dict[str, list[float]] = {"broker a": [], "broker a:1": []}
+    for report in trials(60, "c1 c2", at("host-loss", "c2"), **more):
+        for name, found in heard.items():
+            found += [70 - when for when in moments(report, "notice", "connection of c2 closed", name)]
+    assert [len(each) for each in heard.values()] == [60, 60]
     assert set(heard["broker a"]) == {0.0}
     assert 0 <= min(heard["broker a:1"]) < 3
     assert 27 < max(heard["broker a:1"]) <= 30
@@ -153,8 +125,7 @@ def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() 
 
 def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:
     """`RebalanceLockManager.unlockBatch` removes an entry of the very client only, whichever of the ids sorts first."""
-    world, _ = lone_client()
-    (broker,) = world.brokers()
+    (broker,) = lone_client()[0].brokers()
     first, second, *_ = route(a=4).subscribe_queues()
     for queue, holder, late in ((first, "c1", "c2"), (second, "c2", "c1")):
         assert broker.try_lock(queue, holder)
@@ -184,31 +155,25 @@ def test_messages_take_as_long_as_a_log_normal_curve_tells() -> None:
     A piece lies above the curve that it cuts off, so that all is a little lower than 256 e^-½.
     """
     thousandth = 1000  # of 1/256 of half the latency
-    world, _ = lone_client(latency_us=512 * thousandth)
-    ways = [world.one_way(Fixed(number)) for number in range(64 * 256)]
+    env, _ = lone_client(latency_us=512 * thousandth)
+    ways = [env.one_way(Fixed(number)) for number in range(64 * 256)]
     last = ways[-1] + (ways[-1] - ways[-2])
     assert fmean(ways) + (last - ways[0]) / 2 / len(ways) == pytest.approx(256 * thousandth, rel=1e-4)
-    at = NormalDist().inv_cdf
+    quantile = NormalDist().inv_cdf
     for node in range(1, 64):
-        assert ways[node << 8] / thousandth == pytest.approx(154.1 * exp(at((node + 0.15) / 64.3)), abs=0.51)
+        assert ways[node << 8] / thousandth == pytest.approx(154.1 * exp(quantile((node + 0.15) / 64.3)), abs=0.51)
     for node in range(63):
         low, high = ways[node << 8], ways[(node + 1) << 8]
-        assert [ways[(node << 8) + 64 * part] for part in range(4)] == [
-            low + (high - low) * part // 4 for part in range(4)
-        ]
+        between = [low + (high - low) * part // 4 for part in range(4)]
+        assert [ways[(node << 8) + 64 * part] for part in range(4)] == between
 
 
 @every_case(("version", "at_once"), [("5.5.0", True), ("5.2.0", True), ("5.1.4", False), ("4.9.8", False)])
 def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(version: str, at_once: bool) -> None:
     """By `onChannelActive`, when c2, who owns all of b, pulls again within a second; before, by the heartbeat every 30 s."""
-    soon = 0
-    for trial in range(20):
-        events = at("broker-down", "b", 10), at("broker-up", "b", 10.5)
-        report = simulate("c1 c2", *events, client_version=version, trial=trial, explain=True)
-        heard = (
-            min(seconds(us(step.at_ms)) for step in report.steps or () if "hears c2 for the first time" in step.text)
-            - 10.5
-        )
+    soon, events = 0, (at("broker-down", "b", 10), at("broker-up", "b", 10.5))
+    for report in trials(20, "c1 c2", *events, client_version=version, explain=True):
+        heard = min(moments(report, "notice", "hears c2 for the first time")) - 10.5
         assert 0 < heard < 31
         soon += heard < 1.6
     assert soon == 20 if at_once else soon < 5
@@ -220,11 +185,64 @@ def test_a_brokers_master_is_asked_for_the_members_and_any_slave_without_one(
 ) -> None:
     """`BrokerData.selectBrokerAddr`: the master whenever its address is known, otherwise an address at random."""
     addresses = {number: f"a{number}:10911" for number in range(3)}
-    topic = replace(route(a=4), broker_datas=(BrokerData("c", "a", addresses),))
-    env = GroupEnvironment(
-        (topic,), GroupScenario(), shares=Shares(Settings()), lagging=frozenset(), trial=0, explain=False
-    )
+    env = environment(replace(route(a=4), broker_datas=(BrokerData("c", "a", addresses),)))
     draws = env.draws(0)
     brokers = [env.any_of("a", known, draws) for _ in range(40)]
     assert {each.broker_id for each in brokers if each is not None} == asked
     assert (None in brokers) is (not known)
+
+
+QUEUES = tuple(QueueData(name, 2, 2, 6) for name in ("a", "b"))
+ADDRESSES = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in ("a", "b"))
+
+
+@every_case(
+    ("queues", "addresses"),
+    [(QUEUES, ADDRESSES), (QUEUES, ()), (QUEUES, ADDRESSES[1:]), (QUEUES[1:], ADDRESSES)],
+    ids=["in both lists", "no addresses at all", "with queues only", "with an address only"],
+)
+def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
+    queues: tuple[QueueData, ...], addresses: tuple[BrokerData, ...]
+) -> None:
+    server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Settings()).view_of)
+    server.drop("a")
+    assert [queue.broker_name for queue in server.views["T"].queues] == ["b", "b"]
+    assert server.views["T"].brokers == ("b",)
+
+
+def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
+    """When the NameServers drop a broker from their routes."""
+    more: dict[str, Any] = {"routes": [route(a=1, b=1, c=1)], "timers": timers, "until_us": 600 * SECOND_US}
+    report = simulate("c1", *events, trial=trial, explain=True, **more)
+    return [round(when * SECOND_US) for when in moments(report, "route", who="NameServer")]
+
+
+@pytest.mark.parametrize(
+    ("events", "apart_us"),
+    [
+        ((at("broker-loss", "a", 10), at("broker-loss", "b", 10)), 0),
+        ((at("broker-loss", "a", 10), at("broker-up", "a", 300), at("broker-loss", "a", 310)), 300 * SECOND_US),
+    ],
+    ids=["two brokers", "one broker twice"],
+)
+def test_each_lost_broker_has_registered_in_its_own_time(events: Sequence[Event], apart_us: int) -> None:
+    """Each registers every 30 s by a timer of its own, and is dropped 120 s after the last time."""
+    apart = set()
+    for trial in range(20):
+        first, second = drops_us(events, trial, Timers(nameserver_scan_us=0))
+        assert 100 <= first / SECOND_US <= 130
+        assert 100 <= (second - apart_us) / SECOND_US <= 130
+        apart.add(abs(second - apart_us - first) // SECOND_US)
+    assert len(apart) > 5
+    assert max(apart) > 10
+
+
+def test_one_scan_drops_all_that_have_expired() -> None:
+    """`RouteInfoManager.scanNotActiveBroker` runs every 5 s, whenever the brokers were lost."""
+    phases = set()
+    for trial in range(20):
+        drops = drops_us((at("broker-loss", "a", 10), at("broker-loss", "b", 11)), trial, Timers())
+        (phase,) = {each % (5 * SECOND_US) for each in drops}
+        phases.add(phase)
+    assert len(phases) == 20
+    assert max(phases) - min(phases) > 3 * SECOND_US

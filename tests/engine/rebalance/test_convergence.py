@@ -42,12 +42,8 @@ def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
     )
     found = [(event.kind, event.subject, event.read_queues, event.write_queues) for event in events(changes)]
     assert found == [
-        ("leave", "a", None, None),
-        ("leave", "b", None, None),
-        ("join", "d", None, None),
-        ("join", "placeholder-01", None, None),
-        ("join", "z", None, None),
-        ("broker-down", "y", None, None),
+        *((kind, name, None, None) for kind, name in (("leave", "a"), ("leave", "b"), ("join", "d"))),
+        *((kind, name, None, None) for kind, name in (("join", "placeholder-01"), ("join", "z"), ("broker-down", "y"))),
         ("broker-up", "v", None, None),
         ("broker-up", "w", 4, 4),
         ("route-change", "T", 9, None),

@@ -30,6 +30,16 @@ ROUTES = (route(a=4, b=4),)
         ([at("broker-down", "a"), at("broker-up", "a", 20, read_queues=3)], "comes back with the queues that it had"),
         ([at("route-change", "U", read_queues=3)], "topic U is not simulated"),
         ([at("route-change", "T", broker_name="z", read_queues=3)], "topic T has no broker z"),
+        ([at("freeze", "c9")], "freeze c9: it is not in the group then"),
+        ([at("freeze", "c1"), at("freeze", "c1", 20)], "freeze c1: it is frozen then, and does nothing"),
+        ([at("freeze", "c1"), at("leave", "c1", 20)], "leave c1: it is frozen then, and does nothing"),
+        ([at("freeze", "c1"), at("pull-stall", "c1", 20)], "pull-stall c1: it is frozen then"),
+        ([at("unfreeze", "c1", 20)], "unfreeze c1: it is not frozen then"),
+        ([at("freeze", "c1"), at("crash", "c1", 20), at("unfreeze", "c1", 30)], "unfreeze c1: it is no longer in"),
+        (
+            [at("freeze", "c1"), at("crash", "c1", 20), at("join", "c1", 25), at("unfreeze", "c1", 30)],
+            "it is not frozen",
+        ),
     ],
 )
 def test_what_cannot_happen_is_refused(events: list[Event], complaint: str) -> None:

@@ -10,9 +10,8 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult
-from tests.engine.rebalance.groups import at, line, owners_at_the_end, seconds
+from tests.engine.rebalance.groups import at, length, line, moments, owners_at_the_end
 from tests.support.builders import route
-from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 
@@ -25,21 +24,16 @@ def simulate(
     return simulate_group("g", members, (route(a=4, b=4),), GroupScenario(events, **more), trial=trial, explain=True)
 
 
-def said(report: RebalanceResult, who: str, what: str) -> list[float]:
-    """When a consumer is noted to do something, in seconds."""
-    return [seconds(us(step.at_ms)) for step in report.steps or () if step.who == who and step.what == what]
-
-
 @pytest.mark.parametrize("sdk", ["go", "cpp"])
 def test_a_consumer_that_joins_rebalances_and_pulls_at_once(sdk: str) -> None:
     """Java waits a second after a rebalance without a list, and half a second before its first pull."""
     java, other = (simulate("a b", at("join", "c"), sdk=each) for each in ("java", sdk))
     assert owners_at_the_end(java) == owners_at_the_end(other)
-    assert seconds(us(java.figures.convergence_ms)) > 0.9
-    assert seconds(us(other.figures.convergence_ms)) < 0.2
-    taken, pulled = said(other, "c", "take"), said(other, "c", "pull")
+    assert length(java, "convergence") > 0.9
+    assert length(other, "convergence") < 0.2
+    taken, pulled = moments(other, "take", who="c"), moments(other, "pull", who="c")
     assert pulled[0] - taken[0] < 0.02
-    assert said(java, "c", "pull")[0] - said(java, "c", "take")[0] == pytest.approx(0.5, abs=0.02)
+    assert moments(java, "pull", who="c")[0] - moments(java, "take", who="c")[0] == pytest.approx(0.5, abs=0.02)
 
 
 @every_case(("sdk", "every"), [("go", 20), ("cpp", 10), ("java", 20)])
@@ -51,7 +45,7 @@ def test_a_change_that_nobody_is_told_of_is_seen_at_the_next_interval(sdk: str, 
         event = Event("route-change", 0, "T", read_queues=8)
         report = simulate_group("g", members, (route(a=4),), GroupScenario((event,)), trial=trial)
         gap = next(each for each in report.queues if each.queue.queue_id == 7).intervals[0]
-        waits.append(seconds(gap.to_us))
+        waits.append(gap.to_ms / 1000)
     assert max(waits) <= 30 + every + 0.1
     assert max(waits) > 0.6 * (30 + every)
 
@@ -61,7 +55,7 @@ def test_a_go_consumer_rebalances_once_for_each_notice() -> None:
     before = simulate("a", sdk="go", until_us=11 * SECOND_US).figures.rebalances
     after = simulate("a", at("join", "b"), sdk="go", until_us=11 * SECOND_US).figures.rebalances
     told = simulate("a", at("join", "b"), sdk="go", until_us=11 * SECOND_US)
-    notices = len(said(told, "a", "wake")) + len(said(told, "b", "wake"))
+    notices = len(moments(told, "wake", who="a")) + len(moments(told, "wake", who="b"))
     assert notices == 4
     assert after == before + notices + 1  # the first rebalance of b itself
 
@@ -80,16 +74,16 @@ def test_a_go_consumer_keeps_the_lock_of_an_orderly_queue_that_it_loses() -> Non
     """The broker gives it to another 60 s after its last renewal; Java gives it back at once."""
     go = simulate("x", at("join", "y"), sdk="go", orderly=True)
     java = simulate("x", at("join", "y"), sdk="java", orderly=True)
-    assert seconds(us(java.figures.longest_gap_ms)) < 2
-    assert 40 < seconds(us(go.figures.longest_gap_ms)) < 85
+    assert length(java, "longest_gap") < 2
+    assert 40 < length(go, "longest_gap") < 85
     mixed = simulate("x", at("join", "y"), sdk="go", of={"y": "java"}, orderly=True)
-    assert 40 < seconds(us(mixed.figures.longest_gap_ms)) < 62  # Java tries again every half second
+    assert 40 < length(mixed, "longest_gap") < 62  # Java tries again every half second
     assert owners_at_the_end(go) == owners_at_the_end(java) == owners_at_the_end(mixed)
 
 
 def test_an_orderly_go_consumer_first_pulls_after_its_locks_were_renewed() -> None:
     report = simulate("x", at("leave", "x", 30), all_new=True, orderly=True, until_us=29 * SECOND_US)
-    (taken, *_), (pulled, *_) = said(report, "x", "take"), said(report, "x", "pull")
+    (taken, *_), (pulled, *_) = moments(report, "take", who="x"), moments(report, "pull", who="x")
     assert taken < 1
     assert pulled == pytest.approx(taken + 3, abs=0.1)  # the timer renews locks 1 s after the start
 

@@ -1,4 +1,4 @@
-"""Where new owners start: queues that the change makes, what is asked of brokers, and whose consumeTimestamp counts."""
+"""Where new owners start: every case of `computePullFromWhereWithException`, new queues, and whose timestamp counts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions, timestamps, with_starts
+from rmqlb.engine.rebalance.start_offsets import (
+    new_queues,
+    pull_from_where,
+    start_of,
+    start_questions,
+    timestamps,
+    with_starts,
+)
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
@@ -18,6 +25,8 @@ from tests.support.builders import HERE, route, side
 from tests.support.mismatches import every_case
 
 LAST, FIRST, TIMESTAMP = "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
+LASTS = (LAST, "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST", "CONSUME_FROM_MIN_OFFSET")
+NORMAL, RETRY = "OrderEvents", "%RETRY%order-svc"
 RULES = {LAST: "end", FIRST: "beginning", TIMESTAMP: "timestamp"}
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -130,3 +139,55 @@ def test_one_that_has_not_come_yet_is_configured_as_all_members_are() -> None:
 def test_takers_that_begin_at_different_moments_have_none_in_common() -> None:
     reports = {"a": report("a", "20261101000000"), "b": report("b", "20261102000000")}
     assert timestamps(reports, ["a", "b"]) == ()
+
+
+@every_case("where", [*LASTS, "CONSUME_FROM_MAX_OFFSET", FIRST, TIMESTAMP])
+@every_case("topic", [NORMAL, RETRY])
+def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
+    for stored in (0, 1, 10**12):
+        start = pull_from_where(where, stored, topic=topic, end=5)
+        assert (start.rule, start.offset) == ("stored", stored)
+
+
+@every_case(
+    ("where", "topic", "rule", "offset"),
+    [
+        *((where, NORMAL, "end", 70) for where in LASTS),
+        *((where, RETRY, "beginning", 0) for where in LASTS),
+        (FIRST, NORMAL, "beginning", 0),
+        (FIRST, RETRY, "beginning", 0),
+        (TIMESTAMP, NORMAL, "timestamp", None),
+        (TIMESTAMP, RETRY, "end", 70),
+    ],
+)
+def test_without_a_stored_offset_consume_from_where_decides(
+    where: str, topic: str, rule: str, offset: int | None
+) -> None:
+    start = pull_from_where(where, -1, topic=topic, end=70)
+    assert (start.rule, start.offset) == (rule, offset)
+
+
+def test_a_reported_zero_may_mean_that_nothing_is_stored() -> None:
+    """`AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset."""
+    assert start_of(QueueState(broker_offset=9, consumer_offset=0), FIRST, topic=NORMAL).rule == "unknown"
+    empty = start_of(QueueState(broker_offset=0, consumer_offset=0), FIRST, topic=NORMAL)
+    assert (empty.rule, empty.offset) == ("stored", 0)
+
+
+@every_case("stored", [-1, -2, -(2**63)])
+def test_an_offset_below_0_that_is_stored_is_none(stored: int) -> None:
+    """`ConsumerManageProcessor.queryConsumerOffset` answers all of them as it answers a queue without an offset."""
+    state = QueueState(broker_offset=100, consumer_offset=stored)
+    start = start_of(state, LAST, topic=NORMAL)
+    assert (start.rule, start.offset) == ("end", 100)
+    assert start_of(state, FIRST, topic=NORMAL).offset == 0
+
+
+@every_case(
+    ("end", "stored", "lag"),
+    [(100, 60, 40), (100, 0, 100), (100, -1, 100), (100, -2, 100), (5, 9, 0), (-1, -1, 0), (None, 3, None)],
+)
+def test_no_more_messages_are_unread_than_a_queue_has_and_no_fewer_than_none(
+    end: int | None, stored: int, lag: int | None
+) -> None:
+    assert QueueState(broker_offset=end, consumer_offset=stored).lag == lag

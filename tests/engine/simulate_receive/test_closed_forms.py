@@ -7,15 +7,16 @@ from fractions import Fraction
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from rmqlb.engine.simulate_receive.closed_forms import (
-    closed_forms,
+from rmqlb.engine.simulate_receive.rules import (
+    SCAN_US,
+    again_after_us,
+    longest_receive_us,
     longest_row,
     rare_receives,
     rare_wait_us,
     unpolled_us,
 )
-from rmqlb.engine.simulate_receive.rules import SCAN_US, again_after_us, longest_receive_us
-from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive
+from rmqlb.engine.simulate_receive.simulate_receive import closed_forms, receives_within, simulate_receive
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_receive import SECOND_US, Crash, QueueRate, ReceiveClient, ReceiveScenario
 from tests.engine.simulate_receive.scenarios import MINUTE_US, TWO, rates

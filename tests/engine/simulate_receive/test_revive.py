@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from rmqlb.engine.kernel import Clock
-from rmqlb.engine.simulate_receive.broker import IDLE_US, ReviveService, TimerWheel
+from rmqlb.engine.simulate_receive.broker import IDLE_US, Message, ReviveService, TimerWheel
 from rmqlb.engine.simulate_receive.rules import again_after_us
-from rmqlb.engine.simulate_receive.world import Message
 from rmqlb.model.simulate_receive import INVISIBLE_US, SECOND_US, ReceiveScenario
 from tests.support.mismatches import every_case
 
 MS = 1000
 EXACT = TimerWheel(0, 0)
+NOWHERE: Any = None
 
 
 class Taken(NamedTuple):
@@ -40,7 +40,7 @@ def brought_back(takes: Sequence[Taken], timer: TimerWheel = EXACT, age: int = 0
     service = ReviveService(clock, timer, age, revive)
 
     def take(number: int, taken: Taken) -> None:
-        own = () if taken.acknowledged else (Message(number, 0, 0, taken.visible_us),)
+        own = () if taken.acknowledged else (Message(number, NOWHERE, 0, taken.visible_us),)
         service.checkpoint(taken.visible_us, own, acknowledged=taken.acknowledged)
 
     for number, taken in enumerate(takes):

@@ -103,7 +103,6 @@ def queues_of(routes: Sequence[TopicRouteData]) -> list[list[MessageQueue]]:
     return [route.subscribe_queues() for route in routes]
 
 
-BY_PLACE = ("AVG", "AVG_BY_CIRCLE")
 EVEN = SizeLimits(max_imbalance=1.1, no_idle=True)
 
 
@@ -120,20 +119,6 @@ def ids(number: int, seed: int = 0) -> list[str]:
     """Client IDs that sort in no particular order."""
     drawn = random.Random(seed)
     return [f"10.0.{drawn.randrange(256)}.{place}@{drawn.randrange(10**5)}" for place in range(number)]
-
-
-@pytest.mark.parametrize("strategy", BY_PLACE)
-def test_a_curve_equals_brute_force_for_every_size_and_number_of_queues(strategy: str) -> None:
-    for number in range(1, 25):
-        routes = [route("T", a=number, b=3), route("U", a=5)]
-        found = sized(*routes, most=20, strategies=(strategy,))
-        assert found.every_order
-        for point in found.curve:
-            numbers = owned(strategy, queues_of(routes), ids(point.consumers, number))
-            assert point.imbalance == imbalance(numbers)
-            assert point.idle == list(numbers.values()).count(0)
-            assert set(point.fails) == fails(strategy, queues_of(routes), list(numbers), EVEN)
-            assert point.satisfied == (not point.fails)
 
 
 topics = st.lists(
@@ -217,23 +202,15 @@ def test_a_lost_broker_leaves_its_work_to_the_others() -> None:
     work = dict.fromkeys(topic.subscribe_queues(), 1.0)
     limits = SizeLimits(max_utilisation=0.5, survive_broker=True)
     found = sized(topic, limits=limits, work=work, threads=4)
-    assert found.consumers == 4
-    point = found.at(4)
-    assert point is not None
-    assert (point.utilisation, point.after_broker_loss and point.after_broker_loss.utilisation) == (0.5, 0.5)
-    fewer = found.at(3)
-    assert fewer is not None
-    assert fewer.after_broker_loss is not None
-    assert (fewer.fails, fewer.after_broker_loss.lost_broker) == (("max-utilisation", "survive-broker"), "a")
-    assert (fewer.utilisation, fewer.after_broker_loss.utilisation) == (0.75, 1.0)
-
-
-def test_the_only_broker_is_not_survived() -> None:
-    found = sized(route("T", a=4), limits=SizeLimits(no_idle=True, survive_broker=True))
-    assert found.consumers is None
-    assert found.best.fails == ("survive-broker",)
-    assert found.best.after_broker_loss is not None
-    assert (found.best.after_broker_loss.lost_broker, found.best.after_broker_loss.imbalance) == ("a", None)
+    points = [found.at(number) for number in (3, 4)]
+    after = [point and point.after_broker_loss for point in points]
+    assert [point and point.utilisation for point in points] == [0.75, 0.5]
+    assert [(loss.utilisation, loss.lost_broker) for loss in after if loss] == [(1.0, "a"), (0.5, "a")]
+    assert (found.consumers, points[0] and points[0].fails) == (4, ("max-utilisation", "survive-broker"))
+    only = sized(route("T", a=4), limits=SizeLimits(no_idle=True, survive_broker=True)).best
+    assert only.fails == ("survive-broker",)
+    assert only.after_broker_loss is not None
+    assert (only.after_broker_loss.lost_broker, only.after_broker_loss.imbalance) == ("a", None)
 
 
 def test_of_equal_sizes_the_fewest_queues_and_the_first_strategy_are_the_answer() -> None:
@@ -267,19 +244,6 @@ def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
         assert (point.share, point.satisfied) == (together.count(set()) / 8, together.count(set()) >= 4)
 
 
-def test_a_fifth_of_the_sets_is_a_fifth() -> None:
-    """1 - 0.8 is less than 0.2 in binary."""
-    topic = route("T", a=8, b=8)
-    question = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(3, 9), limits=SizeLimits(max_imbalance=1.5))
-    shares = {point.consumers: point.share for point in size_group("g", [topic], question).curve}
-    for consumers, share in shares.items():
-        limits = SizeLimits(max_imbalance=1.5, share=share or 0.001)
-        alone = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(3, 9), limits=limits)
-        found = size_group("g", [topic], alone).at(consumers)
-        assert found is not None
-        assert found.satisfied == (share > 0)
-
-
 @given(topics, st.integers(1, 3), st.integers(0, 9), st.sampled_from([1, 10]))
 @settings(max_examples=40, deadline=None)
 def test_rings_that_grow_give_what_allocate_gives(
@@ -295,9 +259,9 @@ def test_rings_that_grow_give_what_allocate_gives(
     for consumers in range(1, 7):
         for number in range(min(losses + 1, consumers)):
             for lost in combinations(range(consumers), number):
-                found, wanted = sizes.figures(consumers, lost), plain.figures(consumers, lost)
-                assert (found.most, found.idle, found.owned) == (wanted.most, wanted.idle, wanted.owned)
-                assert found.utilisation == pytest.approx(wanted.utilisation)
+                for found, wanted in zip(sizes.figures(consumers, lost), plain.figures(consumers, lost), strict=True):
+                    assert found.utilisation == pytest.approx(wanted.utilisation)
+                    assert found == replace(wanted, utilisation=found.utilisation)
 
 
 def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() -> None:
@@ -338,11 +302,6 @@ def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, own:
         numbers = [{client_id: len(share) for client_id, share in shares.items()} for shares in each]
         assert point.imbalance == max(imbalance(one) or 0 for one in numbers)
         assert point.idle == max(list(one.values()).count(0) for one in numbers)
-
-
-def test_a_library_without_the_strategy_is_refused() -> None:
-    with pytest.raises(UsageError, match="no other strategy can be set"):
-        size_group("g", [route("T", a=4)], SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"))
 
 
 def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() -> None:
@@ -449,18 +408,14 @@ def test_a_size_that_leaves_nothing_after_a_loss_does_not_come_nearest() -> None
         (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
         (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
         (SizeQuestion(strategies=()), "no strategy is named"),
+        (SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"), "no other strategy can be set"),
+        (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --trials 40"),
     ],
 )
 def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        size_group("g", [route("T", a=4)], question)
-
-
-def test_rings_that_take_gigabytes_are_refused_with_what_to_try() -> None:
-    question = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50), trials=100)
-    with pytest.raises(UsageError, match="too many to look at") as raised:
+    with pytest.raises(UsageError) as raised:
         size_group("g", [route("T", a=4)], question, Settings(virtual_nodes=10_000))
-    assert raised.value.hint == "with --trials 40 they are not"
+    assert text in f"{raised.value.problem}; {raised.value.hint}"
 
 
 def test_a_group_without_queues_has_no_size() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
 from itertools import combinations
 
 import pytest
@@ -20,7 +19,7 @@ from rmqlb.engine.sweep_failures.cases import GroupSubject, bits_of
 from rmqlb.engine.sweep_failures.failures import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
 from rmqlb.model.group import BROADCASTING, ConsumerGroup, MemberReport
-from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
@@ -80,22 +79,6 @@ def test_everything_that_can_be_lost_is_listed_with_what_it_takes() -> None:
     )
 
 
-def test_single_losses_alone() -> None:
-    sweep = swept(two_brokers(), limited(minConsumers=2), kinds=("consumer",), at_once=1)
-    assert (sweep.cases.all, sweep.cases.pairs, sweep.cases.broken, sweep.counterexamples) == (3, 0, 0, ())
-
-
-def test_a_waiver_lets_counterexamples_pass_until_its_day() -> None:
-    snapshot = two_brokers()
-    waiver = Waiver("known", date(2026, 6, 20), group="g", limit="minConsumers")
-    rules = replace(limited(minConsumers=3), waivers=(waiver,))
-    asked = request(snapshot, kinds=("consumer",))
-    sweep, _ = sweep_snapshot(snapshot, rules, asked, DAY)
-    assert (sweep.counterexamples, sweep.waived) == ((), 1)
-    sweep, _ = sweep_snapshot(snapshot, rules, asked, date(2026, 6, 21))
-    assert (len(sweep.counterexamples), sweep.waived) == (1, 0)
-
-
 def orderly(snapshot: ClusterSnapshot, *, reported: bool | None) -> ClusterSnapshot:
     group = snapshot.groups["g"]
     reports = {
@@ -133,11 +116,6 @@ def test_a_loss_is_shown_by_a_command_that_names_all_that_it_takes() -> None:
     assert only(topics).command == "rmqlb simulate-send -s 'a file.json' -t T --fail a:timeout --fail b:timeout"
 
 
-def test_a_client_id_that_a_command_line_takes_for_a_number_has_no_command() -> None:
-    sweep = swept(two_brokers(("7", "8")), limited(minConsumers=2), kinds=("consumer",), commands=Commands(("-s", "x")))
-    assert only(sweep).command is None
-
-
 def test_the_gap_of_a_loss_is_simulated_by_a_command_that_ends_processes_and_silences_machines() -> None:
     def gap(kind: str, **more: object) -> str | None:
         commands = Commands(("-s", "x"))
@@ -149,15 +127,6 @@ def test_the_gap_of_a_loss_is_simulated_by_a_command_that_ends_processes_and_sil
     assert gap("consumer", at_once=1, orderly=("g",)) == (
         f"rmqlb simulate-rebalance -s x -g g --event 'crash {IDS[0]}@0s' --trials 3 --orderly"
     )
-
-
-def test_what_leaves_no_consumer_or_a_queue_without_an_owner_has_no_gap_to_simulate() -> None:
-    commands = Commands(("-s", "x"))
-    sweep = swept(two_brokers(IDS[:1]), limited(minConsumers=1), kinds=("consumer",), commands=commands)
-    assert only(sweep).command is not None
-    assert only(sweep).gap_command is None
-    topics = swept(two_brokers(), policy({}, {"writableBrokers": 2}), kinds=("broker",), at_once=1, commands=commands)
-    assert only(topics).gap_command is None
 
 
 def test_what_cannot_be_judged_is_named() -> None:
@@ -199,16 +168,6 @@ def test_a_zone_with_nothing_in_it_is_refused() -> None:
     assert raised.value.message == "zone az9: 10.9.* matches no consumer, broker or address"
     with pytest.raises(UsageError, match="zone b"):
         swept(two_brokers(), zones=(ZoneRule("a", "*"), ZoneRule("b", "10.0.0.1")))
-
-
-def test_a_zone_may_have_nothing_of_a_part_of_the_cluster_but_not_all_of_them() -> None:
-    snapshot = two_brokers()
-    zones = ZoneRule("az1", "10.0.0.0/24"), ZoneRule("az9", "10.9.*")
-    sweep, findings = sweep_snapshot(snapshot, policy(), request(snapshot, zones=zones, in_part=True), DAY)
-    assert [each.name for each in sweep.losses if each.kind == "zone"] == ["az1"]
-    assert [each.code for each in findings] == ["empty-zone", "in-no-zone"]
-    with pytest.raises(UsageError, match="zone az9"):
-        swept(snapshot, zones=zones[1:], in_part=True)
 
 
 def test_brokers_say_their_zone_themselves_and_who_has_none_is_named() -> None:
@@ -269,23 +228,6 @@ def test_a_bounded_sweep_tries_all_single_losses_and_says_how_many_cases_it_left
     assert told or part == whole
 
 
-def test_pairs_that_take_most_brokers_are_tried_first() -> None:
-    brokers = [broker(name, f"10.1.0.{at}") for at, name in enumerate("abc", 1)]
-    ids = [f"10.0.0.{number}@1" for number in range(1, 9)]
-    snapshot = cluster([consumers("g", ids, ["T"], "CONSISTENT_HASH")], [route("T", brokers, [4, 4, 4])])
-    steps = 12 + 8  # a result looks at each queue, and computes each consumer's share of the topic
-    found = swept(
-        snapshot, policy({"unassigned": 0, "imbalance": 100}, {}), most_steps=3 * steps, kinds=("consumer", "broker")
-    )
-    singles, pairs = 8 + 3, (8 + 3) * (8 + 2) // 2
-    assert (found.cases.all, found.cases.tried) == (singles + pairs, singles + 3)
-    _, findings = sweep_snapshot(
-        snapshot, policy(), request(snapshot, most_steps=3 * steps, kinds=("consumer", "broker")), DAY
-    )
-    (text,) = [each.message for each in findings if each.code == "searched-in-part"]
-    assert "group g: searched 14 of 66 different cases: all single losses" in text
-
-
 ROOMS = Settings(consumer_idcs=frozenset({"r1"}))
 FIVE = tuple(f"10.1.0.{number}@app" for number in range(1, 6))
 PLACED = {
@@ -321,12 +263,3 @@ def test_of_consumers_whose_place_alone_counts_every_case_is_what_its_plan_says(
         found = of.outcome(effect)
         assert (found.moved, found.unassigned, found.idle) == (plan.moved, plan.unassigned, plan.idle), effect
         assert (found.imbalance, found.queues) == (plan.imbalance, plan.after.queues), effect
-
-
-def test_consumers_that_differ_in_strategy_topics_or_number_are_run() -> None:
-    mixed = group("AVG")
-    other = MemberReport(FIVE[0], strategy_class=PLACED["AVG_BY_CIRCLE"])
-    assert not cases(replace(mixed, reports={**mixed.reports, FIVE[0]: other}), 4).by_place
-    narrow = replace(mixed.reports[FIVE[0]], topics=frozenset({"%RETRY%g"}))
-    assert not cases(replace(mixed, reports={**mixed.reports, FIVE[0]: narrow}), 4).by_place
-    assert not cases(consumers("g", (FIVE[0], *FIVE), ["T"]), 4).by_place

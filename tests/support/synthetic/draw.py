@@ -1,28 +1,243 @@
-"""A cluster before its first night: brokers, topics, groups, and who reads what. Sizes are heavy-tailed."""
+"""A fleet before its first night: its size, names, brokers, topics, groups, and who reads what; sizes are heavy-tailed."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from datetime import date
 from enum import StrEnum
 from random import Random
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
-from tests.support.synthetic import names
-from tests.support.synthetic.clients import Clients
-from tests.support.synthetic.shape import (
-    MOST_CONSUMERS,
-    MOST_QUEUES,
-    STRATEGIES,
-    FleetShape,
-    chance,
-    share_out,
-    share_pairs,
-    sizes,
+from rmqlb.engine.allocate.sdks import CPP, GO
+from rmqlb.model.group import ConsumerGroup, MemberReport
+
+BROKERS = 4
+"""In each cluster."""
+FIRST = date(2026, 11, 1)
+MOST_CONSUMERS = 64
+MOST_QUEUES = 256
+"""Of one topic."""
+STRATEGIES = {"AVG": 80, "AVG_BY_CIRCLE": 10, "CONSISTENT_HASH": 10}
+"""What consumers run, and how many of a hundred groups do."""
+_CONSUMERS = 5.0
+"""Of a group, on average."""
+_QUEUES_A_PAIR = 20
+_ROWS_A_CLUSTER = 150_000
+"""Keeps a night's snapshot well below the largest document that rmqlb reads."""
+
+
+class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
+    """A fleet to generate.
+
+    Attributes:
+        seed: equal seeds (and numpy versions) give equal bytes.
+        clusters: None for 3, or as many as keep every snapshot readable.
+        topics, groups: in the whole fleet; None for a fifth of the pairs, and for two in five pairs.
+        pairs: (group, topic) subscriptions in the whole fleet, `%RETRY%` topics not counted.
+        days: nights, one snapshot of each cluster a night.
+        faults, odd_names, churn: share, 0 to 1, of groups with a fault, of odd names, of groups that change in a night.
+        other_clients: share of groups, among those without a fault, with Go, C++, mixed, POP or gRPC clients.
+        retry_queues: also the groups' `%RETRY%` queues, one on each broker.
+    """
+
+    seed: int = 0
+    clusters: int | None = None
+    topics: int | None = None
+    groups: int | None = None
+    pairs: int | None = None
+    days: int = 1
+    faults: float = 0.15
+    odd_names: float = 0.02
+    churn: float = 0.1
+    other_clients: float = 0.1
+    retry_queues: bool = True
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """A fleet's numbers with nothing left open."""
+
+    clusters: int
+    topics: int
+    groups: int
+    pairs: int
+
+
+def sizes(shape: FleetShape) -> Sizes:
+    """What is given, and what follows for the rest."""
+    pairs = shape.pairs
+    if pairs is None:
+        pairs = 500 if shape.groups is None else shape.groups * 5 // 2
+    groups = shape.groups or max(pairs * 2 // 5, 1)
+    topics = shape.topics or max(pairs // 5, 1)
+    clusters = shape.clusters or min(max(3, -(-pairs * _QUEUES_A_PAIR // _ROWS_A_CLUSTER)), groups, topics)
+    found = Sizes(clusters, topics, groups, pairs)
+    if shape.pairs is None and topics >= clusters <= groups <= pairs:
+        return replace(found, pairs=min(pairs, sum(_room(found))))
+    return found
+
+
+def chance(seed: int, *purpose: object) -> Random:
+    """The random numbers of one purpose; the same ones in every run."""
+    return Random("/".join(map(str, (seed, *purpose))))
+
+
+def share_out(total: int, clusters: int) -> list[int]:
+    """So many things over the clusters, the first ones getting up to twice as many as the last."""
+    weights = [2 - number / max(clusters - 1, 1) for number in range(clusters)]
+    rest = total - clusters
+    parts = [1 + int(rest * weight / sum(weights)) for weight in weights]
+    for number in range(total - sum(parts)):
+        parts[number] += 1
+    return parts
+
+
+def share_pairs(asked: Sizes) -> list[int]:
+    """The pairs of each cluster: one for each of its groups, and its part of the rest, as far as its topics go."""
+    groups, room = share_out(asked.groups, asked.clusters), _room(asked)
+    more = share_out(asked.pairs - asked.groups + asked.clusters, asked.clusters)
+    parts = [min(group + extra - 1, most) for group, extra, most in zip(groups, more, room, strict=True)]
+    for number, most in enumerate(room):
+        parts[number] += min(most - parts[number], asked.pairs - sum(parts))
+    return parts
+
+
+def _room(asked: Sizes) -> list[int]:
+    """The most pairs that each cluster can have: every group on every topic."""
+    groups, topics = share_out(asked.groups, asked.clusters), share_out(asked.topics, asked.clusters)
+    return [a * b for a, b in zip(groups, topics, strict=True)]
+
+
+# Names as fleets have them, and names that no one should have and some do; clusters share many of them
+
+_WORDS = ("order", "stock", "ship", "bill", "audit", "user", "cart", "price", "mail", "trace", "alert", "refund")
+_KINDS = ("Events", "Commands", "Changes", "Log")
+ODD = (
+    "\U0001f680rocket",
+    "\ue000private",
+    "with space",
+    "price$1",
+    'say "hi"',
+    "it's",
+    "=1+1",
+    "a,b;c",
+    "<b>&amp;</b>",
+    "back\\slash",
+    "up/../down",
+    "\uff21\u202eleft",
+    "{}%s",
+    "x" * 250,
 )
+"""Above U+FFFF and above U+E000 (which Java sorts the other way round), and what CSV, HTML, SQL, shells and
+spreadsheets stumble over."""
+
+
+def letters(number: int) -> str:
+    """A name for the so many-th thing."""
+    text = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = chr(ord("a") + digit) + text
+    return text
+
+
+def odd_name(kind: int, number: int) -> str:
+    """An odd name of its own for each number; the kinds go round."""
+    return f"{ODD[kind % len(ODD)]}-{number}"
+
+
+def topic_name(number: int) -> str:
+    """`OrderEvents-0`, `StockEvents-1` and so on."""
+    kind = _KINDS[number // len(_WORDS) % len(_KINDS)]
+    return f"{_WORDS[number % len(_WORDS)].capitalize()}{kind}-{number}"
+
+
+def group_name(number: int) -> str:
+    """`order-svc-0`, `stock-svc-1` and so on."""
+    return f"{_WORDS[number % len(_WORDS)]}-svc-{number}"
+
+
+def broker_name(number: int, *, rooms: bool, odd: bool) -> str:
+    """`broker-a`; in rooms `r1@broker-3`; odd ones differ in their order between Java and Python."""
+    if odd:
+        return "broker-" + ODD[number % 2]
+    return f"r{number % 3 + 1}@broker-{number}" if rooms else f"broker-{letters(number)}"
+
+
+def address(random: Random, first: str) -> str:
+    """An IPv4 address below two given numbers, such as `10.4`."""
+    return f"{first}.{random.randrange(256)}.{random.randrange(1, 255)}"
+
+
+def new_client_id(random: Random, ip: str, *, container: bool) -> str:
+    """`IP@PID#NANOS`, the id that a client gives itself; in a container the process is always the first."""
+    return f"{ip}@{1 if container else random.randrange(300, 65536)}#{random.randrange(10**12, 10**16)}"
+
+
+# Groups whose consumers are not, or not all, Java's that share queues among themselves
+
+_SHARES = (-1, 1, 2, 0)
+"""`popShareQueueNum`, which brokers have at -1 where nothing is set."""
+
+
+class Clients(StrEnum):
+    """What a group's consumers are; healthy groups that are not Java's take the others in turn."""
+
+    JAVA = "java"
+    MIXED = "java-and-go"
+    POP = "pop"
+    GO = "go"
+    GRPC = "grpc"
+    """Behind a Proxy: no broker lists them."""
+    CPP = "cpp"
+
+
+def language_of(clients: Clients, place: int) -> tuple[str, str | None]:
+    """The language of the process at this place of a group, and its version where the library reports a fixed one."""
+    if clients is Clients.GO or (clients is Clients.MIXED and place % 2):
+        return GO.languages[0], GO.reports[-1]
+    if clients is Clients.CPP:
+        return CPP.languages[0], CPP.reports[-1]
+    return "JAVA", "V5_5_0" if clients is Clients.POP else None
+
+
+def sdk_of(language: str) -> str:
+    """The client library behind the language of a generated process."""
+    return next((sdk.name for sdk in (GO, CPP) if language in sdk.languages), "java")
+
+
+def seen_as(group: ConsumerGroup, clients: Clients, languages: Sequence[str], nth: int) -> ConsumerGroup:
+    """A group as brokers and its consumers tell of it; `languages` are those of its reports, in their order."""
+    reports = {
+        client_id: report if language == "JAVA" else MemberReport(client_id, report.topics)
+        for language, (client_id, report) in zip(languages, group.reports.items(), strict=True)
+    }
+    if clients is Clients.POP:
+        topics = list(group.own_topics or ())
+        return replace(
+            group,
+            reports={i: replace(report, client_rebalance=False) for i, report in reports.items()},
+            request_modes=dict.fromkeys(topics, ("POP",)),
+            pop_share_queue_nums=dict.fromkeys(topics, (_SHARES[nth % len(_SHARES)],)),
+        )
+    if clients is Clients.GRPC:
+        views = tuple(replace(view, connections=()) for view in group.views or ())
+        return replace(group, views=views, reports={}, polling_num=1 + nth % 8)
+    return replace(group, reports=reports)
+
+
+def is_owned(clients: Clients) -> bool:
+    """Whether queues of such a group have owners that consumers can report."""
+    return clients not in (Clients.POP, Clients.GRPC)
+
+
+# Clusters
 
 Ints = npt.NDArray[np.int64]
 
@@ -95,12 +310,11 @@ def draw_cluster(shape: FleetShape, number: int) -> FleetCluster:
     pairs = share_pairs(asked)
     subscriptions = _subscriptions(random, groups[number], pairs[number], topics)
     readers = np.bincount(np.fromiter((t for its in subscriptions for t in its), np.int64), minlength=topics)
-    queues = None if asked.queues is None else _part(asked.queues, pairs, number)
-    drawn = _topics(shape, random, readers, queues)
+    drawn = _topics(shape, random, readers)
     before = sum(groups[:number])
     brokers = _brokers(shape, random, number)
     return FleetCluster(
-        name=f"fleet-{names.letters(number)}",
+        name=f"fleet-{letters(number)}",
         number=number,
         brokers=brokers,
         topics=drawn,
@@ -108,21 +322,15 @@ def draw_cluster(shape: FleetShape, number: int) -> FleetCluster:
     )
 
 
-def _part(total: int, weights: list[int], number: int) -> int:
-    """The so many-th part of a total by weight; together the parts are the total."""
-    before, whole = sum(weights[:number]), sum(weights)
-    return total * (before + weights[number]) // whole - total * before // whole
-
-
 def _brokers(shape: FleetShape, random: Random, number: int) -> tuple[FleetBroker, ...]:
-    odd = shape.odd_names > 0 and number == 0 and shape.brokers > 2
+    odd = shape.odd_names > 0 and number == 0
     return tuple(
         FleetBroker(
-            name=names.broker_name(i, rooms=number % 3 == 1, odd=odd and i >= shape.brokers - 2),
+            name=broker_name(i, rooms=number % 3 == 1, odd=odd and i >= BROKERS - 2),
             ip=f"10.{number % 100}.{i}.1",
             has_slave=random.random() < 0.5,
         )
-        for i in range(shape.brokers)
+        for i in range(BROKERS)
     )
 
 
@@ -157,45 +365,19 @@ def _chosen(random: Random, order: list[int], popularity: list[float], count: in
     return tuple(sorted((*chosen, *rest[: count - len(chosen)])))
 
 
-def _topics(shape: FleetShape, random: Random, readers: Ints, queues: int | None) -> tuple[FleetTopic, ...]:
-    count = len(readers)
-    wish = np.exp([random.gauss(0, 1) for _ in range(count)])
-    spans = np.array([shape.brokers if random.random() < 0.6 else random.randint(1, shape.brokers) for _ in readers])
-    spans, per_broker = _sized(wish, spans, readers, queues)
-    left = 0 if queues is None else queues - int((spans * per_broker * readers).sum())
-    topics, odd_kinds = [], itertools.count(random.randrange(len(names.ODD)))
-    for number in range(count):
-        span, each = int(spans[number]), int(per_broker[number])
-        more = 0
-        if readers[number] and left > 0:
-            more = min(left // int(readers[number]), span if span * (each + 1) <= MOST_QUEUES else 0)
-            left -= more * int(readers[number])
-        brokers = sorted(random.sample(range(shape.brokers), span))
-        counts = tuple((broker, each + (place < more)) for place, broker in enumerate(brokers))
+def _topics(shape: FleetShape, random: Random, readers: Ints) -> tuple[FleetTopic, ...]:
+    wish = np.exp([random.gauss(0, 1) for _ in readers])
+    spans = np.array([BROKERS if random.random() < 0.6 else random.randint(1, BROKERS) for _ in readers])
+    size = np.clip(wish * _MEDIAN_QUEUES, 1, MOST_QUEUES)
+    spans = np.minimum(spans, size.astype(np.int64))
+    per_broker = (size / spans).astype(np.int64)
+    topics, odd_kinds = [], itertools.count(random.randrange(len(ODD)))
+    for number, (span, each) in enumerate(zip(spans.tolist(), per_broker.tolist(), strict=True)):
+        brokers = sorted(random.sample(range(BROKERS), span))
         odd = random.random() < shape.odd_names
-        name = names.odd_name(next(odd_kinds), number) if odd else names.topic_name(number)
-        topics.append(FleetTopic(name, counts))
+        name = odd_name(next(odd_kinds), number) if odd else topic_name(number)
+        topics.append(FleetTopic(name, tuple((broker, each) for broker in brokers)))
     return tuple(topics)
-
-
-def _sized(wish: npt.NDArray[np.float64], spans: Ints, readers: Ints, queues: int | None) -> tuple[Ints, Ints]:
-    """Brokers of each topic, and queues on each of them; not more than asked for over all pairs, and not far below."""
-
-    # Sizes stay in the proportions that were drawn; only their common scale is searched for, by halving, because the
-    # rounding to whole queues on whole brokers has no inverse.
-    def at(scale: float) -> tuple[Ints, Ints]:
-        size = np.clip(wish * scale, 1, MOST_QUEUES)
-        span = np.minimum(spans, size.astype(np.int64))
-        return span, (size / span).astype(np.int64)
-
-    if queues is None:
-        return at(_MEDIAN_QUEUES)
-    low, high = 1e-6, 1e6
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        span, each = at(middle)
-        low, high = (middle, high) if int((span * each * readers).sum()) <= queues else (low, middle)
-    return at(low)
 
 
 def _groups(
@@ -204,14 +386,14 @@ def _groups(
     """The groups; faults go round, starting where the clusters before have left off."""
     groups: list[FleetGroup] = []
     strategies, weights = zip(*STRATEGIES.items(), strict=True)
-    odd_kinds = itertools.count(random.randrange(len(names.ODD)))
+    odd_kinds = itertools.count(random.randrange(len(ODD)))
     ill_before = math.ceil(before * shape.faults)
     count = math.ceil((before + len(subscriptions)) * shape.faults) - ill_before
     ill = set(random.sample(range(len(subscriptions)), count))
     kinds = itertools.islice(itertools.cycle(Fault), ill_before % len(Fault), None)
     for number, its in enumerate(subscriptions):
         fault = next(kinds) if number in ill else None
-        size = min(max(round(random.lognormvariate(math.log(shape.consumers) - 0.5, 1.0)), 1), MOST_CONSUMERS)
+        size = min(max(round(random.lognormvariate(math.log(_CONSUMERS) - 0.5, 1.0)), 1), MOST_CONSUMERS)
         if fault is not None:
             size = max(size, 3)
         if fault is Fault.IDLE_CONSUMERS:
@@ -219,7 +401,7 @@ def _groups(
         odd = random.random() < shape.odd_names
         groups.append(
             FleetGroup(
-                name=names.odd_name(next(odd_kinds), number) if odd else names.group_name(number),
+                name=odd_name(next(odd_kinds), number) if odd else group_name(number),
                 topics=its,
                 size=size,
                 strategy="AVG" if fault is Fault.IDLE_CONSUMERS else random.choices(strategies, weights)[0],
@@ -247,4 +429,4 @@ def _with_other_clients(
 
 def _with(group: FleetGroup, clients: Clients) -> FleetGroup:
     strategy = "AVG" if clients in (Clients.POP, Clients.CPP) else group.strategy
-    return msgspec.structs.replace(group, clients=clients, strategy=strategy, size=max(group.size, 2))
+    return replace(group, clients=clients, strategy=strategy, size=max(group.size, 2))

@@ -1,4 +1,4 @@
-"""More that goes wrong in groups and topics than `pipeline generate` makes, put into the snapshots that it wrote."""
+"""More faults of groups and topics than `generate` makes, put into the snapshots that it wrote."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from msgspec.structs import replace
 
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, MemberReport
 from rmqlb.model.route import PERM_READ, TopicQueueMappingInfo, TopicRouteData
-from tests.support.synthetic.generate import document
-from tests.support.synthetic.reading import read
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.sources.dump import DumpSource
+from tests.support.synthetic.nights import document
 
+WHOLE = Wanted(everything=Everything(system=True))
 ConnectionsOf = Callable[[tuple[Connection, ...]], Iterable[Connection]]
+
+
+def read(path: Path) -> ClusterSnapshot:
+    return DumpSource(str(path)).fetch(WHOLE)
 
 
 def connected(group: ConsumerGroup, change: ConnectionsOf) -> ConsumerGroup:

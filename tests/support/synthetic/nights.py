@@ -1,15 +1,26 @@
-"""A cluster night by night, as a source would have seen it: one `ClusterSnapshot` a night."""
+"""A fleet night by night: who is in each group, how far queues are read, and one `ClusterSnapshot` a night and cluster.
+
+Processes restart, join and leave; who stays keeps its ID. Arrays of offsets are flat: `topic` arrays have a row for each
+queue of each topic, `pair` arrays one for each queue of each topic of each group, in the groups' order. Offsets never go
+back.
+"""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate import allocate
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.group import (
     CLUSTERING,
     RETRY_PREFIX,
@@ -24,11 +35,149 @@ from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from tests.support.synthetic.clients import is_owned, sdk_of, seen_as
-from tests.support.synthetic.draw import Fault, FleetCluster, FleetTopic
-from tests.support.synthetic.members import FleetMember, first_members, next_members, present
-from tests.support.synthetic.offsets import NightOffsets, Offsets
-from tests.support.synthetic.shape import FleetShape, chance
+from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
+from tests.support.synthetic.draw import (
+    BROKERS,
+    FIRST,
+    MOST_CONSUMERS,
+    Fault,
+    FleetCluster,
+    FleetGroup,
+    FleetShape,
+    FleetTopic,
+    address,
+    chance,
+    draw_cluster,
+    is_owned,
+    language_of,
+    new_client_id,
+    odd_name,
+    sdk_of,
+    seen_as,
+    sizes,
+)
+
+_VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
+
+
+class FleetMember(msgspec.Struct, frozen=True):
+    """A process of a group: its client id, its machine, the port of its connection, its client's version, language."""
+
+    client_id: str
+    ip: str
+    port: int
+    version: str
+    language: str = "JAVA"
+
+
+def first_members(random: Random, group: FleetGroup, cluster: int) -> list[FleetMember]:
+    """The members of the first night, the longest-serving first."""
+    version = random.choice(_VERSIONS)
+    return [_member(random, group, cluster, place, version) for place in range(group.size)]
+
+
+def next_members(
+    random: Random, members: list[FleetMember], group: FleetGroup, cluster: int, churn: float
+) -> list[FleetMember]:
+    """The members a night later; `churn` is how likely it is that anything changes."""
+    if random.random() >= churn or group.fault is Fault.IDLE_CONSUMERS:
+        return members
+    event = random.choices(("restart", "join", "leave", "deploy"), (5, 2, 2, 1))[0]
+    changed = list(members)
+    fewest = 1 if group.fault is None else 3
+    if event == "deploy":
+        changed = [_restarted(random, member, group) for member in members]
+    elif event == "join" and len(members) < MOST_CONSUMERS:
+        changed.append(_member(random, group, cluster, random.randrange(1000, 10**6), members[0].version))
+    elif event == "leave" and len(members) > fewest:
+        del changed[random.randrange(fewest, len(changed))]
+    else:
+        place = random.randrange(len(changed))
+        changed[place] = _restarted(random, changed[place], group)
+    return changed
+
+
+def present(members: list[FleetMember], group: FleetGroup, night: int) -> list[FleetMember]:
+    """Those that are there on a night (from 0): of a flapping group the second is away every other night."""
+    return members[:1] + members[2:] if group.fault is Fault.FLAPPING and night % 2 else members
+
+
+def _member(random: Random, group: FleetGroup, cluster: int, place: int, version: str) -> FleetMember:
+    ip = address(random, "10.244" if group.id_kind == "container" else f"10.{100 + cluster % 100}")
+    language, its = language_of(group.clients, place)
+    return FleetMember(
+        _client_id(random, group, ip, place), ip, random.randrange(32768, 61000), its or version, language
+    )
+
+
+def _restarted(random: Random, member: FleetMember, group: FleetGroup) -> FleetMember:
+    """The process anew: a container has another address then, a process another id, a named one neither."""
+    if group.id_kind in ("named", "odd"):
+        return replace(member, port=random.randrange(32768, 61000))
+    ip = address(random, "10.244") if group.id_kind == "container" else member.ip
+    return replace(member, client_id=_client_id(random, group, ip, 0), ip=ip, port=random.randrange(32768, 61000))
+
+
+def _client_id(random: Random, group: FleetGroup, ip: str, place: int) -> str:
+    if group.id_kind == "odd":
+        return f"10.1.1.1@{odd_name(place, place)}"
+    if group.id_kind == "named":
+        return f"{ip}@{group.name}-{place}"
+    return new_client_id(random, ip, container=group.id_kind == "container")
+
+
+_HOT = 0.004
+"""Share of the queues whose readers have fallen behind."""
+_DAY_MS = 86_400_000
+
+
+class NightOffsets(NamedTuple):
+    """A night's figures as lists, topic rows first, then pair rows."""
+
+    broker: list[int]
+    consumer: list[int]
+    last_timestamp: list[int]
+
+
+class Offsets:
+    """A cluster's offsets; `counts`: queues of each topic, shape (topics,).
+
+    `topic_start`: first row of each topic, shape (topics + 1,); `pair_start`: group → first pair row of each of its
+    topics.
+    """
+
+    def __init__(self, cluster: FleetCluster, counts: list[int], seed: int) -> None:
+        self._seed = [seed, cluster.number]
+        draw = np.random.default_rng([*self._seed, 0])
+        sizes = np.array(counts, np.int64)
+        self.topic_start = np.concatenate(([0], np.cumsum(sizes))).tolist()
+        rows = int(sizes.sum())
+        self._rate = draw.lognormal(8.0, 2.0, len(counts)).repeat(sizes) * draw.lognormal(0.0, 0.3, rows)
+        self._base = draw.integers(0, 10**7, rows)
+        topics = np.fromiter((topic for group in cluster.groups for topic in group.topics), np.int64)
+        starts = np.concatenate(([0], np.cumsum(sizes[topics])))
+        within = np.arange(int(starts[-1])) - starts[:-1].repeat(sizes[topics])
+        self._row = np.array(self.topic_start, np.int64)[topics].repeat(sizes[topics]) + within
+        self.pair_start: list[list[int]] = []
+        first = 0
+        for group in cluster.groups:
+            self.pair_start.append(starts[first : first + len(group.topics)].tolist())
+            first += len(group.topics)
+        self._hot = draw.random(len(self._row)) < _HOT
+        self._consumer = np.zeros(len(self._row), np.int64)
+
+    def at(self, night: int, now_ms: int) -> NightOffsets:
+        """The figures of a night, taken at `now_ms` (ms since 1970); nights come in order, from 0."""
+        draw = np.random.default_rng([*self._seed, 1, night])
+        grown = np.floor(self._rate * (night + draw.random(len(self._rate)))).astype(np.int64)
+        broker = self._base + grown
+        written = broker[self._row]
+        lag = draw.lognormal(1.5, 2.0, len(self._row)) * np.where(self._hot, 2000.0, 1.0)
+        self._consumer = np.maximum(self._consumer, written - np.minimum(lag.astype(np.int64), written))
+        behind = (written - self._consumer) / np.maximum(self._rate[self._row], 1.0)
+        last = now_ms - np.minimum(behind, 30.0) * _DAY_MS - draw.random(len(self._row)) * 1000
+        return NightOffsets(broker.tolist(), self._consumer.tolist(), last.astype(np.int64).tolist())
+
 
 _VIEWS = 2
 """Brokers asked for a group's members: more of them make snapshots larger and say the same."""
@@ -43,7 +192,7 @@ def nights(shape: FleetShape, cluster: FleetCluster) -> Iterator[tuple[date, Clu
     life = _Life(shape, cluster)
     states = _broker_states(chance(shape.seed, cluster.number, "brokers"), cluster, shape.days)
     for number, state in enumerate(states):
-        yield shape.first + timedelta(days=number), life.night(number, state)
+        yield FIRST + timedelta(days=number), life.night(number, state)
 
 
 class BrokerState(msgspec.Struct, frozen=True):
@@ -65,7 +214,7 @@ class _Night(msgspec.Struct, frozen=True):
     number: int
     seen: Seen
     brokers: list[str]
-    offsets: NightOffsets | None
+    offsets: NightOffsets
     state: BrokerState
 
 
@@ -77,7 +226,7 @@ class _Life:
         self._address = f"rocketmq://10.{cluster.number % 100}.255.1:9876"
         self._all_up = [_route(cluster, topic, BrokerState()) for topic in cluster.topics]
         counts = [0 if each is None else len(each.queues) for each in self._all_up]
-        self._offsets = Offsets(cluster, counts, shape.seed) if shape.observed else None
+        self._offsets = Offsets(cluster, counts, shape.seed)
         random = self._random("members")
         self._members = [first_members(random, group, cluster.number) for group in cluster.groups]
         self._state: BrokerState | None = None
@@ -114,11 +263,11 @@ class _Life:
         return chance(self._shape.seed, self._cluster.number, *purpose)
 
     def _night(self, number: int, state: BrokerState) -> _Night:
-        day = self._shape.first + timedelta(days=number)
+        day = FIRST + timedelta(days=number)
         taken_at = datetime.combine(day, time(2, self._cluster.number % 60, 7), UTC)
-        brokers = [_broker_data(self._cluster, i, state) for i in range(self._shape.brokers) if i not in state.down]
+        brokers = [_broker_data(self._cluster, i, state) for i in range(BROKERS) if i not in state.down]
         addresses = [addr for broker in brokers for _, addr in sorted(broker.broker_addrs.items())]
-        offsets = self._offsets.at(number, int(taken_at.timestamp() * 1000)) if self._offsets else None
+        offsets = self._offsets.at(number, int(taken_at.timestamp() * 1000))
         return _Night(number, Seen(self._address, taken_at), (addresses * _VIEWS)[:_VIEWS], offsets, state)
 
     def _group(self, place: int, night: _Night) -> ConsumerGroup:
@@ -143,10 +292,8 @@ class _Life:
         return seen_as(seen, group.clients, [member.language for member in members], place)
 
     def _queues(self, place: int, night: _Night, random: Random) -> dict[MessageQueue, QueueState]:
-        """What is seen of the queues of a group; nothing when nobody looks."""
+        """What is seen of the queues of a group."""
         states: dict[MessageQueue, QueueState] = {}
-        if night.offsets is None or self._offsets is None:
-            return states
         group = self._cluster.groups[place]
         for topic, first in zip(group.topics, self._offsets.pair_start[place], strict=True):
             its = self._routes[topic]
@@ -275,3 +422,30 @@ def _broker_data(cluster: FleetCluster, number: int, state: BrokerState) -> Brok
     if broker.has_slave:
         addrs[1] = f"{broker.ip.rpartition('.')[0]}.2:10911"
     return BrokerData(cluster.name, broker.name, addrs)
+
+
+LEVEL = 4
+
+
+def generate(shape: FleetShape, folder: str) -> None:
+    """Write `cluster=NAME/date=YYYY-MM-DD/snapshot.json.gz` for every cluster and night into a folder."""
+    for number in range(sizes(shape).clusters):
+        cluster = draw_cluster(shape, number)
+        for day, snapshot in nights(shape, cluster):
+            path = Path(folder, f"cluster={cluster.name}", f"date={day.isoformat()}", "snapshot.json.gz")
+            path.parent.mkdir(parents=True)
+            path.write_bytes(gzip.compress(document(snapshot), LEVEL, mtime=0))
+
+
+def document(snapshot: ClusterSnapshot) -> bytes:
+    """What `fetch-routes` would print of it, as JSON."""
+    return msgspec.json.encode(
+        {
+            "schema": SCHEMA,
+            "formatVersion": FORMAT_VERSION,
+            "command": "fetch-routes",
+            "source": {"kind": snapshot.kind, "endpoint": snapshot.endpoint, "takenAt": snapshot.taken_at},
+            "data": to_document(snapshot),
+            "findings": [],
+        }
+    )

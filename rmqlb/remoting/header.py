@@ -1,0 +1,252 @@
+"""A command's header in its two forms: JSON (serialize type 0) and binary (serialize type 1, ROCKETMQ).
+
+JSON:
+- Written as RocketMQ's Java writes it, byte for byte: keys in alphabetical order, no spaces, no null, no escapes above
+  ASCII.
+- Read as standard JSON only, and more strictly than fastjson reads it: `code`, `opaque` and `flag` must be there (Java
+  reads a missing code as 0, which means success), integers have 32 bits, a key comes once (fastjson takes the last),
+  NaN, infinities and lone surrogates (`?` in Java) are refused.
+- Read as leniently as by fastjson where it costs nothing: unknown keys are skipped; an unknown language is OTHER, a
+  missing one JAVA, a missing version 0; null is the same as absent.
+- Values of extFields are text. fastjson turns numbers and booleans into text, and so does this file: `true`, `false`,
+  and a number as it was written (fastjson's generations disagree only on exponents and on -0). A null value is left
+  out. An object or an array, which no server sends, is refused.
+
+Binary, all integers big endian and signed:
+
+    int16 code | int8 language | int16 version | int32 opaque | int32 flag
+    int32 length, remark in UTF-8
+    int32 length of what follows, then for each extField: int16 length, key in UTF-8, int32 length, value in UTF-8
+
+- A length is checked against the remaining bytes before anything is taken; the header must end where its last field
+  does (Java would take the rest for the body).
+- A remark of length 0 is None. An extField of length 0 is the empty text, so that both forms carry the same fields;
+  Java reads null there, but writes it from an empty text. A key comes once; an unknown language is OTHER.
+- Code and version have 16 bits: a larger one is refused when writing, where Java cuts it off.
+
+Text is UTF-8; Python's str also holds lone surrogates. A text of ours that cannot be encoded came from the user (a
+topic typed in another encoding): a usage error. Bytes that cannot be decoded are the far side's fault: a protocol
+error. No message repeats the text, which may be a secret.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from struct import Struct
+from typing import Any, Final
+
+from rmqlb.errors import ProtocolError, UsageError
+from rmqlb.remoting.command import INT32_MAX, INT32_MIN, LanguageCode, RemotingCommand, SerializeType
+
+
+class _NumberText(str):
+    """A JSON number as it is written, so that no number in a header can be slow to read or lose digits."""
+
+    __slots__ = ()
+
+
+class _IntegerText(_NumberText):
+    __slots__ = ()
+
+
+def _refuse_constant(name: str) -> None:
+    raise ProtocolError(f"header holds {name}, which JSON does not have")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ProtocolError("header names a key twice")
+    return members
+
+
+_INT32_DIGITS: Final = len(str(INT32_MIN))
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_IntegerText, parse_float=_NumberText, parse_constant=_refuse_constant
+)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+
+
+def encode_json_header(command: RemotingCommand) -> bytes:
+    """The header as `RemotingSerializable.encode` writes it (raises UsageError).
+
+    extFields are left out if there are none: a 5.x broker that finds an empty object logs an error for each paging
+    field that it misses in code 21 or 201.
+    """
+    members: dict[str, object] = {
+        "code": int(command.code),
+        "flag": command.flag,
+        "language": command.language.name,
+        "opaque": command.opaque,
+        "serializeTypeCurrentRPC": SerializeType.JSON.name,
+        "version": command.version,
+    }
+    if command.remark is not None:
+        members["remark"] = command.remark
+    if command.ext_fields:
+        members["extFields"] = dict(command.ext_fields)
+    return encode_text(_ENCODER.encode(members), "the request")
+
+
+def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
+    """The command of a JSON header; mirrors `RemotingSerializable.decode` (raises ProtocolError)."""
+    try:
+        members = _DECODER.decode(decode_text(header, "header"))
+    except json.JSONDecodeError as error:
+        raise ProtocolError(f"header is not JSON: {error.msg} at character {error.pos}") from None
+    except RecursionError:
+        raise ProtocolError("header is nested too deep") from None
+    if not isinstance(members, dict):
+        raise ProtocolError("header is not a JSON object")
+    language = members.get("language", LanguageCode.JAVA.name)
+    fields = members.get("extFields")
+    if not isinstance(fields, dict | None):
+        raise ProtocolError("header's extFields is not an object")
+    return RemotingCommand(
+        code=_int32(members, "code"),
+        language=LanguageCode.__members__.get(
+            "" if language is None else _text(language, "language"), LanguageCode.OTHER
+        ),
+        version=0 if members.get("version") is None else _int32(members, "version"),
+        opaque=_int32(members, "opaque"),
+        flag=_int32(members, "flag"),
+        remark=None if members.get("remark") is None else _text(members["remark"], "remark"),
+        ext_fields={
+            _text(key, "name in extFields"): _value_text(value)
+            for key, value in (fields or {}).items()
+            if value is not None
+        },
+        body=body,
+        serialize_type=SerializeType.JSON,
+    )
+
+
+def _int32(members: Mapping[str, Any], name: str) -> int:
+    value = members.get(name)
+    if isinstance(value, _IntegerText) and len(value) <= _INT32_DIGITS and INT32_MIN <= int(value) <= INT32_MAX:
+        return int(value)
+    raise ProtocolError(f"header's {name} is {'missing' if value is None else 'not an integer of 32 bits'}")
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, _NumberText) else _text(value, "value in extFields")
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str) or isinstance(value, _NumberText):
+        raise ProtocolError(f"header's {what} is not text")
+    if not _is_text(value):
+        raise ProtocolError(f"header's {what} holds a lone surrogate")
+    return value
+
+
+_FIXED: Final = Struct(">hbhii")
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_INT16_RANGE: Final = range(-(2**15), 2**15)
+_LANGUAGES: Final = {int(language): language for language in LanguageCode}
+
+
+def encode_binary_header(command: RemotingCommand) -> bytes:
+    """The header as `RocketMQSerializable.rocketMQProtocolEncode` writes it; extFields keep their order.
+
+    ValueError when code, version or the length of a key does not fit 16 bits; send such a command as JSON. UsageError
+    when a text of the command holds a lone surrogate.
+    """
+    _check_int16(command.code, "code")
+    _check_int16(command.version, "version")
+    fixed = _FIXED.pack(command.code, command.language, command.version, command.opaque, command.flag)
+    fields = b"".join(
+        _field(key, "extFields key", _INT16) + _field(value, key, _INT32) for key, value in command.ext_fields.items()
+    )
+    return fixed + _field(command.remark or "", "remark", _INT32) + _INT32.pack(len(fields)) + fields
+
+
+def _check_int16(value: int, what: str) -> None:
+    if value not in _INT16_RANGE:
+        raise ValueError(f"{what} {value} does not fit the 16 bits of a binary header")
+
+
+def _field(text: str, what: str, length: Struct) -> bytes:
+    data = encode_text(text, what)
+    if length is _INT16:
+        _check_int16(len(data), f"length of {what}")
+    return length.pack(len(data)) + data
+
+
+def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
+    """The command of a binary header; mirrors `RocketMQSerializable.rocketMQProtocolDecode` (raises ProtocolError)."""
+    reader = _Reader(header)
+    code, language, version, opaque, flag = _FIXED.unpack(reader.take(_FIXED.size))
+    remark = reader.text(_INT32, "remark") or None
+    fields = _Reader(reader.take(reader.length(_INT32)))
+    if reader.left:
+        raise ProtocolError(f"header has {reader.left} bytes after its last field")
+    ext_fields: dict[str, str] = {}
+    while fields.left:
+        key = fields.text(_INT16, "name in extFields")
+        if key in ext_fields:
+            raise ProtocolError("header names a key twice")
+        ext_fields[key] = fields.text(_INT32, "value in extFields")
+    return RemotingCommand(
+        code=code,
+        language=_LANGUAGES.get(language, LanguageCode.OTHER),
+        version=version,
+        opaque=opaque,
+        flag=flag,
+        remark=remark,
+        ext_fields=ext_fields,
+        body=body,
+        serialize_type=SerializeType.ROCKETMQ,
+    )
+
+
+class _Reader:
+    """Takes bytes off the front of a header, never more than there are."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._data) - self._at
+
+    def take(self, size: int) -> bytes:
+        if not 0 <= size <= self.left:
+            raise ProtocolError(f"header has {self.left} bytes left where {size} are announced")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def length(self, form: Struct) -> int:
+        size: int = form.unpack(self.take(form.size))[0]
+        return size
+
+    def text(self, form: Struct, what: str) -> str:
+        return decode_text(self.take(self.length(form)), f"header's {what}")
+
+
+def encode_text(text: str, what: str) -> bytes:
+    """`text` in UTF-8 (raises UsageError)."""
+    if not _is_text(text):
+        raise UsageError(f"{what} is not valid text: it cannot be written in UTF-8")
+    return text.encode()
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text has no lone surrogate. The codec's own error, which carries the text along, stays in here."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def decode_text(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"{what} is not UTF-8 at byte {error.start}") from None

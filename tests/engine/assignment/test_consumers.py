@@ -1,0 +1,429 @@
+"""Consumers that take part, their strategy and libraries, and the findings on them and on owners."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb import MessageQueue
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.consumers import (
+    GroupSdks,
+    assigned_by_broker,
+    behind_proxy,
+    group_sdks,
+    is_surely_offline,
+    member_findings,
+    mixed_finding,
+    must_be_listed,
+    must_rebalance,
+    nobody_online,
+    popped_topics,
+    proxy_findings,
+    rebalanced_members,
+    sort_findings,
+)
+from rmqlb.engine.assignment.detect import (
+    detect_strategy,
+    fitting_strategies,
+    mismatch_findings,
+    mixed_mismatches,
+    must_be_set,
+    not_shown,
+    owner_findings,
+)
+from rmqlb.errors import DataError
+from rmqlb.model.finding import ERROR, INFO, WARNING, Finding
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen, is_grpc
+from tests.support.builders import HERE, group, queues, route
+from tests.support.mismatches import every_case
+
+NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
+QUEUE = MessageQueue("T", "x", 0)
+AVG, CIRCLE = "AllocateMessageQueueAveragely", "AllocateMessageQueueAveragelyByCircle"
+NEARBY = "AllocateMachineRoomNearby"
+
+
+def codes(seen: ConsumerGroup) -> list[str]:
+    return [finding.code for finding in member_findings(seen)]
+
+
+def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
+    """Of each member: whether it rebalances by itself, and the topics of its POP table, in one text."""
+    return {
+        name: MemberReport(name, client_rebalance=own, pop_topics=None if pop is None else frozenset(pop.split()))
+        for name, (own, pop) in told.items()
+    }
+
+
+# -- owners
+
+
+def test_queues_without_an_owner_and_with_several_are_counted_and_named() -> None:
+    """Waiting messages are counted of unassigned queues only, as far as they are known."""
+    q = queues(6, "x")
+    owners = {q[0]: ("a",), q[1]: (), q[2]: (), q[3]: ("b", "a"), q[4]: ("c", "b"), q[5]: ()}
+    states = {q[0]: QueueState(None, 7, 0), q[1]: QueueState(None, 1200, 0), q[2]: QueueState()}
+    unassigned = "3 of 6 queues of group g are unassigned (observed), 1,200 messages waiting: T x 1-2,5"
+    several = "2 of 6 queues of group g have duplicate owners (observed): T x 3-4"
+    assert list(owner_findings(owners, "group g", "g", "observed", states)) == [
+        Finding("unassigned-queues", unassigned, "g", ERROR),
+        Finding("duplicate-owners", several, "g", ERROR, ("a", "b", "c")),
+    ]
+    (one,) = owner_findings({q[0]: (), q[1]: ("a",)}, "the group", None, "predicted", {})
+    assert one.message == "1 of 2 queues of the group is unassigned (predicted): T x 0"
+    assert list(owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})) == []
+
+
+def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
+    """AVG gives queue 0 to a, 1 to b and 2 to c; b owns its own, whoever else owns it too."""
+    predicted = owners_at_rest([route(x=3)], Members(("a", "b", "c"), "AVG"))
+    for seen, who in (({0: "a", 1: "b d", 2: "c"}, ("d",)), ({0: "a", 1: "b", 2: "b"}, ("b", "c")), ({2: ""}, ("c",))):
+        owners = {MessageQueue("T", "x", number): ids for number, ids in seen.items()}
+        (found,) = mismatch_findings(predicted, "AVG", group("a b c", owners=owners).queues)
+        assert found.consumers == who
+    assert found.message == (
+        "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
+    )
+
+
+# -- consumers that take part
+
+
+@every_case(
+    ("told", "modes", "popped"),
+    [
+        ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
+        ({"a": (False, ""), "b": (True, "")}, {"T": ("POP",)}, {"T"}),
+        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL",)}, set()),
+        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL", "POP")}, {"T"}),
+        ({"a": (False, "T"), "b": (False, "")}, None, {"T"}),
+        ({"a": (False, "T U")}, {"V": ("POP",)}, {"T", "U", "V"}),
+        ({"a": (True, "")}, {"T": ("POP",)}, {"T"}),
+        ({}, {"T": ("POP",)}, {"T"}),
+        ({}, None, set()),
+    ],
+)
+def test_pop_is_what_members_report_or_what_brokers_have_for_those_who_do_not_rebalance(
+    told: dict[str, tuple[bool | None, str | None]], modes: dict[str, tuple[str, ...]] | None, popped: set[str]
+) -> None:
+    seen = replace(group("a b"), reports=reports(**told), request_modes=modes)
+    assert popped_topics(seen) == popped
+    if popped and not told:  # a topic whose queues are held is pulled, whatever its mode is by now
+        assert popped_topics(replace(seen, queues={QUEUE: QueueState(frozenset({"a"}))})) == set()
+
+
+def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
+    rest = "by POP: several consumers may take messages from one queue, none owns it"
+    for popped, start in (
+        (group("a", consume_type="CONSUME_POP"), "group g consumes "),
+        (replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))), "group g consumes T, U "),
+    ):
+        with pytest.raises(DataError) as raised:
+            must_rebalance(popped)
+        assert (raised.value.code, raised.value.message) == ("pop-consumption", start + rest)
+    must_rebalance(replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))))
+    must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
+
+
+@every_case(
+    ("seen", "words"),
+    [
+        (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
+        (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
+        (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
+    ],
+)
+def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        rebalanced_members(seen)
+
+
+def test_members_are_sorted_and_keep_their_duplicates() -> None:
+    assert rebalanced_members(group("b a a")) == ("a", "a", "b")
+    assert rebalanced_members(replace(group(), views=())) == ()
+    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
+    asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
+    assert assigned_by_broker(asking, ("a", "b", "c", "d")) == (True, {"c": False})  # new consumers do as most
+    assert assigned_by_broker(asking, ("a", "c")) == (False, {"a": True})
+
+
+def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_brokers() -> None:
+    """Those share the queues by what brokers list; where a Proxy lists both, they count them."""
+    view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
+    mixed, at_proxy = replace(group("a b"), proxies=(view,)), replace(group("a"), views=(), proxies=(view,))
+    for seen, ids, end in (
+        (mixed, ("a", "b", "p"), "a Proxy gives them messages of the same queues that the others own"),
+        (at_proxy, ("h@1@0@zz", "p"), "the others count them all the same, and their shares stay unassigned"),
+    ):
+        assert rebalanced_members(seen) == ids
+        (told,) = [finding.message for finding in member_findings(seen) if finding.code == "behind-proxy"]
+        assert told.endswith(end)
+
+
+# -- consumers that nobody lists
+
+
+ASK = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+
+
+def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
+    """A group without consumers, which has read a message of that age."""
+    read = None if age_s is None else round((NOW - timedelta(seconds=age_s)).timestamp() * 1000)
+    states = {QUEUE: QueueState(broker_offset=5, consumer_offset=5, last_timestamp=read)}
+    return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
+
+
+@every_case(
+    ("seen", "evidence"),
+    [
+        (unlisted(polling_num=2), "2 receive requests of it wait there"),
+        (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
+        (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
+        (unlisted(-2), "it has read a message that was stored 0 s before"),
+        (unlisted(30.52), "it has read a message that was stored 31 s before"),
+        (unlisted(60), "it has read a message that was stored 60 s before"),
+        (unlisted(60.001), None),
+        (unlisted(3600, consume_tps=0.0, polling_num=0), None),
+        (replace(unlisted(3), seen=Seen("a test")), None),
+        (replace(unlisted(3), views=None), None),
+        (replace(group("a"), polling_num=2, consume_tps=9.0), None),
+    ],
+)
+def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
+    assert behind_proxy(seen) == evidence
+    if evidence is None:
+        must_be_listed(seen)
+        assert proxy_findings(seen) == []
+        return
+    with pytest.raises(DataError) as raised:
+        must_be_listed(seen)
+    assert raised.value.code == "behind-proxy"
+    assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
+    assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
+    left = "" if seen.polling_num else "; or the consumers have left within the last minute"
+    assert raised.value.hint == ASK + left
+    must_be_listed(seen, assumed=True)
+
+
+def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
+    empty, other = (
+        ProxyView(tuple(map(Connection, ids)), Seen(f"Proxy {at}", NOW), at) for at, ids in (("p:1", ""), ("q:1", "a"))
+    )
+    either = "no consumer of group g is visible{}: it is offline, or behind a Proxy"
+    asked = unlisted(polling_num=0, proxies=(empty,))
+    for seen, message, hint in (
+        (unlisted(polling_num=0), either.format(", no receive request of it waits at a broker"), f"try; {ASK}"),
+        (unlisted(), either.format(""), f"try; {ASK}"),
+        (unlisted(proxies=()), either.format(""), "try; no Proxy that was given has answered"),
+        (asked, "group g has no consumer online, at brokers or at Proxy p:1", "try"),
+    ):
+        told = nobody_online("g", seen, "try")
+        assert (told.message, told.hint) == (message, hint)
+    assert [is_surely_offline(each) for each in (asked, unlisted(), replace(asked, proxies=(empty, other)))] == [
+        True,
+        False,
+        False,
+    ]
+    with pytest.raises(DataError) as raised:
+        must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
+    assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
+
+
+# -- findings on consumers
+
+
+def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -> None:
+    seen = group("a a b", "a a")
+    assert seen.client_ids == ("a", "a", "b")
+    shared, split = member_findings(seen)
+    assert (shared.code, shared.consumers, split.code, split.consumers) == (
+        *("duplicate-client-id", ("a",)),
+        *("split-consumer-view", ("b",)),
+    )
+    assert shared.message.startswith("2 processes share the client ID a: ")
+    assert (split.message.count(": 3"), split.message.count(": 2")) == (1, 1)  # each broker, and how many it lists
+
+
+def test_what_is_odd_about_members_is_said() -> None:
+    assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
+    assert codes(group("a h@1@0@zz")) == ["behind-proxy"]
+    assert codes(replace(group("a"), reports=reports(a=(False, None)))) == ["broker-rebalance"]
+    assert codes(replace(group("a"), reports=reports(a=(True, None)))) == []
+    mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
+    (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
+    assert found.code == "subscription-mismatch"
+    assert found.message.startswith("consumers of group g subscribe to different topics (a and b): ")
+    assert "; brokers do not list U now" in found.message  # they keep the last heartbeat's topics
+
+
+@every_case(
+    ("names", "is_odd"),
+    [
+        (["10.0.0.9@1", "10.0.0.10@1", "10.0.0.100@1"], True),
+        (["a-1", "a1", "a-10", "a-9"], True),
+        (["9" * 5000, "1" + "0" * 5000], True),  # numbers of any length are compared as numbers
+        (["a-1", "a-2", "b-1"], False),
+        (["a-1", "a1", "a-2", "a.10", "a1b"], False),  # by sign, not by number
+        (["1", "01", "a", "a1b", "ab"], False),  # 01 and 1 are one number
+        (["9" * 5000, "a-00", "a-007", "a-08"], False),
+    ],
+)
+def test_names_that_do_not_sort_by_number_are_pointed_out_once(names: list[str], is_odd: bool) -> None:
+    assert [finding.code for finding in sort_findings(names, "client ids")] == ["surprising-order"] * is_odd
+
+
+# -- their strategy
+
+
+def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
+    return queues[client_ids.index(client_id) :: len(client_ids)]
+
+
+@every_case(
+    ("given", "reported", "others"),
+    [
+        ("AVG", AVG, ""),
+        ("AVG", CIRCLE, "AVG_BY_CIRCLE"),
+        ("AVG", "MyStrategy", "MyStrategy"),
+        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", NEARBY, ""),
+        ("MACHINE_ROOM_NEARBY-AVG", AVG, "AVG"),
+        # RocketMQ has no class for PIN: members that run one report a class of the application's own.
+        ("PIN", "MyStrategy", ""),
+        (averagely_too, "MyStrategy", ""),
+        (averagely_too, AVG, "AVG"),
+    ],
+)
+def test_only_what_cannot_be_true_of_the_members_contradicts_a_given_strategy(
+    given: Any, reported: str, others: str
+) -> None:
+    members = Members(("a", "b"), given)
+    detected = detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
+    assert detected.origin == "given"
+    assert [finding.message for finding in detected.findings] == (
+        [f"the plan uses {members.group_strategy}, but consumers report {others}"] if others else []
+    )
+
+
+@every_case(
+    ("seen", "strategy", "origin", "findings"),
+    [
+        (group("a b", reports={"a": CIRCLE}), "AVG_BY_CIRCLE", "reported", []),
+        (group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE}), "AVG", "reported", ["mixed-strategies"]),
+        (group("a b", owners={q: "ab"[q.queue_id % 2] for q in queues(4, "x")}), "AVG_BY_CIRCLE", "observed", []),
+        (group("a b"), "AVG", "assumed", ["assumed-strategy"]),
+        (group(), "AVG", "assumed", ["assumed-strategy"]),
+        (None, "AVG", "assumed", ["assumed-strategy"]),
+    ],
+)
+def test_the_strategy_is_reported_or_fits_the_owners_or_is_assumed(
+    seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]
+) -> None:
+    found = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
+    assert (found.strategy, found.origin, [each.code for each in found.findings]) == (strategy, origin, findings)
+
+
+def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -> None:
+    """Without settings CONFIG would be said to leave every queue without owner, and the others to throw."""
+    own = group("a b c", reports={"a": "YourStrategy", "b": "MyStrategy", "c": AVG})
+    with pytest.raises(DataError, match="the strategy class MyStrategy, which"):
+        detect_strategy(None, own, [], Members(("a", "b", "c"), "AVG"))
+    known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
+    for java_class, options in (
+        ("AllocateMessageQueueByConfig", "--strategy-option queues=FILE"),
+        ("AllocateMessageQueueByMachineRoom", "--strategy-option idc=ROOM"),
+        (NEARBY, "--strategy-option broker-zone=… and --strategy-option client-zone=…"),
+    ):
+        seen = group("a b", reports={"a": AVG, "b": java_class})
+        run = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
+        must_be_set(run, known)
+        with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
+            must_be_set(run, Settings())
+
+
+def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> None:
+    mixed, nearby = group("a b", reports={"a": AVG, "b": CIRCLE}), group("a b", reports={"a": NEARBY})
+    shown = ["AVG", "AVG_BY_CIRCLE"]
+    assert [finding.code for finding in not_shown(mixed, shown)] == ["mixed-strategies"]
+    assert [finding.code for finding in not_shown(nearby, shown)] == ["strategy-differs"]
+    assert list(not_shown(nearby, ["MACHINE_ROOM_NEARBY-AVG"])) == []
+    assert list(not_shown(group("a b"), shown)) == []
+
+
+def test_different_strategies_are_held_against_the_observed_owners_together() -> None:
+    """AVG gives a the queues 0 and 1, AVG_BY_CIRCLE gives b the queues 1 and 3; the other way round 0, 2 and 2, 3."""
+    both = {"a": "AVG", "b": "AVG_BY_CIRCLE"}
+    owners = zip(queues(4, "b"), ("a", "a b", "", "b"), strict=True)
+    observed = {queue: QueueState(frozenset(ids.split())) for queue, ids in owners}
+    for reported, states, expected in (
+        (both, observed, 0),
+        ({"a": "AVG_BY_CIRCLE", "b": "AVG"}, observed, 2),
+        ({"a": "AVG", "b": "AVG"}, observed, None),
+        ({"a": "AVG", "b": "CONFIG"}, observed, None),
+        (both, {}, None),
+    ):
+        found = mixed_mismatches(reported, [route(b=4)], Members(("a", "b"), "CONSISTENT_HASH"), states)
+        assert found == expected
+    throws = Members(("a",), "AVG", Settings(virtual_nodes=-1))  # the constructor of CONSISTENT_HASH throws
+    assert fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))}) == ("AVG", "AVG_BY_CIRCLE")
+
+
+# -- their client libraries
+
+
+def speaking(connections: dict[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:
+    listed = tuple(Connection(i, None, language, version) for i, (language, version) in connections.items())
+    return ConsumerGroup("g", HERE, views=(MemberView(listed, HERE),), **rest)
+
+
+def test_each_consumer_runs_what_its_connection_says_and_the_most_frequent_is_usual() -> None:
+    seen = speaking({"a": ("GO", "V4_5_2"), "b": ("JAVA", "V5_5_0"), "c": ("GO", "V4_5_2"), "d": ("CPP", "V4_6_0")})
+    assert group_sdks(seen, "abcd") == GroupSdks("go", {"b": "java", "d": "cpp"})
+    assert group_sdks(seen, "ab").usual == "java"
+    assert (group_sdks(None, ()), group_sdks(None, (), given="go").usual) == (GroupSdks(), "go")
+    assert group_sdks(speaking({"a": (None, None)}), "a") == GroupSdks(assumed=frozenset("a"))
+    views = tuple(MemberView((Connection("a", None, language, None),), HERE) for language in (None, "GO"))
+    assert group_sdks(ConsumerGroup("g", HERE, views=views), ("a",)).usual == "go"  # another broker tells it
+
+
+def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> None:
+    grpc = "h@7@1@abc"
+    seen = speaking(
+        {
+            "a": ("PYTHON", "V4_6_0"),
+            "b": ("GO", "V5_0_0"),
+            "c": ("RUST", None),
+            "d": ("JAVA", None),
+            grpc: ("RUST", "5"),
+        }
+    )
+    found = group_sdks(seen, ("a", "b", "c", "d", grpc))
+    assert found.sdk_of == {"a": "cpp", "b": "go"}
+    assert [(each.code, each.consumers) for each in found.findings] == [("assumed-sdk", (i,)) for i in "cba"]
+    assert found.findings[1].message == (
+        "consumers run GO V5_0_0, whose rules are not known: predicted by those of go "
+        "(apache/rocketmq-client-go 2.0.0 to 2.1.2), the nearest"
+    )
+
+
+def test_what_the_user_names_goes_before_what_connections_say() -> None:
+    seen = speaking({"a": ("JAVA", None), "b": ("GO", None)})
+    assert group_sdks(seen, "ab", given="cpp") == GroupSdks("cpp")
+    found = group_sdks(seen, "ab", given_of={"b": "cpp", "c": "go@3.1"})
+    assert (found.usual, found.sdk_of, found.findings) == ("java", {"b": "cpp", "c": "go"}, ())
+    assert [each.code for each in group_sdks(seen, "ab", given="go@3.1").findings] == ["assumed-sdk"]
+
+
+def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> None:
+    found = group_sdks(speaking({"a": ("GO", None), "b": ("JAVA", None), "c": ("GO", None)}), "abc")
+    (good,), (bad,) = (mixed_finding(found, "abc", unassigned=n, several=2 * n) for n in (0, 1))
+    assert [(each.code, each.consumers, each.severity) for each in (good, bad)] == [
+        ("mixed-sdks", ("b",), INFO),
+        ("mixed-sdks", ("b",), WARNING),
+    ]
+    assert bad.message.endswith("1 queue unassigned and 2 with duplicate owners, as predicted")
+    assert list(mixed_finding(found, "ac", unassigned=1, several=0)) == []
