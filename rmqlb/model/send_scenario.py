@@ -172,7 +172,7 @@ class SendScenario(ProducerSettings, frozen=True):
     )
     poll_us: Annotated[PositiveTime, "how often the client polls the route"] = ROUTE_POLL_US
     latency_max: Annotated[Thresholds | None, "thresholds of latency fault in ms, instead of the version's"] = None
-    not_available_duration: Annotated[Thresholds | None, "isolation in ms from each threshold on, likewise"] = None
+    not_available_duration: Annotated[Thresholds | None, "isolation in ms from each threshold on"] = None
     overshoot_us: Annotated[Time | None, "time of a timed-out SYNC attempt beyond its budget; None: as measured"] = None
     selector: Selector | SelectorFunction | None = None
 

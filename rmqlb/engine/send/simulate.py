@@ -11,12 +11,14 @@ from rmqlb.engine.arguments import check_route, require, shown
 from rmqlb.engine.send.findings import send_findings
 from rmqlb.engine.send.java_producer import AsyncProducer, OnewayProducer, SelectorProducer, SyncProducer
 from rmqlb.engine.send.profile import ClientProfile, profile_of
+from rmqlb.engine.send.sdks.producers import CppProducer, GoProducer, GrpcProducer, check_sdk
+from rmqlb.engine.send.sdks.profile import sdk
 from rmqlb.engine.send.simulation import Producer
 from rmqlb.engine.user_functions import SELECTOR, as_function
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, Mode, ProducerSettings, Selector, SendScenario
+from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, ProducerSettings, Selector, SendScenario
 from rmqlb.model.simulate_send import Attempt, LostMessage, SendReport, SimulatedProducer
 from rmqlb.model.snapshot import suggestion
 
@@ -69,18 +71,17 @@ def simulate_send(
 
 
 def producer_of(route: TopicRouteData, scenario: SendScenario, trial: int = 0) -> Producer:
-    return _kind_of(scenario)(route, scenario, rules(scenario), trial)
-
-
-def _kind_of(scenario: SendScenario) -> type[Producer]:
+    kinds: dict[str | None, type[Producer]] = {
+        "sync": SyncProducer,
+        "async": AsyncProducer,
+        "oneway": OnewayProducer,
+        "go": GoProducer,
+        "cpp": CppProducer,
+    }
+    kind = kinds[scenario.mode] if scenario.chosen_by is None else SelectorProducer
     if scenario.sdk != JAVA:
-        from rmqlb.engine.send.sdks.producers import producer_kind
-
-        return producer_kind(scenario)
-    if scenario.chosen_by is not None:
-        return SelectorProducer
-    kinds: dict[Mode, type[Producer]] = {"sync": SyncProducer, "async": AsyncProducer, "oneway": OnewayProducer}
-    return kinds[scenario.mode]
+        kind = kinds.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
+    return kind(route, scenario, rules(scenario), trial)
 
 
 def _report(producer: Producer, attempts: list[Attempt] | None, lost: list[LostMessage] | None) -> SendReport:
@@ -124,8 +125,6 @@ def _settings(producer: Producer) -> SimulatedProducer:
 def profile_name(scenario: SendScenario, profile: ClientProfile) -> str:
     if scenario.sdk == JAVA:
         return profile.name
-    from rmqlb.engine.send.sdks.profile import sdk
-
     own = sdk(scenario.sdk).profile
     return f"{own.name} {own.mirrors}"
 
@@ -171,8 +170,6 @@ def check(scenario: SendScenario) -> None:
         _check_selector(selector)
     profile_of(scenario.client_version)
     if scenario.sdk != JAVA:
-        from rmqlb.engine.send.sdks.producers import check_sdk
-
         check_sdk(scenario)
 
 

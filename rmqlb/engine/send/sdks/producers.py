@@ -52,11 +52,6 @@ def check_sdk(scenario: SendScenario) -> None:
         raise UsageError(f"{statuses[0]}: store statuses are not simulated for {profile.name}")
 
 
-def producer_kind(scenario: SendScenario) -> type[Producer]:
-    kinds: dict[str | None, type[Producer]] = {"go": GoProducer, "cpp": CppProducer}
-    return kinds.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
-
-
 class SdkProducer(Producer):
     """The loop of attempts. A thread waits for each message, or with ASYNC hands it over to a request."""
 
