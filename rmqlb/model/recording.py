@@ -100,7 +100,7 @@ class QueueRecording(OfQueue, frozen=True, rename="camel"):
     owners_after: Annotated[tuple[str, ...] | None, "its owners in the last look; null when they are unknown"]
     longest_gap_at_least_ms: Annotated[int, "lower bound of the longest time without owner"]
     longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
-    longest_overlap_at_least_ms: Annotated[int, "lower bound of the longest time with duplicate owners"]
+    longest_overlap_at_least_ms: Annotated[int, "longest overlap, at least"]
     longest_overlap_at_most_ms: Annotated[int, "upper bound of it"]
     changes: Annotated[tuple[OwnerChange, ...], "changes of its owners, in the order in which they were seen"]
     intervals: Annotated[tuple[RecordedInterval, ...], "they cover the time from 0 to the end; neighbours differ"]
@@ -127,22 +127,18 @@ class RecordingFigures(Struct, frozen=True, rename="camel"):
     """A recording in numbers; of two bounds the truth is between them."""
 
     queues: Annotated[int, "how many"]
-    changed: Annotated[int, Figure("queues whose owners changed at some time", of="queues")]
-    moved: Annotated[int, Figure("queues with other owners in the last look than in the first", of="queues")]
-    unassigned: Annotated[int, Figure("queues without owner in the last look", of="queues")]
-    duplicate_owners: Annotated[int, Figure("queues with duplicate owners in the last look", of="queues")]
-    unknown: Annotated[int, Figure("queues whose owners are unknown in the last look", of="queues")]
-    longest_gap_at_least_ms: Annotated[int, Figure("lower bound of the longest time that a queue had no owner")]
-    longest_gap_at_most_ms: Annotated[int, Figure("upper bound of the longest time that a queue had no owner")]
-    longest_overlap_at_least_ms: Annotated[int, Figure("lower bound of the longest time with duplicate owners")]
-    longest_overlap_at_most_ms: Annotated[int, Figure("upper bound of the longest time with duplicate owners")]
-    convergence_at_least_ms: Annotated[
-        int | None, Figure("lower bound of the time from the event to the last change of an owner", unknown=_CONVERGED)
-    ]
-    convergence_at_most_ms: Annotated[
-        int | None, Figure("upper bound of the time from the event to the last change of an owner", unknown=_CONVERGED)
-    ]
-    failed_looks: Annotated[int, Figure("looks that showed nothing")]
+    changed: Annotated[int, Figure("queues that changed owners", of="queues")]
+    moved: Annotated[int, Figure("queues with other owners at the end", of="queues")]
+    unassigned: Annotated[int, Figure("queues unassigned at the end", of="queues")]
+    duplicate_owners: Annotated[int, Figure("queues with duplicate owners at the end", of="queues")]
+    unknown: Annotated[int, Figure("queues with unknown owners at the end", of="queues")]
+    longest_gap_at_least_ms: Annotated[int, Figure("longest gap, at least")]
+    longest_gap_at_most_ms: Annotated[int, Figure("longest gap, at most")]
+    longest_overlap_at_least_ms: Annotated[int, Figure("longest overlap, at least")]
+    longest_overlap_at_most_ms: Annotated[int, Figure("longest overlap, at most")]
+    convergence_at_least_ms: Annotated[int | None, Figure("converged after, at least", unknown=_CONVERGED)]
+    convergence_at_most_ms: Annotated[int | None, Figure("converged after, at most", unknown=_CONVERGED)]
+    failed_looks: Annotated[int, Figure("failed looks")]
 
 
 class QueueComparison(OfQueue, frozen=True, rename="camel"):

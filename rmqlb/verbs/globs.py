@@ -63,4 +63,6 @@ def _own_left_out(kind: Kind, glob: str, present: Names, but: str = "") -> str:
 
 def _not_found(kind: Kind, problem: str, name: str, known: Names) -> DataError:
     hint = suggestion(f"{kind}s", name, known) if known else None
-    return DataError(f"--{kind} {problem}", hint=hint, code=f"{kind}-not-found")
+    if kind == "topic":
+        return DataError(f"--topic {problem}", hint=hint, code="topic-not-found")
+    return DataError(f"--group {problem}", hint=hint, code="group-not-found")

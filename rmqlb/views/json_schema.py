@@ -103,10 +103,7 @@ def _classes(info: Any) -> Iterator[type[Struct]]:
 
 
 def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
-    summary, _ = _docstring(shape)
-    meanings = {**GLOSSARY, **dict(_annotated(shape))}
-    meanings |= {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
-    meanings |= {name: figure.description for name, figure in annotated_figures(shape).items()}
+    summary, meanings = _docstring(shape)[0], field_meanings(shape)
     encoded = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     properties = schema["properties"]
     keys = {key: {**properties[key], "description": _sentence(meanings.get(name, ""))} for name, key in encoded.items()}
@@ -116,6 +113,13 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
     required = [key for key in keys if key in must]
     open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties" or is_read}
     return {**open_to_more, "description": summary, "properties": keys, "required": required}
+
+
+def field_meanings(shape: type[Struct]) -> dict[str, str]:
+    """Field → what it means, by the glossary, the annotations, the docstrings and the figures."""
+    meanings = {**GLOSSARY, **dict(_annotated(shape))}
+    meanings |= {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
+    return meanings | {name: figure.description for name, figure in annotated_figures(shape).items()}
 
 
 def _annotated(shape: type[Struct]) -> Iterator[tuple[str, str]]:

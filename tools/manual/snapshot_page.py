@@ -5,13 +5,13 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 from datetime import datetime
-from inspect import cleandoc
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.sources.formats.snapshot_file import SnapshotDocument
+from rmqlb.views.json_schema import field_meanings
 from tools.manual.roff import Marked, Page, bold, escaped
 
 EXAMPLE = """\
@@ -36,28 +36,6 @@ _WORDS: dict[object, str] = {
     datetime: "time, ISO 8601",
     type(None): "null",
 }
-_ROCKETMQ = {
-    "queueDatas": "Broker by broker, how many queues the topic has there.",
-    "brokerDatas": "The brokers that the route leads to.",
-    "orderTopicConf": "Of an ordered topic: broker and number of queues.",
-    "topicQueueMappingByBroker": "Of a static topic: where its queues really are.",
-    "brokerName": "The broker's name.",
-    "readQueueNums": "Queues that consumers see.",
-    "writeQueueNums": "Queues that producers see.",
-    "perm": "4 can be read, 2 can be written, 6 both.",
-    "topicSysFlag": "RocketMQ's own flags of the topic.",
-    "cluster": "The broker's cluster.",
-    "brokerAddrs": "Broker id to address; 0 is the master.",
-    "zoneName": "The broker's zone.",
-    "enableActingMaster": "A replica answers for a lost master.",
-    "topic": "The topic's name.",
-    "totalQueues": "Of a static topic: its queues in all.",
-    "bname": "The broker's name.",
-    "currIdMap": "Queue of the static topic to queue of the broker.",
-    "scope": "Of a static topic: its scope.",
-    "epoch": "Of a static topic: how often the mapping changed.",
-}
-"""RocketMQ's keys of a route, which rmqlb passes on as they are."""
 
 
 def snapshot_page() -> Page:
@@ -102,11 +80,12 @@ def _keys(
     struct: type[msgspec.Struct], base: str, listed: dict[type[msgspec.Struct], str]
 ) -> Iterator[tuple[str, str, str]]:
     """Those of a struct; one that was listed before is named by where."""
-    meanings = attributes(struct.__doc__ or "")
+    meanings = field_meanings(struct)
     for field in msgspec.structs.fields(struct):
         path = base + field.encode_name
         inner, suffix = _inside(field.type)
-        meaning = meanings.get(field.name) or _ROCKETMQ.get(field.encode_name, "")
+        meaning = meanings.get(field.name, "")
+        meaning = f"{meaning[:1].upper()}{meaning[1:]}." if meaning and not meaning.endswith(".") else meaning
         before = listed.get(inner) if inner is not None else None
         yield path, _kind(field.type), f"{meaning} As `{before}`.".strip() if before else meaning
         if inner is not None and before is None:
@@ -139,23 +118,3 @@ def _kind(kind: Any) -> str:
     if origin is dict or (isinstance(kind, type) and issubclass(kind, (dict, msgspec.Struct))):
         return "mapping"
     return _WORDS.get(kind, "value")
-
-
-def attributes(docstring: str) -> dict[str, str]:
-    r"""The `Attributes:` of a docstring: name → meaning.
-
-    >>> attributes("A thing.\n\nAttributes:\n    size: in bytes,\n        at most.\n    name: its name.")
-    {'size': 'in bytes, at most.', 'name': 'its name.'}
-    """
-    _, _, listed = cleandoc(docstring).partition("Attributes:\n")
-    found: dict[str, str] = {}
-    name = ""
-    for line in listed.split("\n"):
-        if line.startswith("    ") and not line.startswith("     "):
-            name, _, text = line.strip().partition(": ")
-            found[name] = text
-        elif line.startswith("     ") and name:
-            found[name] += " " + line.strip()
-        elif line:
-            break
-    return found

@@ -168,29 +168,30 @@ def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
 
 
 def _findings(name: str, found: _Observed, consumers: int) -> Iterator[Finding]:
-    left, several = found.unassigned, found.several
-    texts: dict[str, str] = {}
+    left, several, strategy = found.unassigned, found.several, f"strategy {name}"
     if found.throws:
         client_id, text = next(iter(found.throws.items()))
         number = f"{len(found.throws)} of {consumers} consumers"
-        texts["custom-throws"] = f"throws for {number}, which keep what they hold; first {client_id}: {text}"
+        message = f"{strategy} throws for {number}, which keep what they hold; first {client_id}: {text}"
+        yield Finding("custom-throws", message)
     elif left:
-        texts["custom-unassigned"] = f"leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+        message = f"{strategy} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+        yield Finding("custom-unassigned", message)
     if several:
-        texts["custom-duplicate-owners"] = (
-            f"gives {_listed(several)} to several consumers, which all read {_them(several)}"
-        )
+        message = f"{strategy} gives {_listed(several)} to several consumers, which all read {_them(several)}"
+        yield Finding("custom-duplicate-owners", message)
     if found.varies:
-        texts["custom-varies"] = (
-            "answers differently when it is asked the same again: such consumers drop and take queues with every "
-            "rebalance, and what is shown here is one of its answers"
+        message = (
+            f"{strategy} answers differently when it is asked the same again: such consumers drop and take queues with "
+            "every rebalance, and what is shown here is one of its answers"
         )
+        yield Finding("custom-varies", message)
     if found.orders:
-        texts["custom-order"] = (
-            f"depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists by character "
-            "before they call it, as is done here"
+        message = (
+            f"{strategy} depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists by "
+            "character before they call it, as is done here"
         )
-    yield from (Finding(code, f"strategy {name} {text}") for code, text in texts.items())
+        yield Finding("custom-order", message)
 
 
 def _listed(queues: Sequence[MessageQueue]) -> str:
