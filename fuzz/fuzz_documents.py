@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from base64 import b64decode
 from io import BytesIO
 from pathlib import Path
 from shutil import copy
@@ -61,9 +62,9 @@ def seeds(folder: Path) -> None:
     for kind in ("dashboard", "mqadmin"):
         for file in (DATA / kind).iterdir():
             copy(file, folder / f"{kind}-{file.name}")
-    for file in (DATA / "remoting").glob("*.frame"):
-        for command in FrameDecoder().feed(file.read_bytes()):
-            (folder / file.stem).write_bytes(command.body or b"{}")
+    for entry in json.loads((DATA / "remoting" / "manifest.json").read_bytes()):
+        for command in FrameDecoder().feed(b64decode(entry["frame"])):
+            (folder / entry["name"]).write_bytes(command.body or b"{}")
 
 
 def main() -> None:

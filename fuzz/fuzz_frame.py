@@ -1,11 +1,11 @@
 """Fuzz target: any bytes give `FrameDecoder` commands or a `ProtocolError`, the same however they are cut.
 
-Needs atheris (`pip install -e '.[fuzz]'`). From the top folder, for two minutes, with the captured frames as seeds:
+Needs atheris (`pip install -e '.[fuzz]'`). For two minutes, with new inputs kept in a folder:
 
     mkdir -p build/fuzz-frame
-    python fuzz/fuzz_frame.py -max_total_time=120 -max_len=4096 build/fuzz-frame tests/data/remoting
+    python fuzz/fuzz_frame.py -max_total_time=120 -max_len=4096 build/fuzz-frame
 
-New inputs go to the first folder. An input that fails is written to `crash-...`; run the target with that file as its
+An input that fails is written to `crash-...`; run the target with that file as its
 only argument to see it again, and keep it as a test in `tests/remoting/test_frame.py`.
 """
 

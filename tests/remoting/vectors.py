@@ -6,13 +6,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
-
-DATA = Path(__file__).parent.parent / "data" / "remoting"
+from tests.support.captured_frames import captured_frames
 
 
 class Capture(NamedTuple):
@@ -28,28 +25,27 @@ class Capture(NamedTuple):
     body_bytes: int
 
 
-def _captures(folder: Path, serialize_type: SerializeType) -> tuple[Capture, ...]:
-    entries: list[dict[str, Any]] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+def _captures(folder: str, serialize_type: SerializeType) -> tuple[Capture, ...]:
     return tuple(
         Capture(
-            name=(folder / entry["file"]).relative_to(DATA).as_posix().removesuffix(".frame"),
+            name=f"{folder}/{name}".strip("/"),
             server=entry["server"],
             serialize_type=serialize_type,
-            frame=(folder / entry["file"]).read_bytes(),
+            frame=entry["frame"],
             request_code=entry["code"],
             ext_fields=entry["extFields"],
             response_code=entry["responseCode"],
             body_bytes=entry["bodyBytes"],
         )
-        for entry in entries
+        for name, entry in captured_frames(folder).items()
     )
 
 
-CAPTURES = _captures(DATA, SerializeType.JSON) + _captures(DATA / "binary", SerializeType.ROCKETMQ)
+CAPTURES = _captures("", SerializeType.JSON) + _captures("binary", SerializeType.ROCKETMQ)
 
 
 def capture(name: str) -> Capture:
-    """The capture with this file name, without `.frame`."""
+    """The capture with this name."""
     return next(one for one in CAPTURES if one.name == name)
 
 

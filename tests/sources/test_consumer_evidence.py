@@ -19,9 +19,10 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json
+from tests.support.captured_frames import captured_frames
 from tests.support.mismatches import every_case
 
-from .captures import DATA, dashboard_data, queue
+from .captures import dashboard_data, queue
 from .strategies import SNAPSHOTS
 from .test_snapshot_file import read, snapshot_text, whole
 
@@ -82,7 +83,7 @@ def of_capture(form: str) -> ConsumerEvidence:
     if form == "dashboard":
         document = docs.convert(dashboard_data("running-order-svc-inst0"), docs.RunningInfoDocument, "x")
     else:
-        (command,) = FrameDecoder().feed((DATA / "remoting" / "5.5.0-b0-running-info.frame").read_bytes())
+        (command,) = FrameDecoder().feed(captured_frames()["5.5.0-b0-running-info"]["frame"])
         document = docs.convert(docs.parse_document(command.body or b"", "x"), docs.RunningInfoDocument, "x")
     return consumer_evidence(document, "x", 1795226746000)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.documents import with_owners
 from rmqlb.sources.formats.loose_json import ObjectKey
+from tests.support.captured_frames import captured_frames
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
@@ -333,18 +333,17 @@ def test_no_queue_is_lost_and_no_holder_forgotten(
             assert state.owners == holders
 
 
-FOLDER = Path(__file__).parent.parent / "data" / "remoting"
-ENTRIES: list[dict[str, Any]] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
+ENTRIES = [*captured_frames().values()]
 
 
 def frame(entry: dict[str, Any]) -> RemotingCommand:
-    (command,) = FrameDecoder().feed((FOLDER / entry["file"]).read_bytes())
+    (command,) = FrameDecoder().feed(entry["frame"])
     return command
 
 
 def document(entry: dict[str, Any], kind: type[docs.Document]) -> docs.Document:
-    (value,), _ = docs.parse_documents(frame(entry).body or b"{}", entry["file"])
-    return docs.convert(value, kind, entry["file"])
+    (value,), _ = docs.parse_documents(frame(entry).body or b"{}", entry["name"])
+    return docs.convert(value, kind, entry["name"])
 
 
 def a_route(entry: dict[str, Any]) -> None:
@@ -369,7 +368,7 @@ def members(entry: dict[str, Any]) -> None:
 
 
 def offsets(entry: dict[str, Any]) -> None:
-    states = docs.consume_stats(document(entry, docs.ConsumeStatsDocument), entry["file"])
+    states = docs.consume_stats(document(entry, docs.ConsumeStatsDocument), entry["name"])
     assert {queue.topic for queue in states} == {"OrderEvents"}
     assert {state.lag for state in states.values()} == {0}
     assert {state.owners for state in states.values()} == {None}
@@ -379,7 +378,7 @@ def running(entry: dict[str, Any]) -> None:
     info = document(entry, docs.RunningInfoDocument)
     assert docs.client_id(info.properties) == entry["extFields"]["clientId"]
     assert docs.member_report(info, "x").strategy_class == "AllocateMessageQueueAveragely"
-    assert MessageQueue("OrderEvents", "broker-a", 0) in docs.held_queues(info, entry["file"])
+    assert MessageQueue("OrderEvents", "broker-a", 0) in docs.held_queues(info, entry["name"])
 
 
 def groups(entry: dict[str, Any]) -> None:
@@ -397,14 +396,14 @@ MEANINGS: dict[int, Callable[[dict[str, Any]], None]] = {
 }
 
 
-@every_case("entry", ENTRIES, ids=lambda entry: entry["file"])
+@every_case("entry", ENTRIES, ids=lambda entry: entry["name"])
 def test_every_answer_that_a_source_asks_for_means_something(entry: dict[str, Any]) -> None:
     command = frame(entry)
     assert command.code == entry["responseCode"]
     if command.code == 0 and entry["code"] in MEANINGS:
         MEANINGS[entry["code"]](entry)
     elif command.body:
-        assert docs.parse_documents(command.body, entry["file"])[0]
+        assert docs.parse_documents(command.body, entry["name"])[0]
     else:
         assert command.remark or command.ext_fields
 

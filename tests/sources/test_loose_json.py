@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,9 +11,9 @@ from hypothesis import strategies as st
 from rmqlb.errors import DocumentError
 from rmqlb.sources.formats.limits import MAX_DEPTH
 from rmqlb.sources.formats.loose_json import MAX_DIGITS, LooseReader, ObjectKey, read_loose
+from tests.support.captured_frames import captured_frames
 from tests.support.mismatches import every_case
 
-FRAMES = Path(__file__).parent.parent / "data" / "remoting"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
@@ -37,7 +36,7 @@ def problem(text: str) -> str:
 
 def frame_body(name: str) -> str:
     """The body of a captured frame: 4 bytes of length, 4 of which 3 say how long the header is, header, body."""
-    frame = (FRAMES / f"{name}.frame").read_bytes()
+    frame: bytes = captured_frames()[name]["frame"]
     return frame[8 + int.from_bytes(frame[5:8], "big") :].decode()
 
 

@@ -6,7 +6,6 @@ One server answers both what a NameServer and what one broker is asked. The rout
 
 from __future__ import annotations
 
-import json
 import socket
 import socketserver
 import ssl
@@ -15,7 +14,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Literal, NoReturn
 
 from rmqlb.errors import ProtocolError
@@ -26,9 +24,9 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
+from tests.support.captured_frames import captured_frames
 from tests.support.figures import FIGURES
 
-CAPTURES = Path(__file__).parent.parent / "data" / "remoting"
 KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
 BROKER_ADDRESSES = {
     ("5.5.0", "b0"): "127.0.0.1:10911",
@@ -50,9 +48,9 @@ def captured_answers(version: Version = "5.5.0", broker: Broker = "b0") -> dict[
     """(request code, the fields that matter) → response, of a NameServer and one broker."""
     other = {"b0": "-b1-", "b1": "-b0-"}[broker]
     answers: dict[tuple[int, str], Answer] = {}
-    for entry in json.loads((CAPTURES / "manifest.json").read_text(encoding="utf-8")):
-        if entry["server"] == version and other not in entry["file"] and entry["code"] in READ_ONLY:
-            (answer,) = FrameDecoder().feed((CAPTURES / entry["file"]).read_bytes())
+    for entry in captured_frames().values():
+        if entry["server"] == version and other not in entry["name"] and entry["code"] in READ_ONLY:
+            (answer,) = FrameDecoder().feed(entry["frame"])
             answers[entry["code"], key(entry["extFields"])] = answer
             if entry["code"] == RequestCode.GET_CONSUME_STATS:
                 answers[entry["code"], f"consumerGroup={entry['extFields']['consumerGroup']}"] = answer
