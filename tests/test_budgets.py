@@ -52,12 +52,12 @@ def modules(*arguments: str) -> int:
 
 
 BUDGETS: Mapping[str, tuple[int, Callable[[], int]]] = {
-    "lines of the product": (65_450, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
-    "files of the product": (356, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
-    "lines of tests": (60_500, lambda: lines((ROOT / "tests").rglob("*.py"))),
-    "files in git": (1_372, in_git),
-    "modules that show-owners loads": (139, lambda: modules("show-owners")),
-    "modules that plan-rebalance loads": (137, lambda: modules("plan-rebalance", "--add", "1")),
+    "lines of the product": (61_200, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
+    "files of the product": (326, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
+    "lines of tests": (53_850, lambda: lines((ROOT / "tests").rglob("*.py"))),
+    "files in git": (1_161, in_git),
+    "modules that show-owners loads": (138, lambda: modules("show-owners")),
+    "modules that plan-rebalance loads": (136, lambda: modules("plan-rebalance", "--add", "1")),
 }
 """What is counted → the most that it may be, and what counts it."""
 
