@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.views.formats.signs import encodable
+from rmqlb.views.formats.palette import encodable
 from tests.cli.run import EXAMPLE, ROOT, command, environment, start
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, silent

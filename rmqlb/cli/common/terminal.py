@@ -16,7 +16,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.views.formats.signs import encodable
+from rmqlb.views.formats.palette import encodable
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import FORMATS, SCREENS, Report
 

@@ -170,7 +170,7 @@ class _Frames:
         from rich.text import Text
 
         from rmqlb.views.formats.people import print_tables
-        from rmqlb.views.formats.signs import encodable
+        from rmqlb.views.formats.palette import encodable
         from rmqlb.views.formats.text import visible
 
         with console.capture() as capture:
