@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.help_text import figures_of
+from rmqlb.cli.results import figures_of
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 from rmqlb.cli import click
 from rmqlb.cli.main import app
-from rmqlb.cli.results import RESULTS, known_names, result_of
+from rmqlb.cli.results import RESULTS, result_names, result_of
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -271,7 +271,7 @@ def test_the_strict_schema_is_really_strict() -> None:
     assert not published("error").is_valid({**good, "schema": "rmqlb/plan", "error": error})
 
 
-@every_case("name", known_names())
+@every_case("name", result_names())
 def test_a_schema_goes_by_its_commands_and_by_its_own_name(name: str) -> None:
     ran = run("schema", *name.split())
     result = result_of(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.offered_values import known_values
+from rmqlb.cli.help_text import known_values
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
 from tests.test_golden import BASIC, SMALL

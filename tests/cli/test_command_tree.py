@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.common.sections import SECTIONS
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.offered_values import known_values
+from rmqlb.cli.help_text import known_values
+from rmqlb.cli.results import SECTIONS
 from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
@@ -134,7 +134,7 @@ def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeyp
 def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint for a table that the result does not have lists those that there are, eight at the most."""
     offered = SECTIONS[name]
-    monkeypatch.setattr("rmqlb.cli.common.sections.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
+    monkeypatch.setattr("rmqlb.cli.results.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")

@@ -57,7 +57,7 @@ class Terminal:
             raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
         check_value("color", options.color, "--color")
         if options.section:
-            from rmqlb.cli.common.sections import check_sections
+            from rmqlb.cli.results import check_sections
 
             check_sections(command, options.section)
             self._check_lines()

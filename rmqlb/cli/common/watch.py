@@ -169,8 +169,8 @@ class _Frames:
     def _frame(self, console: Console, look: SnapshotView, seen_at: str, stale: Stale | None) -> list[str]:
         from rich.text import Text
 
-        from rmqlb.views.formats.people import print_tables
         from rmqlb.views.formats.palette import encodable
+        from rmqlb.views.formats.people import print_tables
         from rmqlb.views.formats.text import visible
 
         with console.capture() as capture:
