@@ -4,155 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import Literal
 
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
-from rmqlb.views.json_schema import Result
+from rmqlb.views.json_schema import Kind, Result
 
 
-def _result(
-    name: str, commands: str, struct: str, meaning: str, kind: Literal["data", "snapshot", "whole"] = "data"
-) -> Result:
-    return Result(f"rmqlb/{name}", tuple(filter(None, commands.split(", "))), meaning, struct, kind)
+def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> Result:
+    return Result(f"rmqlb/{name}", tuple(filter(None, commands.split(", "))), struct, kind)
 
 
 RESULTS = (
-    _result(
-        "snapshot",
-        "fetch-routes",
-        "sources.formats.snapshot_file.SnapshotDocument",
-        "a snapshot of a cluster, as fetch-routes writes it and -s reads it",
-        "snapshot",
-    ),
-    _result("groups", "show-groups", "model.groups.Overview", "consumer groups in a line each, the worst first"),
-    _result("consumers", "show-consumers", "model.groups.Consumers", "a group's consumers, a running process each"),
-    _result(
-        "route",
-        "show-route",
-        "views.route_view.Routes",
-        "topics' brokers and the queue lists that clients make of them",
-    ),
-    _result("owners", "show-owners", "model.owners.OwnersReport", "who owns each queue under each strategy"),
-    _result(
-        "owners-of-groups",
-        "show-owners",
-        "model.owners.OwnersOfGroups",
-        "who owns each queue of several groups, with more than one --group",
-    ),
-    _result("diagnosis", "diagnose", "model.diagnosis.Diagnosis", "why a group is as it is, with evidence and remedy"),
-    _result(
-        "diagnosis-of-groups",
-        "diagnose",
-        "model.diagnosis.DiagnosisOfGroups",
-        "why several groups are as they are, with more than one --group",
-    ),
-    _result(
-        "diff", "diff", "model.diff.SnapshotDiff", "two snapshots compared, and what explains each queue's new owners"
-    ),
-    _result(
-        "diff-prediction", "diff", "model.diff.PredictionDiff", "a stored plan or simulation compared with a snapshot"
-    ),
-    _result("plan", "plan-rebalance", "model.plan.RebalancePlan", "a group's owners before and after a change"),
-    _result(
-        "plan-of-groups",
-        "plan-rebalance",
-        "model.plan.PlanOfGroups",
-        "what a change does to several groups, with more than one --group",
-    ),
-    _result(
-        "topic-plan",
-        "plan-topic",
-        "model.plan_topic.TopicChangePlan",
-        "the steps that change a topic's queues, and what each does",
-    ),
-    _result(
-        "simulate-rebalance",
-        "simulate-rebalance",
-        "model.simulate_rebalance.RebalanceResult",
-        "a consumer group over time",
-    ),
-    _result(
-        "simulate-rebalance-of-groups",
-        "simulate-rebalance",
-        "model.simulate_rebalance.RebalanceResults",
-        "several consumer groups over time, and producers while brokers fail, with more than one --group",
-    ),
-    _result("plan-rollout", "plan-rollout", "model.plan_rollout.Rollout", "ways to restart a group's consumers"),
-    _result(
-        "group-size", "size-group", "model.size_group.GroupSize", "how many consumers a group should have, size by size"
-    ),
-    _result(
-        "sweep-failures",
-        "sweep-failures",
-        "model.sweep_failures.FailureSweep",
-        "every loss of consumers, brokers, hosts and zones, and the least that break a limit",
-    ),
-    _result(
-        "send", "simulate-send", "model.simulate_send.SendResult", "where a producer's messages go while brokers fail"
-    ),
-    _result(
-        "attempt",
-        "simulate-send",
-        "model.simulate_send.Attempt",
-        "one attempt to send a message, a line of -o jsonl",
-        "whole",
-    ),
-    _result(
-        "lost-message",
-        "simulate-send",
-        "model.simulate_send.LostMessage",
-        "a lost message and its exception, a line of -o jsonl --trace",
-        "whole",
-    ),
-    _result("key-queues", "select-queue", "model.key_queues.KeyQueues", "which queue each key goes to, SDK by SDK"),
-    _result(
-        "receive",
-        "simulate-receive",
-        "model.simulate_receive.ReceiveReport",
-        "how long messages wait for consumers that receive",
-    ),
-    _result(
-        "change",
-        "show-route, show-owners, plan-rebalance",
-        "views.row_changes.ChangeLine",
-        "what is new since the last look, a line of --watch in a pipe",
-        "whole",
-    ),
-    _result("record", "record", "model.recording.Recording", "the owners of a live group's queues over time"),
-    _result(
-        "record-line",
-        "record",
-        "model.recording.RecordLine",
-        "something new that a look at a live group showed, a line of -o jsonl",
-        "whole",
-    ),
-    _result("check", "check", "model.check_result.CheckResult", "a policy's limits and what came of each"),
+    _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
+    _result("groups", "show-groups", "model.groups.Overview"),
+    _result("consumers", "show-consumers", "model.groups.Consumers"),
+    _result("route", "show-route", "views.route_view.Routes"),
+    _result("owners", "show-owners", "model.owners.OwnersReport"),
+    _result("owners-of-groups", "show-owners", "model.owners.OwnersOfGroups"),
+    _result("diagnosis", "diagnose", "model.diagnosis.Diagnosis"),
+    _result("diagnosis-of-groups", "diagnose", "model.diagnosis.DiagnosisOfGroups"),
+    _result("diff", "diff", "model.diff.SnapshotDiff"),
+    _result("diff-prediction", "diff", "model.diff.PredictionDiff"),
+    _result("plan", "plan-rebalance", "model.plan.RebalancePlan"),
+    _result("plan-of-groups", "plan-rebalance", "model.plan.PlanOfGroups"),
+    _result("topic-plan", "plan-topic", "model.plan_topic.TopicChangePlan"),
+    _result("simulate-rebalance", "simulate-rebalance", "model.simulate_rebalance.RebalanceResult"),
+    _result("simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance.RebalanceResults"),
+    _result("plan-rollout", "plan-rollout", "model.plan_rollout.Rollout"),
+    _result("group-size", "size-group", "model.size_group.GroupSize"),
+    _result("sweep-failures", "sweep-failures", "model.sweep_failures.FailureSweep"),
+    _result("send", "simulate-send", "model.simulate_send.SendResult"),
+    _result("attempt", "simulate-send", "model.simulate_send.Attempt", "whole"),
+    _result("lost-message", "simulate-send", "model.simulate_send.LostMessage", "whole"),
+    _result("key-queues", "select-queue", "model.key_queues.KeyQueues"),
+    _result("receive", "simulate-receive", "model.simulate_receive.ReceiveReport"),
+    _result("change", "show-route, show-owners, plan-rebalance", "views.row_changes.ChangeLine", "whole"),
+    _result("record", "record", "model.recording.Recording"),
+    _result("record-line", "record", "model.recording.RecordLine", "whole"),
+    _result("check", "check", "model.check_result.CheckResult"),
     _result(
         "pipeline",
         "pipeline run, pipeline ingest, pipeline judge, pipeline report",
         "model.pipeline_result.PipelineResult",
-        "what a run of the pipeline did, and what the last night comes to",
     ),
-    _result(
-        "contexts",
-        "context add, context list, context use, context remove",
-        "views.config_view.Contexts",
-        "the contexts of the user",
-    ),
-    _result("context", "context show", "views.config_view.OneContext", "one context"),
-    _result(
-        "config", "config show", "views.config_view.ConfiguredSettings", "the settings as a command would use them"
-    ),
-    _result("schemas", "schema", "views.schema_view.Schemas", "the results that have a schema"),
-    _result("explanations", "explain", "views.explanations.Explanations", "what codes mean"),
-    _result(
-        "error",
-        "",
-        "views.envelope.ErrorDocument",
-        "an error, alone on a line of stderr, of any command with -o json",
-        "whole",
-    ),
+    _result("contexts", "context add, context list, context use, context remove", "views.config_view.Contexts"),
+    _result("context", "context show", "views.config_view.OneContext"),
+    _result("config", "config show", "views.config_view.ConfiguredSettings"),
+    _result("schemas", "schema", "views.json_schema.Schemas"),
+    _result("explanations", "explain", "views.explanations.Explanations"),
+    _result("error", "", "views.envelope.ErrorDocument", "whole"),
 )
 """In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
 

@@ -35,8 +35,7 @@ def schema(
     """
     from rmqlb.cli.results import RESULTS, result_names, result_of
     from rmqlb.views.formats.machine import as_json, as_yaml
-    from rmqlb.views.json_schema import json_schema
-    from rmqlb.views.schema_view import keys_report, schemas_report
+    from rmqlb.views.json_schema import json_schema, keys_report, schemas_report
 
     here = ClusterSnapshot("built-in", "rmqlb")
     if not of:

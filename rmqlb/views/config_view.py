@@ -33,7 +33,7 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
 
 
 class Contexts(Struct, frozen=True):
-    """All contexts."""
+    """The contexts of the user."""
 
     path: Annotated[str, "the user's file, there or not"]
     active: Annotated[str | None, "the context that commands use here; null is none"]
@@ -57,7 +57,7 @@ class SettingEntry(Struct, frozen=True):
 
 
 class ConfiguredSettings(Struct, frozen=True, rename="camel"):
-    """All settings."""
+    """The settings as a command would use them."""
 
     user_file: Annotated[str | None, "the user's file; null when there is none"]
     settings: Annotated[tuple[SettingEntry, ...], "one by one"]
