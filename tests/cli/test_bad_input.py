@@ -88,11 +88,6 @@ ALL = [*cases()]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 
-def name(bad: Bad) -> str:
-    """The case, for pytest."""
-    return bad.line[:90]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bad")
@@ -113,7 +108,7 @@ def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
     assert EXPLANATIONS[failed.code].exit_code == code
 
 
-@every_case("bad", ALL, ids=name)
+@every_case("bad", ALL, ids=lambda bad: bad.line[:90])
 def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Path) -> None:
     must_end(run(*bad.args(folder)), bad.code, bad.error.replace("{}", str(folder)), bad.hint)
     if "s3cret" in bad.line:
@@ -121,7 +116,7 @@ def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Pa
         assert "s3cret" not in ran.stdout + ran.stderr
 
 
-@every_case("bad", WITHOUT_FORMAT[::20], ids=name)
+@every_case("bad", WITHOUT_FORMAT[::20], ids=lambda bad: bad.line[:90])
 def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> None:
     plain = run(*bad.args(folder))
     ran = run(*bad.args(folder), env={"RMQLB_OUTPUT": "json"})
@@ -177,40 +172,23 @@ class Asked(NamedTuple):
 
 
 LOGIN = ("admin", "right-one")
+NOWHERE = "/nonexistent"
+LISTING = "GET {}/topic/list.query"
 LIVE = {
     "an unknown topic": Asked(("--topic", "Skewd"), Replay(), DATA, "topic Skewd has no route at {}"),
-    "an HTML page": Asked(
-        (), Replay(faults={"*": giving(b"<html>")}), ENDPOINT, "GET {}/topic/list.query: an HTML page instead of JSON"
-    ),
-    "HTTP 503": Asked((), Replay(faults={"*": giving(b"", 503)}), ENDPOINT, "GET {}/topic/list.query: HTTP 503"),
-    "HTTP 401": Asked(
-        (), Replay(faults={"*": giving(b"", 401)}), ENDPOINT, "GET {}/topic/list.query: refused (HTTP 401)"
-    ),
-    "a reset": Asked((), Replay(faults={"*": reset}), ENDPOINT, "GET {}/topic/list.query: the connection broke: "),
-    "silence": Asked(
-        ("--source-timeout", "200ms"),
-        Replay(faults={"*": silent}),
-        ENDPOINT,
-        "GET {}/topic/list.query: no whole answer within 0.2 s",
-    ),
-    "too much": Asked(
-        ("--max-size", "100KB"), Replay(faults={"*": endless}), ENDPOINT, "GET {}/topic/list.query: larger than 100 KB"
-    ),
+    "an HTML page": Asked((), Replay(faults={"*": giving(b"<html>")}), ENDPOINT, f"{LISTING}: an HTML page instead of JSON"),
+    "HTTP 503": Asked((), Replay(faults={"*": giving(b"", 503)}), ENDPOINT, f"{LISTING}: HTTP 503"),
+    "HTTP 401": Asked((), Replay(faults={"*": giving(b"", 401)}), ENDPOINT, f"{LISTING}: refused (HTTP 401)"),
+    "a reset": Asked((), Replay(faults={"*": reset}), ENDPOINT, f"{LISTING}: the connection broke: "),
+    "silence": Asked(("--source-timeout", "200ms"), Replay(faults={"*": silent}), ENDPOINT, f"{LISTING}: no whole answer within 0.2 s"),
+    "too much": Asked(("--max-size", "100KB"), Replay(faults={"*": endless}), ENDPOINT, f"{LISTING}: larger than 100 KB"),
     "a login that is not given": Asked((), Replay(login=LOGIN), ENDPOINT, "{} asks for a login"),
     "a user without a password": Asked(("--user", "admin"), Replay(login=LOGIN), USAGE, "no password for admin"),
     "no password file": Asked(
-        ("--user", "admin", "--password-file", "/nonexistent"),
-        Replay(login=LOGIN),
-        USAGE,
-        "--password-file /nonexistent: No such file or directory",
+        ("--user", "admin", "--password-file", NOWHERE), Replay(login=LOGIN), USAGE, f"--password-file {NOWHERE}: No such file or directory"
     ),
-    "no CA file": Asked(
-        ("--ca-file", "/nonexistent"),
-        Replay(),
-        USAGE,
-        "cannot read the CA file /nonexistent: No such file or directory",
-    ),
-}
+    "no CA file": Asked(("--ca-file", NOWHERE), Replay(), USAGE, f"cannot read the CA file {NOWHERE}: No such file or directory"),
+}  # fmt: skip
 
 
 @every_case("case", LIVE)
