@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import conftest
 
 ROOT = Path(__file__).parent.parent
@@ -103,7 +101,7 @@ def beyond(path: Path) -> set[str]:
 
 def test_no_file_needs_more_than_its_tier_has() -> None:
     """One test, so that one process reads them all; and what they need is really read."""
-    assert len(TEST_FILES) > 250
+    assert len(TEST_FILES) > 150
     assert {tier for path in TEST_FILES for tier in needs(path)} == set(conftest.TIERS)
     missing = {
         str(path.relative_to(ROOT)): f"pytestmark = pytest.mark.{min(beyond(path))}"
@@ -130,56 +128,29 @@ def test_what_tests_share_has_no_examples_because_they_would_not_run() -> None:
 # -- a small project with our settings --------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+def test_a_small_project_has_the_same_tiers(tmp_path: Path) -> None:
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
+    files = {
+        "default": "def test_a(): pass\ndef test_b(): pass\n",
+        "spark": "import pytest\nimport nothing\npytestmark = pytest.mark.spark\ndef test_c(): pass\n",
+        "live": "import pytest\npytestmark = [pytest.mark.live, pytest.mark.slow]\ndef test_d(): pytest.skip('no Java')\n",
+    }
     (tmp_path / "tests").mkdir()
-    (tmp_path / "tests/test_default.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
-    (tmp_path / "tests/test_spark.py").write_text(
-        "import pytest\nimport nothing\npytestmark = pytest.mark.spark\ndef test_c(): pass\n"
-    )
-    (tmp_path / "tests/test_live.py").write_text(
-        "import pytest\npytestmark = [pytest.mark.live, pytest.mark.slow]\ndef test_d(): pytest.skip('no Java')\n"
-    )
-    return tmp_path
+    for name, text in files.items():
+        (tmp_path / f"tests/test_{name}.py").write_text(text)
 
+    def said(*arguments: str, ci: str = "") -> str:
+        line = [sys.executable, "-m", "pytest", "-q", "-n0", "--color=no", *arguments]
+        env = {**os.environ, "CI": ci}
+        done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        return done.stdout + done.stderr
 
-def said(project: Path, *arguments: str, ci: str = "") -> str:
-    line = [sys.executable, "-m", "pytest", "-q", "-n0", "--color=no", *arguments]
-    done = subprocess.run(line, cwd=project, env={**os.environ, "CI": ci}, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
-
-
-def test_without_a_choice_the_default_tier_runs_and_others_are_not_imported(project: Path) -> None:
-    assert "2 passed in" in said(project)
-
-
-def test_a_tier_runs_when_it_is_asked_for(project: Path) -> None:
-    assert "1 error" in said(project, "-m", "spark")
-    assert "1 deselected" in said(project, "-m", "live and not slow")
-    assert "1 skipped in" in said(project, "-m", "live")
-    assert "2 passed, 1 skipped, 1 error in" in said(project, "-m", "", "--continue-on-collection-errors")
-
-
-def test_a_file_of_a_tier_that_is_named_says_what_to_add(project: Path) -> None:
-    assert "ERROR: tests/test_spark.py is of the tier spark: add -m spark" in said(
-        project, "tests/test_spark.py::test_c"
-    )
-
-
-def test_in_ci_a_missing_component_is_a_failure(project: Path) -> None:
-    told = said(project, "-m", "live", ci="1")
-    assert "1 failed" in told
-    assert "CI skips nothing. Skipped: no Java" in told
-
-
-def test_what_failed_last_runs_alone(project: Path) -> None:
-    (project / "tests/test_default.py").write_text("def test_a(): pass\ndef test_b(): assert 0\n")
-    assert "1 failed, 1 passed" in said(project)
-    assert "1 failed in" in said(project, "--lf")
-
-
-def test_a_mark_that_is_not_known_is_an_error(project: Path) -> None:
-    (project / "tests/test_default.py").write_text("import pytest\n@pytest.mark.sparc\ndef test_a(): pass\n")
-    assert "'sparc' not found in `markers`" in said(project)
+    assert "2 passed in" in said(), "the files of other tiers are not even imported"
+    assert "1 deselected" in said("-m", "live and not slow")
+    assert "2 passed, 1 skipped, 1 error in" in said("-m", "", "--continue-on-collection-errors")
+    assert "ERROR: tests/test_spark.py is of the tier spark: add -m spark" in said("tests/test_spark.py::test_c")
+    in_ci = said("-m", "live", ci="1")
+    assert ("1 failed" in in_ci, "CI skips nothing. Skipped: no Java" in in_ci) == (True, True)
+    (tmp_path / "tests/test_default.py").write_text("import pytest\n@pytest.mark.sparc\ndef test_a(): pass\n")
+    assert "'sparc' not found in `markers`" in said()

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
@@ -58,22 +58,15 @@ def changed(value: Any, default: Any) -> set[str]:
 # -- a strategy -------------------------------------------------------------------------------------------------------
 
 GIVEN = {
-    "virtual-nodes": "7",
-    "idc": "r1",
-    "queues": "",  # a file of the test
-    "inner": "AVG_BY_CIRCLE",
-    "broker-zone": "*=z",
-    "client-zone": "*=z",
-    "host": "10.0.0.1",
-    "pin": "T=10.0.0.1",
-}
-"""Key of `--strategy-option` → another value than its default."""
+    "virtual-nodes": "7", "idc": "r1", "queues": "", "inner": "AVG_BY_CIRCLE", "broker-zone": "*=z", "client-zone": "*=z",
+    "host": "10.0.0.1", "pin": "T=10.0.0.1",
+}  # fmt: skip
+"""Key of `--strategy-option` → another value than its default; that of `queues` is a file of the test."""
 
 
 def test_every_option_of_strategies_sets_what_they_are_constructed_with(tmp_path: Path) -> None:
-    lists = tmp_path / "lists.yaml"
-    lists.write_text("a: [broker-a:0]\n")
-    given = {**GIVEN, "queues": str(lists)}
+    (tmp_path / "lists.yaml").write_text("a: [broker-a:0]\n")
+    given = {**GIVEN, "queues": str(tmp_path / "lists.yaml")}
     assert given.keys() == KEYS.keys(), "give it a value in GIVEN"
     made = Strategies([f"{key}={value}" for key, value in given.items()]).settings_for(["T"], "g")
     assert changed(made, Settings()) == {field.name for field in fields(Settings)} - {"custom"}, (
@@ -81,21 +74,14 @@ def test_every_option_of_strategies_sets_what_they_are_constructed_with(tmp_path
     )
 
 
-@pytest.mark.parametrize("function", [allocate, allocate_for])
-def test_every_setting_is_an_argument_of_the_python_api(function: Callable[..., Any]) -> None:
-    assert signature(function).parameters["settings"].annotation == "Unpack[StrategySettings]"
-    names = set(StrategySettings.__annotations__)
-    assert {field.name for field in fields(Settings)} - {"custom"} <= names | signature(function).parameters.keys()
-
-
-def test_what_a_strategy_needs_is_an_option() -> None:
-    told = {key for rule in RULES.values() if rule.needs for key in re.findall(r"([\w-]+)=", rule.needs.options)}
-    assert told - {"TOPIC"} <= KEYS.keys()
-
-
-def test_a_key_says_the_strategies_that_look_at_it() -> None:
-    asked = {name for key in KEYS.values() for name in key.strategies}
-    assert asked | set(WITHOUT_SETTINGS) == set(NAMES)
+def test_every_setting_is_an_argument_an_option_and_used() -> None:
+    for function in (allocate, allocate_for):
+        assert signature(function).parameters["settings"].annotation == "Unpack[StrategySettings]"
+        names = set(StrategySettings.__annotations__) | signature(function).parameters.keys()
+        assert {field.name for field in fields(Settings)} - {"custom"} <= names
+    needed = {key for rule in RULES.values() if rule.needs for key in re.findall(r"([\w-]+)=", rule.needs.options)}
+    assert needed - {"TOPIC"} <= KEYS.keys()
+    assert {name for key in KEYS.values() for name in key.strategies} | set(WITHOUT_SETTINGS) == set(NAMES)
 
 
 @every_case("name", NAMES)
@@ -132,7 +118,7 @@ def places() -> Iterator[tuple[str, str]]:
     yield "CHANGELOG.md", CHANGELOG
 
 
-@pytest.mark.parametrize("kind", LIVE)
+@every_case("kind", LIVE)
 def test_every_kind_of_source_is_told_of(kind: str) -> None:
     words = (kind, *(f"{scheme}://" for scheme in LIVE[kind]))
     silent = [place for place, text in places() if not any(word in text for word in words)]
@@ -140,21 +126,10 @@ def test_every_kind_of_source_is_told_of(kind: str) -> None:
 
 
 REACHED: dict[str, Any] = {
-    "user": "u",
-    "password_file": "f",
-    "ca_file": "f",
-    "source_timeout": "1s",
-    "source_retries": 9,
-    "max_size": "1MB",
-    "proxy": ["p:1"],
-    "map_address": ["a:1=b:1"],
-    "access_key": "k",
-    "secret_key_file": "f",
-    "client_cert": "f",
-    "client_key": "f",
-    "tls_name": "n",
-    "deadline": "9s",
-}
+    "user": "u", "password_file": "f", "ca_file": "f", "source_timeout": "1s", "source_retries": 9, "max_size": "1MB",
+    "proxy": ["p:1"], "map_address": ["a:1=b:1"], "access_key": "k", "secret_key_file": "f", "client_cert": "f",
+    "client_key": "f", "tls_name": "n", "deadline": "9s",
+}  # fmt: skip
 """Option of sources → another value than its default."""
 
 
@@ -170,33 +145,21 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
 
 
 @contextmanager
-def name_servers(*, broken: bool) -> Iterator[str]:
-    with replay_remoting.remoting() as server:
+def served(kind: str, *, broken: bool) -> Iterator[str]:
+    """A server on loopback that answers as recorded, or breaks; its URL."""
+    module = {"NameServers": replay_remoting, "Dashboard": replay_dashboard}[kind]
+    start = replay_remoting.remoting if kind == "NameServers" else replay_dashboard.dashboard
+    with start() as server:
         if broken:
-            server.faults["*"] = replay_remoting.reset
-        yield f"rocketmq://{server.address}"
+            server.faults["*"] = module.reset
+        yield f"rocketmq://{server.address}" if kind == "NameServers" else server.url
 
 
-@contextmanager
-def dashboards(*, broken: bool) -> Iterator[str]:
-    with replay_dashboard.dashboard() as server:
-        if broken:
-            server.faults["*"] = replay_dashboard.reset
-        yield server.url
-
-
-SERVERS: Mapping[str, Callable[..., Any]] = {"NameServers": name_servers, "Dashboard": dashboards}
-"""Kind of source → a server on loopback that answers as recorded ones did, or breaks."""
-
-
-@pytest.mark.parametrize("kind", LIVE)
-def test_every_kind_of_source_has_a_server_whose_recorded_answers_are_read_and_whose_faults_end_in_an_error(
-    kind: str,
-) -> None:
-    assert kind in SERVERS, "a server in tests/support that gives recorded answers, and its line in SERVERS"
-    with SERVERS[kind](broken=False) as url:
+@every_case("kind", LIVE)
+def test_a_server_of_every_kind_is_read_and_its_faults_end_in_an_error(kind: str) -> None:
+    with served(kind, broken=False) as url:
         assert open_source(url, Access()).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
-    with SERVERS[kind](broken=True) as url, pytest.raises(EndpointError):
+    with served(kind, broken=True) as url, pytest.raises(EndpointError):
         open_source(url, Access(retries=0)).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
 
 

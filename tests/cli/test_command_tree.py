@@ -201,5 +201,5 @@ def private_imports(path: Path) -> set[str]:
 
 def test_one_file_imports_what_is_private_in_typer() -> None:
     files = [path for name in ("rmqlb", "tests", "tools", "fuzz", "benchmarks") for path in (ROOT / name).rglob("*.py")]
-    assert len(files) > 500
+    assert len(files) > 300
     assert {path.relative_to(ROOT).as_posix() for path in files if private_imports(path)} == {"rmqlb/cli/click.py"}
