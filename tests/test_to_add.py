@@ -1,12 +1,13 @@
 """What a new strategy, source, view or command must bring: each test names the place that was forgotten.
 
-`CONTRIBUTING.md` has the steps. What is held elsewhere is not repeated: `test_tree.py`, `cli/test_command_tree.py` and
-`cli/test_bad_options.py` ask the tree of commands, `test_explanations.py` the codes, `test_schemas.py` the results.
+`CONTRIBUTING.md` has the steps. Other tests of the tree of commands: `cli/test_command_tree.py`, `cli/test_bad_options.py`;
+of codes: `test_explanations.py`; of results: `test_schemas.py`.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
@@ -21,6 +22,7 @@ from rmqlb.cli.common import reading
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.main import app
+from rmqlb.cli.results import result_of
 from rmqlb.engine.allocate import StrategySettings, allocate, allocate_for
 from rmqlb.engine.allocate.rules import NAMES, RULES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -29,10 +31,13 @@ from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import OPENERS, Access, open_source
 from rmqlb.sources.source_text import LIVE, LIVE_SCHEMES, check_source
 from rmqlb.verbs.strategies import KEYS, Strategies
+from rmqlb.version import __version__
 from rmqlb.views.report import FORMATS
 from tests.cli.test_bad_input import ALL
 from tests.support import replay_dashboard, replay_remoting
 from tests.support.mismatches import every_case
+from tests.test_golden import BASIC, GOLDEN, HELD_BY_TESTS
+from tools.manual.roff import escaped
 from tools.manual.tree import CommandPage, command_tree
 
 ROOT = Path(__file__).parent.parent
@@ -188,3 +193,44 @@ def test_every_file_that_browsers_open_is_opened_by_one() -> None:
 def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(command: CommandPage) -> None:
     assert [bad for bad in ALL if bad.line.split()[0] == command.name], "tests/cli/test_bad_input.py: a line of ALL"
     assert f"rmqlb {command.name}" in CHANGELOG, "a line in CHANGELOG.md"
+
+
+SINGLE = [command for command in TREE.all() if not command.commands and command.name != "completion"]
+"""Commands with a result to print."""
+
+
+def recorded() -> dict[str, set[str]]:
+    """Command → the formats of its transcripts, by their first lines."""
+    found: dict[str, set[str]] = {command.typed: set() for command in SINGLE}
+    for path in GOLDEN.rglob("*.txt"):
+        first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        words = shlex.split(first.removeprefix("$ "))
+        name = next((name for name in found if words[: len(name.split())] == name.split()), None)
+        if name is not None and "-o" in words and rest.split("\n--- stderr")[0].strip():
+            found[name].add(words[words.index("-o") + 1])
+    return found
+
+
+RECORDED = recorded()
+
+
+@every_case("command", SINGLE, ids=lambda command: command.typed)
+def test_every_command_has_transcripts_a_page_and_a_schema(command: CommandPage) -> None:
+    name = "-".join(command.path)
+    # The other stages of the pipeline print the same result.
+    if (command.path[0] != "pipeline" or command.name == "run") and name not in HELD_BY_TESTS:
+        formats = {"table", "plain", "json"} if name in BASIC else {"json"}
+        assert formats - RECORDED[command.typed] == set(), "add them to tests/test_golden.py or test_golden_pipeline.py"
+    path = ROOT / "man" / "man1" / f"{command.page}.1"
+    assert path.exists(), "run python -m tools.manual"
+    page = path.read_text(encoding="utf-8")
+    assert all(escaped(name) in page for option in command.options for name in option.names)
+    assert all(escaped(example.split()[-1]) in page for example in command.help.examples)
+    assert result_of(" ".join(command.path)) is not None, "give it a line in rmqlb/cli/results.py"
+
+
+def test_the_changelog_begins_with_the_version() -> None:
+    versions = re.findall(r"^## (\S+)", CHANGELOG, re.MULTILINE)
+    assert versions[0] in (__version__, "Unreleased")
+    assert __version__ in versions[:2]
+    assert len(versions) == len(set(versions))
