@@ -68,14 +68,15 @@ def test_paths_mean_the_same_from_every_folder(desk: Desk) -> None:
     files = ("--ca-file", "ca.pem", "--client-cert", "~/cert.pem", "--secret", "file:pw")
     assert run("context", "add", "a", "-s", "dump.json", *files).code == 0
     assert run("context", "add", "b", "-s", "http://h", "--secret", "file:~/pw").code == 0
-    contexts = yaml.safe_load(desk.user_file.read_text())["contexts"]
-    assert contexts["a"] == {
+    here = {
         "source": f"{desk.project}/dump.json",
         "secret": f"file:{desk.project}/pw",
         "ca-file": f"{desk.project}/ca.pem",
-        "client-cert": f"{desk.home}/cert.pem",
     }
-    assert contexts["b"]["secret"] == "file:~/pw"
+    assert yaml.safe_load(desk.user_file.read_text())["contexts"] == {
+        "a": {**here, "client-cert": f"{desk.home}/cert.pem"},
+        "b": {"source": "http://h", "secret": "file:~/pw"},
+    }
 
 
 def test_a_context_is_written_from_the_line_alone_and_again_only_with_replace(desk: Desk) -> None:
@@ -166,13 +167,14 @@ def test_the_active_context_is_read_and_shown(desk: Desk) -> None:
     assert context_of(run("fetch-routes")) == "here"
 
 
-@pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "user file"])
-@pytest.mark.parametrize("source", ["flag", "environment"])
-def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, source: str) -> None:
+@every_case("chosen", ["nothing", "flag", "environment", "user file"])
+@every_case("source", ["flag", "environment"])
+def test_a_source_on_the_line_or_in_the_environment_replaces_every_context(
+    chosen: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = TWO if chosen == "user file" else TWO.replace("context: here\n", "")
-    desk.user(
-        text.replace(f"source: {EXAMPLE}", "source: http://127.0.0.1:1, user: me, secret: env:MQ, source-timeout: 9s")
-    )
+    other = "source: http://127.0.0.1:1, user: me, secret: env:MQ, source-timeout: 9s"
+    Desk(tmp_path, monkeypatch).user(text.replace(f"source: {EXAMPLE}", other))
     flags: tuple[str, ...] = ("-s", EXAMPLE) if source == "flag" else ()
     flags += ("--context", "here") if chosen == "flag" else ()
     env = {"RMQLB_SOURCE": EXAMPLE} if source == "environment" else {}
@@ -248,22 +250,25 @@ def test_a_secret_that_is_not_there_is_told_with_its_place(desk: Desk) -> None:
         assert error == f"error: {desk.user_file}, line 3, contexts.a.secret: {place}: {problem}"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("flags", "env", "sent"),
     [
-        ((), {}, "of the context"),
-        ((), {"RMQLB_PASSWORD": "of the environment"}, "of the environment"),
-        (("--user", "admin"), {}, "of the context"),
-        (("--user", "other"), {}, None),
-        ((), {"RMQLB_USER": "other"}, None),
+        ((), {}, {"of the context"}),
+        ((), {"RMQLB_PASSWORD": "of the environment"}, {"of the environment"}),
+        (("--user", "admin"), {}, {"of the context"}),
+        (("--user", "other"), {}, set()),
+        ((), {"RMQLB_USER": "other"}, set()),
     ],
 )
-def test_a_secret_belongs_to_its_account(desk: Desk, flags: tuple[str, ...], env: dict[str, str], sent: str) -> None:
+def test_a_secret_belongs_to_its_account(
+    flags: tuple[str, ...], env: dict[str, str], sent: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret('of the context')}'"))
         ran = run(*SHOW, *flags, env=env)
     assert ran.code in (2, 5)
-    assert set(passwords(replay)) == ({sent} if sent else set())
+    assert set(passwords(replay)) == sent
 
 
 def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(desk: Desk) -> None:
