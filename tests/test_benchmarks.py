@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,12 @@ from benchmarks import (
     sweeping,
     tables,
 )
-from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
+from benchmarks.allocation import HELD, LISTED, STRATEGIES, Group, Row
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.measuring import MEGABYTE, Spread, Usage, markdown, peak_megabytes, ratio, run
 from benchmarks.rocketmq import VERSION
 from benchmarks.sections import Section
 from rmqlb import allocate
-from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.send_scenario import NEWEST
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
@@ -51,21 +49,12 @@ def test_the_cluster_is_read_as_it_was_made_and_every_group_owns_its_queues(tmp_
     assert (group_name(500), topic_name(501)) == (memory.GROUP, memory.TOPIC)
 
 
-@every_case("size", SIZES)
-def test_groups_have_the_requested_size_in_the_clients_order(size: tuple[int, int]) -> None:
-    group = Group.of(*size)
-    assert (len(group.queues), len(set(group.client_ids))) == size
-    queues, client_ids = group.shuffled()
-    assert (queues, client_ids) == group.shuffled() != (list(group.queues), list(group.client_ids))
-    shares = [allocate(name, queues, client_ids) for name in ("AVG", "AVG_BY_CIRCLE")]
-    assert shares[0] == allocate("AVG", group.queues, group.client_ids, presorted=True)
-    assert len(set(map(checksum, shares))) == 2
-
-
 @every_case("strategy", STRATEGIES)
 def test_the_groups_give_every_strategy_all_it_can_assign(strategy: str) -> None:
     group = Group.of(64, 16)
-    given = [queue for share in allocate(strategy, *group.shuffled(), **group.settings()).values() for queue in share]
+    queues, client_ids = group.shuffled()
+    assert (queues, client_ids) != (list(group.queues), list(group.client_ids))
+    given = [queue for share in allocate(strategy, queues, client_ids, **group.settings()).values() for queue in share]
     expected = [queue for queue in group.queues if strategy != "MACHINE_ROOM" or queue.broker_name[:2] in LISTED]
     assert sorted(given) == sorted(expected)
 
@@ -152,18 +141,3 @@ def test_what_has_no_limit_or_is_not_measured_is_reported() -> None:
     alone = producer.picks(None, turns=1, run=0, messages=100)
     assert sending.broken([alone]) == ["hold not measured: RocketMQ's own picks"]
     assert sizing.broken([Section((), ratios={("sizes", "AVG", sizing.LARGEST): Spread(99, 1, 99)})])
-
-
-@every_case("kind", [producer.WINDOWS_OF_TIME, producer.WINDOWS_OF_MESSAGES])
-@every_case("latency_fault", [False, True])
-def test_failures_of_windows_begin_and_end_in_turn(kind: str, latency_fault: bool) -> None:
-    report = simulate_send(
-        producer.made_route(), producer.windows(kind, 10_000, latency_fault=latency_fault), trace=False
-    )
-    assert all(failure.failed and failure.ended_ms for failure in report.failures)
-    times = [(failure.began_ms or 0, failure.ended_ms or 0) for failure in report.failures]
-    assert times == sorted(times)
-    assert all(end <= start for (_, end), (start, _) in pairwise(times))
-    queues = producer.made_route().publish_queues()
-    strategy, info = producer.PICKS[2].state(queues)
-    assert producer.FAILING not in {strategy.select(info, info, None, 0).broker_name for _ in queues}

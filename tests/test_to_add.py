@@ -152,12 +152,14 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
 @contextmanager
 def served(kind: str, *, broken: bool) -> Iterator[str]:
     """A server on loopback that answers as recorded, or breaks; its URL."""
-    module = {"NameServers": replay_remoting, "Dashboard": replay_dashboard}[kind]
-    start = replay_remoting.remoting if kind == "NameServers" else replay_dashboard.dashboard
-    with start() as server:
-        if broken:
-            server.faults["*"] = module.reset
-        yield f"rocketmq://{server.address}" if kind == "NameServers" else server.url
+    if kind == "NameServers":
+        with replay_remoting.remoting() as server:
+            server.faults |= {"*": replay_remoting.reset} if broken else {}
+            yield f"rocketmq://{server.address}"
+    else:
+        with replay_dashboard.dashboard() as site:
+            site.faults |= {"*": replay_dashboard.reset} if broken else {}
+            yield site.url
 
 
 @every_case("kind", LIVE)

@@ -110,7 +110,7 @@ def _found(place: str, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
 def test_what_is_written_for_people_has_only_our_words(glob: str) -> None:
     paths = sorted(path for path in ROOT.glob(glob) if path.is_file())
     assert paths
-    found = []
+    found: list[str] = []
     for path in paths:
         text = path.read_text("utf-8")
         lines = (
