@@ -177,16 +177,6 @@ def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: Optio
     must_be_told(ran.stderr, ran.code, wrong, *option.names)
 
 
-@every_case("command", [each for each in command_tree().all() if each.name in ("size-group", "show", "sweep")])
-def test_a_command_almost_right_is_suggested(command: CommandPage) -> None:
-    *above, name = command.path
-    ran = run(*above, f"{name[:-1]}{name[-1] * 2}", "--help")
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    error = error_of(ran.stderr)
-    assert error.message.startswith("no such command ")
-    assert name in (error.hint or "").removeprefix("did you mean ").rstrip("?").split(" or ")
-
-
 MIXED = {"VERSION", "TIME|never", "TIME|random", "ID|all", "ID,ID,…"}
 """Metavars whose words are only some of what is right: so is any version, time or ID."""
 BEHIND = {"CONDITION": ">0", "'VERB WHO@TIME'": "x@1s", "NAME=TIME": "1s", "KEY=GLOB": "x"}
@@ -216,16 +206,6 @@ def test_a_word_almost_right_is_suggested(command: CommandPage, option: OptionPa
     error = error_of(ran.stderr)
     assert name in f"{error.message} {error.hint}"
     assert (error.hint or "").startswith("did you mean ") or len(words_of(command, option)) <= 6
-
-
-@pytest.mark.usefixtures("place")
-def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested() -> None:
-    for name, close in (("--gruop", "--group"), ("--ouput", "--output"), ("--timeout", "--source-timeout")):
-        ran = run("plan-rebalance", "-s", EXAMPLE, name, "1")
-        assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-        error = error_of(ran.stderr)
-        assert error.message == f"no such option: {name}"
-        assert close in (error.hint or "").removeprefix("did you mean ").rstrip("?").split(" or ")
 
 
 @every_case("command", [each for each in SINGLE if needs(each)], ids=lambda command: command.typed)
@@ -272,27 +252,3 @@ def test_a_flag_and_its_contrary_contradict_each_other() -> None:
         failed = error_of(run(*command.path, option.names[-1], option.negations[-1]).stderr)
         assert failed.message == f"{option.names[-1]} and {option.negations[-1]} contradict each other"
     assert run("show-route", "-s", EXAMPLE, "-q", "--quiet", "-q").code == 0
-
-
-KEYED = [
-    ("plan-rebalance", "--read-queues", "4", "5"),
-    ("plan-rebalance", "--read-queues", "broker-a=4", "broker-a=5"),
-    ("plan-rebalance", "--write-queues", "broker-a=4", "broker-a=4"),
-    ("show-owners", "--strategy-option", "broker-zone=a*=x", "broker-zone=a*=y"),
-    ("simulate-rebalance --event 'join z@1s'", "--rate", "5", "6"),
-    ("simulate-rebalance --event 'join z@1s'", "--timer", "heartbeat=5s", "HEARTBEAT=6s"),
-    ("simulate-send -t OrderEvents", "--latency", "3ms", "4ms"),
-    ("simulate-send -t OrderEvents", "--latency", "broker-a=3ms", "broker-a=4ms"),
-    ("simulate-send -t OrderEvents", "--fail", "broker-a", "broker-a:timeout"),
-]
-
-
-@every_case(("line", "option", "first", "second"), KEYED, ids=str)
-def test_one_thing_is_given_one_value(line: str, option: str, first: str, second: str) -> None:
-    name, *more = shlex.split(line)
-    group = [] if name == "simulate-send" else ["-g", "order-svc"]
-    start = (name, "-s", EXAMPLE, *group, *more)
-    failed = error_of(run(*start, option, first, option, second).stderr)
-    assert failed.code == "given-twice"
-    assert option in failed.message
-    assert second in failed.message
