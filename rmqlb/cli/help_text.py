@@ -92,14 +92,7 @@ def offered(context: click.Context, parameter: click.Parameter, begun: str) -> l
 
 
 def known_values(command: str, option: str, metavar: str, text: str) -> tuple[str, ...]:
-    """The known values of an option or argument: words, and names of figures, tables and contexts.
-
-    Args:
-        command: the path as typed, without the program.
-        option: the long name.
-        metavar: what stands for the value.
-        text: the help, which lists formats.
-    """
+    """The known values of an option: words, and names of figures, tables and contexts; the help text lists formats."""
     from rmqlb.views.report import FORMATS
 
     if names := known_names(command, option):

@@ -186,11 +186,9 @@ def user_file_path() -> str:
     """The path of the user's file, there or not (raises UsageError when nothing says where it would be)."""
     path = _user_file()
     if path is None:
-        raise UsageError(
-            "there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path",
-            hint="set HOME, or XDG_CONFIG_HOME to the folder that holds rmqlb/config.yaml",
-            code="no-home",
-        )
+        problem = "there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path"
+        hint = "set HOME, or XDG_CONFIG_HOME to the folder that holds rmqlb/config.yaml"
+        raise UsageError(problem, hint=hint, code="no-home")
     return path
 
 

@@ -78,10 +78,6 @@ def show_verb(
 
     Args:
         ask: the verb with its arguments; the source and `progress` follow here.
-        report: what the result shows.
-        source: the options of the source.
-        options: whether to look again, and how often.
-        terminal: where the result goes.
         verb: the work, as `planning`, for the progress line.
         consumers: `--consumers` as typed, which may read stdin.
         unknown_hint: what to do where a condition's figure is unknown.
