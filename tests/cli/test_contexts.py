@@ -210,12 +210,17 @@ def passwords(replay: Replay) -> set[str]:
     return {body["password"] if isinstance(body["password"], str) else body["password"][0] for body in bodies}
 
 
+def at(url: str, *more: str) -> str:
+    """A configuration file whose active context has this source."""
+    return f"context: a\ncontexts:\n  a: {{source: '{url}', {', '.join(more)}}}\n"
+
+
 def login(
     desk: Desk, *more: str, args: tuple[str, ...] = (), env: Mapping[str, str] | None = None, url: str = "{}"
 ) -> tuple[Ran, set[str]]:
     """Show a route of a Dashboard that asks for a login, `{}` being its URL; the outcome and the passwords sent."""
     with dashboard(Replay(login=LOGIN)) as replay:
-        desk.user(f"context: a\ncontexts:\n  a: {{source: '{url.format(replay.url)}', {', '.join(more)}}}\n")
+        desk.user(at(url.format(replay.url), *more))
         given = {name: value.format(replay.url) for name, value in (env or {}).items()}
         ran = run(*SHOW, "-o", "json", *(each.format(replay.url) for each in args), env=given)
     return ran, passwords(replay)
@@ -268,7 +273,7 @@ def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(d
     """The one in a source's URL is of the source's layer."""
     with dashboard(Replay(login=LOGIN)) as replay:
         mine = replay.url.replace("http://", "http://admin@")
-        desk.user(f"context: a\ncontexts:\n  a: {{source: '{mine}', secret: 'file:{desk.secret(MINE)}'}}\n")
+        desk.user(at(mine, f"secret: 'file:{desk.secret(MINE)}'"))
         for flags, env, who, layer in (
             ((), {}, "admin", "context"),
             (("--user", "other"), {}, "other", "flag"),
