@@ -18,6 +18,7 @@ from rmqlb.views.formats.text import width
 from tests.cli.run import EXAMPLE, run, start
 from tests.cli.terminals import OnTerminal
 from tests.support.mismatches import every_case
+from tests.test_golden import BASIC
 
 SHOW = ("show-route", "--topic", "Skewed")
 LONG = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--all")
@@ -153,32 +154,8 @@ def test_less_is_the_pager_where_none_is_named() -> None:
 # -- narrow terminals -------------------------------------------------------------------------------------------------
 
 WIDTHS = (1, 3, 8, 20, 40)
-COMMANDS = [
-    shlex.split(line)
-    for line in """
-    show-groups -s examples/cluster.json
-    show-consumers -s examples/cluster.json -g order-svc
-    show-route -s examples/cluster.json -t OrderEvents
-    show-owners -s examples/cluster.json -g order-svc
-    diagnose -s examples/cluster.json -g order-svc
-    diff examples/cluster.json examples/cluster-later.json
-    plan-rebalance -s examples/cluster.json -g order-svc --add 1
-    plan-topic -s examples/cluster.json -t OrderEvents --queues 16
-    simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s'
-    plan-rollout -s examples/cluster.json -g order-svc --pause 30s
-    size-group -s examples/cluster.json -g order-svc
-    sweep-failures -s examples/cluster.json -g bill-svc
-    simulate-send -s examples/cluster.json -t OrderEvents --messages 100
-    select-queue -s examples/cluster.json -t OrderEvents --key a
-    simulate-receive -s examples/cluster.json -t OrderEvents --for 10s
-    record --replay examples/recording.json
-    check -s examples/cluster.json --policy examples/policy.yaml
-    context list
-    config show
-    schema show-groups
-    explain unassigned-queues
-    """.strip().splitlines()
-]
+MORE = ("context list", "config show", "schema show-groups", "explain unassigned-queues")
+COMMANDS = [shlex.split(line) for line in (*BASIC.values(), *MORE)]
 
 
 @every_case("arguments", COMMANDS, ids=lambda arguments: arguments[0])
