@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parent
 TIERS = ("spark", "live", "browser")
 MARKED = re.compile(r"^pytestmark = \[?pytest\.mark\.(\w+)", re.MULTILINE)
-"""How a file names its tier; `tests/test_tiers.py` holds them all to it."""
+"""How a file names its tier."""
 ON_SPARK = ROOT / "rmqlb" / "pipeline"
 """Whose doctests are of the tier spark, because most modules there import pyspark."""
 

@@ -66,8 +66,6 @@ class DataError(RmqlbError):
 
 
 class DocumentError(DataError):
-    """A document cannot be read; the message names the document and the place in it."""
-
     code = "document"
 
 
@@ -78,8 +76,6 @@ class AllocationError(DataError):
 
 
 class CustomStrategyError(AllocationError):
-    """A strategy that the user wrote raises; the text is the exception, and its line."""
-
     code = "custom-raised"
 
 
@@ -98,6 +94,4 @@ class EndpointError(RmqlbError):
 
 
 class ProtocolError(EndpointError):
-    """The far side answered with bytes that are not what its protocol says."""
-
     code = "protocol"

@@ -9,13 +9,16 @@ from importlib import metadata
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import TIERS
+from tests.support.mismatches import every_case
+from tests.support.pages import transcripts
 
 ROOT = Path(__file__).resolve().parent.parent
-SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+DEPENDENCIES = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
 CLASSIFIERS = {
     "MIT License": {"MIT"},
     "BSD License": {"BSD-2-Clause", "BSD-3-Clause"},
@@ -28,7 +31,6 @@ CLASSIFIERS = {
 }
 """What older packages say instead of an SPDX expression, and which expressions it may be."""
 NAMES_NONE = {"atheris"}
-COPYLEFT = {"GPL", "LGPL", "AGPL", "SSPL"}
 
 
 def normal(name: str) -> str:
@@ -40,29 +42,19 @@ def names(requirements: list[str]) -> set[str]:
     return {normal(match[0]) for match in found if match} - {"rmqlb"}
 
 
-def table(*titles: str) -> dict[str, str]:
-    """Package → licence, from the sections of these titles."""
-    text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
-    _, *parts = SECTION.split(text)
-    rows: dict[str, str] = {}
-    for title, part in zip(parts[::2], parts[1::2], strict=True):
-        if title in titles:
-            cells = [
-                [cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:1] == "|"
-            ]
-            rows |= {row[0]: row[-1] for row in cells if row[0] not in ("package", "---")}
-    return rows
+def table(title: str) -> dict[str, str]:
+    """Package → licence, from the section of this title."""
+    _, *parts = re.split(r"^## (.+)$", DEPENDENCIES, flags=re.MULTILINE)
+    section = dict(zip(parts[::2], parts[1::2], strict=True))[title]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+    return {row[0]: row[-1] for row in rows if row[0] not in ("package", "---")}
 
 
 RUN_TIME, PIPELINE, WORK = table("At run time"), table("The pipeline"), table("For work on rmqlb")
 ON_DEMAND = table("On demand")
 ALL = RUN_TIME | ON_DEMAND | PIPELINE | WORK
-
-
-def project() -> dict[str, object]:
-    with open(ROOT / "pyproject.toml", "rb") as file:
-        found: dict[str, object] = tomllib.load(file)["project"]
-    return found
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 
 def closure(wanted: set[str]) -> set[str]:
@@ -71,52 +63,33 @@ def closure(wanted: set[str]) -> set[str]:
     while wanted:
         name = wanted.pop()
         found.add(name)
-        needs = [need for need in metadata.requires(name) or [] if ";" not in need]
-        wanted |= names(needs) - found
+        wanted |= names([need for need in metadata.requires(name) or [] if ";" not in need]) - found
     return found
 
 
-def test_every_dependency_stands_where_it_belongs() -> None:
-    found = project()
-    extras = found["optional-dependencies"]
-    assert isinstance(extras, dict)
-    assert extras.keys() == {"pipeline", "keyring", "test", "dev", "docs", "fuzz"}
-    assert isinstance(found["dependencies"], list)
-    direct = names(found["dependencies"])
-    assert direct <= RUN_TIME.keys()
-    assert names(extras["keyring"]) == ON_DEMAND.keys()
-    assert names(extras["pipeline"]) == PIPELINE.keys()
-    assert (
-        names([*extras["test"], *extras["dev"], *extras["docs"], *extras["fuzz"]]) - PIPELINE.keys() - direct
-        == WORK.keys()
-    )
-
-
-def test_the_bounds_that_the_docs_give_a_reason_for_are_those_of_the_project() -> None:
-    found = project()
-    extras = found["optional-dependencies"]
-    assert isinstance(extras, dict)
-    assert isinstance(found["dependencies"], list)
-    bounds = re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|", (ROOT / "docs" / "dependencies.md").read_text(), re.MULTILINE)
+def test_every_dependency_is_in_its_section_with_its_bound() -> None:
+    assert EXTRAS.keys() == {"pipeline", "keyring", "test", "dev", "docs", "fuzz"}
+    direct = names(PROJECT["dependencies"])
+    assert direct <= closure(set(direct)) <= RUN_TIME.keys()
+    assert names(EXTRAS["keyring"]) == ON_DEMAND.keys()
+    assert names(EXTRAS["pipeline"]) == PIPELINE.keys()
+    of_work = names([*EXTRAS["test"], *EXTRAS["dev"], *EXTRAS["docs"], *EXTRAS["fuzz"]])
+    assert of_work - PIPELINE.keys() - direct == WORK.keys()
+    bounds = re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|", DEPENDENCIES, re.MULTILINE)
     assert len(bounds) == 5
     for name, bound in bounds:
-        asked = [line for line in chain(found["dependencies"], *extras.values()) if names([line]) == {name}]
-        assert asked
-        assert all(f">={bound}," in f"{line}," for line in asked)
+        required = [line for line in chain(PROJECT["dependencies"], *EXTRAS.values()) if names([line]) == {name}]
+        assert required
+        assert all(f">={bound}," in f"{line}," for line in required)
 
 
-def test_what_comes_along_at_run_time_is_told() -> None:
-    found = project()
-    assert isinstance(found["dependencies"], list)
-    assert closure(names(found["dependencies"])) <= RUN_TIME.keys()
-
-
-@pytest.mark.parametrize("name", sorted(ALL.keys() & {normal(found.name) for found in metadata.distributions()}))
-def test_the_licence_is_the_one_that_the_package_names(name: str) -> None:
-    """Of those that are installed here."""
-    told = metadata.metadata(name).json
-    expression = told.get("license_expression") or told.get("license") or ""
-    classifiers = [line.rpartition(" :: ")[2] for line in told.get("classifier", []) if line.startswith("License")]
+@every_case("name", sorted(ALL.keys() & {normal(found.name) for found in metadata.distributions()}))
+def test_the_licence_of_an_installed_package_is_its_own(name: str) -> None:
+    of_package = metadata.metadata(name).json
+    expression = of_package.get("license_expression") or of_package.get("license") or ""
+    classifiers = [
+        line.rpartition(" :: ")[2] for line in of_package.get("classifier", []) if line.startswith("License")
+    ]
     allowed = {word for line in classifiers for word in CLASSIFIERS[line]}
     assert (
         ALL[name] == expression
@@ -128,18 +101,14 @@ def test_the_licence_is_the_one_that_the_package_names(name: str) -> None:
 
 def test_nothing_at_run_time_asks_rmqlb_to_change_its_own_licence() -> None:
     words = {word.partition("-")[0] for licence in RUN_TIME.values() for word in licence.split()}
-    assert words & COPYLEFT == set()
+    assert words & {"GPL", "LGPL", "AGPL", "SSPL"} == set()
 
 
-def test_every_test_that_the_docs_name_is_there() -> None:
+def test_the_promises_are_numbered_and_name_tests_that_exist() -> None:
     text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:tests|fuzz)/[\w/]+\.py)`", text)
     assert len(named) > 20
     assert [path for path in named if not (ROOT / path).is_file()] == []
-
-
-def test_the_promises_are_numbered_through() -> None:
-    text = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+) \| (.+) \| (.+) \| (.+) \|$", text, re.MULTILINE)
     assert [int(number) for number, *_ in rows] == list(range(1, 31))
     assert all("`" in tests and figure for _, _, tests, figure in rows)
@@ -157,7 +126,7 @@ TO_BE_MADE = {"engine/allocate/NAME.py", "cli/VERB.py", "verbs/VERB.py"}
 PLACE = re.compile(r"`([\w/.]+(?:\.py|\.toml|\.md|\.gz|\w/))`")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@every_case("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]*)(#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert [link for link, _ in links if not (page.parent / link).exists()] == []
@@ -185,29 +154,21 @@ def test_every_page_of_the_site_is_in_its_contents_and_reached_by_links() -> Non
     assert set((ROOT / "docs").rglob("*.md")) - found == set()
 
 
-def test_every_place_that_the_guide_sends_to_is_there() -> None:
+def test_the_guide_and_the_map_name_files_that_exist_and_names_in_them() -> None:
+    roots = (ROOT, ROOT / "rmqlb")
     named = set(PLACE.findall(GUIDE)) - TO_BE_MADE
     assert len(named) > 20
-    assert [
-        place for place in sorted(named) if not any((root / place).exists() for root in (ROOT, ROOT / "rmqlb"))
-    ] == []
-
-
-def test_every_name_that_the_guide_sends_to_stands_in_its_file() -> None:
-    named = re.findall(r"`(\w+)`\s+(?:of\s+|\()\s*`([\w/]+\.py)`", GUIDE)
-    assert len(named) > 8
-    for name, place in named:
-        file = next(root / place for root in (ROOT, ROOT / "rmqlb") if (root / place).exists())
+    assert [place for place in sorted(named) if not any((root / place).exists() for root in roots)] == []
+    in_files = re.findall(r"`(\w+)`\s+(?:of\s+|\()\s*`([\w/]+\.py)`", GUIDE)
+    assert len(in_files) > 8
+    for name, place in in_files:
+        file = next(root / place for root in roots if (root / place).exists())
         assert re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")), f"{name} is not in {place}"
-
-
-def test_every_file_of_the_map_is_there() -> None:
-    """Where a part is described, its files are named without its folder."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    # Where a part is described, its files are named without its folder.
     folders = [ROOT, ROOT / "rmqlb", *(folder for folder in (ROOT / "rmqlb").rglob("*") if folder.is_dir())]
-    named = set(PLACE.findall(text))
-    assert len(named) > 10
-    assert [place for place in sorted(named) if not any((folder / place).exists() for folder in folders)] == []
+    on_the_map = set(PLACE.findall((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")))
+    assert len(on_the_map) > 10
+    assert [place for place in sorted(on_the_map) if not any((folder / place).exists() for folder in folders)] == []
 
 
 def test_the_path_of_a_document_is_as_the_map_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,18 +178,44 @@ def test_the_path_of_a_document_is_as_the_map_shows_it(monkeypatch: pytest.Monke
     assert done.failed == 0
 
 
-def test_the_guide_has_every_tier_and_what_ci_checks() -> None:
+def test_the_guide_runs_what_is_there_and_has_every_tier() -> None:
     tiers = re.findall(r"^\| (\w+) \| `pytest -m (\w+)`", GUIDE, re.MULTILINE)
     assert tiers == [(name, name) for name in TIERS]
-    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     (checked,) = re.findall(r"-m mypy (.+)", GUIDE)
-    assert f"mypy {checked}\n" in ci
-
-
-def test_what_the_guide_runs_is_there() -> None:
+    assert f"mypy {checked}\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     pinned = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for module in re.findall(r"python -m ([\w.]+)", GUIDE):
         # The tools of other extras need not be installed where the default tests run.
         assert find_spec(module) or f'"{module}' in pinned, module
     for path in re.findall(r"tests/[\w/]+\.py", GUIDE):
         assert (ROOT / path).is_file(), path
+
+
+# -- the ten questions of somebody on call: at most two commands each, and their first line is the answer -----------------
+
+ANSWERS = {
+    "blame-lag": (r"1,500.*192\.0\.2\.52@3",),
+    "scale": (r"10 to 20 of 25",),
+    "restart-broker": (r"3 of 3 groups .*22 of 50 queues .* 1m;.* no message",),
+    "duplicate-client-id": (r"4 of 8 .*192\.0\.2\.31@app",),
+    "mixed-strategies": (r"2 of 8 .*AVG, AVG_BY_CIRCLE",),
+    "compare-strategies": (r"1\.33.*1\.88", r"19 of 50"),
+    "gate-in-ci": (r"1 of 35 limits failed: group bill-svc",),
+    "how-many-consumers": (r"9 consumers satisfy all; 8 do not: imbalance 1\.28 > 1\.1", r"3 consumers satisfy all; 2 do not"),
+    "what-changed": (r"2 of 3 .*18 .*1,500",),
+    "all-groups": (r"4 groups.* 2 .* 2 ",),
+}  # fmt: skip
+"""Page → what the first lines of its first commands say, in whichever words."""
+
+
+@every_case("name", ANSWERS)
+def test_the_first_line_of_the_first_commands_is_the_answer(name: str) -> None:
+    first = [shown.partition("\n")[0] for _, shown in transcripts(ROOT / "docs" / "how-to" / f"{name}.md")]
+    for line, answer in zip(first, ANSWERS[name], strict=False):
+        assert re.search(answer, line)
+
+
+def test_the_ten_questions_are_those_of_the_contents() -> None:
+    table = (ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8").partition("And beyond these")[0]
+    assert sorted(re.findall(r"\]\(([\w-]+)\.md\)", table)) == sorted(ANSWERS)
+    assert len(ANSWERS) == 10

@@ -48,6 +48,8 @@ SMALL = {
     "explain": "explain no-master",
 }
 """Commands whose formats other commands show."""
+HELD_BY_TESTS = ("context-add", "context-use", "context-show", "context-remove")
+"""Commands whose output `tests/cli/test_contexts.py` reads."""
 CONTEXTS = """\
 context: saved
 contexts:
@@ -57,17 +59,15 @@ contexts:
 """What the user's file says before a command on contexts."""
 CASES = {
     **{f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in ("table", "plain", "json")},
-    **{f"{name}.json": f"{command} -o json" for name, command in SMALL.items()},
-    "explain.table": f"{SMALL['explain']} -o table",
+    **{f"{name}.json": f"{command} -o json" for name, command in SMALL.items() if name not in HELD_BY_TESTS},
     "context-list.table": f"{SMALL['context-list']} -o table",
-    **{f"plan-rebalance.{fmt}": f"{BASIC['plan-rebalance']} -o {fmt}" for fmt in FORMATS},
+    **{f"plan-rebalance.{fmt}": f"{BASIC['plan-rebalance']} -o {fmt}" for fmt in FORMATS if fmt != "yaml"},
     "plan-explained": f"plan-rebalance {EXAMPLE} --group audit-svc --topic OrderEvents --add 10.0.0.9@1 --add 10.0.0.10@1 --explain",
     "plan-compared": f"plan-rebalance {EXAMPLE} --group order-svc --remove-broker broker-b --strategy all --section strategies --section summary",
-    **{f"plan-screen-{width}": f"plan-rebalance {EXAMPLE} -g order-svc --scale-to 4 -o table" for width in (80, 120)},
+    "plan-screen-80": f"plan-rebalance {EXAMPLE} -g order-svc --scale-to 4 -o table",
     "plan-unassigned-80": f"plan-rebalance {FAULTS} -g mix-svc --add 1 -o table",
     "plans-of-pattern-80": f"plan-rebalance {EXAMPLE} -g '*-svc' --scale-to 5 -o table",
     "owners-screen-80": f"show-owners {FAULTS} -g mix-svc -o table",
-    "owners-of-pattern-80": f"show-owners {FAULTS} -g '*-svc' --strategy AVG -o table",
     "plan-queues": f"plan-rebalance {EXAMPLE} --group bill-svc --read-queues broker-a=2 --add-broker broker-c:2 --section queues",
     "keys-screen-80": f"select-queue {EXAMPLE} --topic Skewed --keys-file examples/keys.txt -o table",
     "keys-jsonl": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --sdk go-grpc@5.1.3 --sdk csharp-grpc "
@@ -82,14 +82,11 @@ CASES = {
     "owners-mixed-sdks": f"show-owners {EXAMPLE} --group order-svc --topic Skewed --strategy CONSISTENT_HASH "
     "--sdk 192.0.2.2@inst0=go --explain",
     "owners-by-pop": f"show-owners {EXAMPLE} --group order-svc --topic Skewed --pop-share 1",
-    "plan-by-pop": f"plan-rebalance {EXAMPLE} --group order-svc --topic Skewed --pop-share 1 --add 192.0.2.2@inst3",
     "owners-explained": f"show-owners {MQADMIN} --consumers 2 --strategy AVG --explain --section reasons",
     "fetch-routes.json": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o json",
     **{f"groups-with-faults.{fmt}": f"show-groups {FAULTS} -o {fmt}" for fmt in ("table", "csv")},
-    "consumers-with-faults.table": f"show-consumers {FAULTS} -g dup-svc -o table",
     "diagnoses-of-all-80": f"diagnose {LOOKS} --all-groups -o table",
     **{f"diagnoses-of-groups.{fmt}": f"diagnose {FAULTS} -g '*-svc' -o {fmt}" for fmt in ("json", "jsonl")},
-    "diagnosis.plain": f"diagnose {FAULTS} -g dup-svc -o plain",
     "diagnosis.prometheus": f"diagnose {FAULTS} --all-groups -o prometheus",
     "diagnosis-unknown": f"diagnose {FAULTS} -g calm-svc --fail-on error",
     "diagnosis-of-two-looks": f"diagnose {LOOKS} -g ship-svc",
@@ -106,15 +103,9 @@ CASES = {
     "--trials 20 --section timeline --section trials --fail-on 'longest-gap-ms>500'",
     "restart-of-groups.csv": f"simulate-rebalance {EXAMPLE} -g '*' --event 'restart-broker broker-b@30s, down 1m' "
     f"--section groups --section producers --fail-on 'taken>20' -o csv",
-    **{
-        f"{name}-{columns}": f"{command} -o table"
-        for columns in (80, 120)
-        for name, command in {
-            "rebalance-screen": f"simulate-rebalance {EXAMPLE} -g order-svc --event 'restart-broker broker-b@30s, down 1m'",
-            "restart-of-groups": f"simulate-rebalance {EXAMPLE} -g '*' --event 'restart-broker broker-b@30s, down 1m'",
-            "send-screen": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout",
-        }.items()
-    },
+    "rebalance-screen-80": f"simulate-rebalance {EXAMPLE} -g order-svc --event 'restart-broker broker-b@30s, down 1m' -o table",
+    "restart-of-groups-80": f"simulate-rebalance {EXAMPLE} -g '*' --event 'restart-broker broker-b@30s, down 1m' -o table",
+    "send-screen-80": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout -o table",
     "rollout-restart": f"plan-rollout {EXAMPLE} --group bill-svc --pause 10s,30s --at-once 1,2 --trials 5",
     "check.junit": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o junit",
     "show-groups.prometheus": "show-groups -s examples/four-groups.yaml -o prometheus",

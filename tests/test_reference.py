@@ -6,9 +6,8 @@ import posixpath
 import re
 from types import SimpleNamespace
 
-import pytest
-
 from rmqlb.cli.results import RESULTS
+from tests.support.mismatches import every_case
 from tools.docs_site import contents, on_page_markdown
 from tools.manual.files import reference_pages
 from tools.manual.markdown import as_markdown, file_of, row
@@ -16,16 +15,7 @@ from tools.manual.roff import Marked, Page, bold, escaped, italic
 from tools.manual.tree import command_tree
 
 
-def page_of(text: str) -> Page:
-    page = Page("rmqlb-x", 1, "nothing")
-    page.heading("Here")
-    page.paragraph(escaped(text))
-    page.verbatim([text])
-    page.item(Marked(f"{bold('--x')} {italic('N')}"), escaped(text))
-    return page
-
-
-@pytest.mark.parametrize(
+@every_case(
     ("text", "shown"),
     [
         ('a - b, it\'s "x" ~ ^ %', 'a - b, it\'s "x" ~ ^ %'),
@@ -35,7 +25,12 @@ def page_of(text: str) -> Page:
     ],
 )
 def test_text_comes_out_as_it_went_in(text: str, shown: str) -> None:
-    made = as_markdown(page_of(text)).splitlines()
+    page = Page("rmqlb-x", 1, "nothing")
+    page.heading("Here")
+    page.paragraph(escaped(text))
+    page.verbatim([text])
+    page.item(Marked(f"{bold('--x')} {italic('N')}"), escaped(text))
+    made = as_markdown(page).splitlines()
     assert made[0] == "# rmqlb x"
     assert made[made.index("## Here") + 2] == shown
     assert made[made.index("```text") + 1] == text
@@ -50,13 +45,10 @@ def test_a_page_leads_to_those_that_it_names() -> None:
     assert "- [rmqlb-config(5)](config.md)" in as_markdown(page)
     assert as_markdown(with_section).startswith("# rmqlb-config(5)\n\nSettings.")
     assert file_of("rmqlb-config", 5) != file_of("rmqlb-config", 1)
-
-
-def test_a_bar_in_a_cell_does_not_end_it() -> None:
     assert row(("a|b", "c")) == "| a\\|b | c |"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("place", "link", "shown"),
     [
         ("architecture.md", "[guide](../CONTRIBUTING.md)", "guide (`CONTRIBUTING.md`)"),

@@ -1,13 +1,14 @@
 """What a new strategy, source, view or command must bring: each test names the place that was forgotten.
 
-`CONTRIBUTING.md` has the steps. What is held elsewhere is not repeated: `test_tree.py`, `cli/test_command_tree.py` and
-`cli/test_bad_options.py` ask the tree of commands, `test_explanations.py` the codes, `test_schemas.py` the results.
+`CONTRIBUTING.md` has the steps. Other tests of the tree of commands: `cli/test_command_tree.py`, `cli/test_bad_options.py`;
+of codes: `test_explanations.py`; of results: `test_schemas.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
@@ -21,6 +22,7 @@ from rmqlb.cli.common import reading
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.main import app
+from rmqlb.cli.results import result_of
 from rmqlb.engine.allocate import StrategySettings, allocate, allocate_for
 from rmqlb.engine.allocate.rules import NAMES, RULES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -29,10 +31,13 @@ from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import OPENERS, Access, open_source
 from rmqlb.sources.source_text import LIVE, LIVE_SCHEMES, check_source
 from rmqlb.verbs.strategies import KEYS, Strategies
+from rmqlb.version import __version__
 from rmqlb.views.report import FORMATS
 from tests.cli.test_bad_input import ALL
 from tests.support import replay_dashboard, replay_remoting
 from tests.support.mismatches import every_case
+from tests.test_golden import BASIC, GOLDEN, HELD_BY_TESTS
+from tools.manual.roff import escaped
 from tools.manual.tree import CommandPage, command_tree
 
 ROOT = Path(__file__).parent.parent
@@ -58,22 +63,15 @@ def changed(value: Any, default: Any) -> set[str]:
 # -- a strategy -------------------------------------------------------------------------------------------------------
 
 GIVEN = {
-    "virtual-nodes": "7",
-    "idc": "r1",
-    "queues": "",  # a file of the test
-    "inner": "AVG_BY_CIRCLE",
-    "broker-zone": "*=z",
-    "client-zone": "*=z",
-    "host": "10.0.0.1",
-    "pin": "T=10.0.0.1",
-}
-"""Key of `--strategy-option` → another value than its default."""
+    "virtual-nodes": "7", "idc": "r1", "queues": "", "inner": "AVG_BY_CIRCLE", "broker-zone": "*=z", "client-zone": "*=z",
+    "host": "10.0.0.1", "pin": "T=10.0.0.1",
+}  # fmt: skip
+"""Key of `--strategy-option` → another value than its default; that of `queues` is a file of the test."""
 
 
 def test_every_option_of_strategies_sets_what_they_are_constructed_with(tmp_path: Path) -> None:
-    lists = tmp_path / "lists.yaml"
-    lists.write_text("a: [broker-a:0]\n")
-    given = {**GIVEN, "queues": str(lists)}
+    (tmp_path / "lists.yaml").write_text("a: [broker-a:0]\n")
+    given = {**GIVEN, "queues": str(tmp_path / "lists.yaml")}
     assert given.keys() == KEYS.keys(), "give it a value in GIVEN"
     made = Strategies([f"{key}={value}" for key, value in given.items()]).settings_for(["T"], "g")
     assert changed(made, Settings()) == {field.name for field in fields(Settings)} - {"custom"}, (
@@ -81,29 +79,14 @@ def test_every_option_of_strategies_sets_what_they_are_constructed_with(tmp_path
     )
 
 
-@pytest.mark.parametrize("function", [allocate, allocate_for])
-def test_every_setting_is_an_argument_of_the_python_api(function: Callable[..., Any]) -> None:
-    assert signature(function).parameters["settings"].annotation == "Unpack[StrategySettings]"
-    names = set(StrategySettings.__annotations__)
-    assert {field.name for field in fields(Settings)} - {"custom"} <= names | signature(function).parameters.keys()
-
-
-def test_what_a_strategy_needs_is_an_option() -> None:
-    told = {key for rule in RULES.values() if rule.needs for key in re.findall(r"([\w-]+)=", rule.needs.options)}
-    assert told - {"TOPIC"} <= KEYS.keys()
-
-
-def test_a_key_says_the_strategies_that_look_at_it() -> None:
-    asked = {name for key in KEYS.values() for name in key.strategies}
-    assert asked | set(WITHOUT_SETTINGS) == set(NAMES)
-
-
-@every_case("name", NAMES)
-def test_every_strategy_is_told_of(name: str) -> None:
-    assert re.search(rf"^\| {name}\b", page("explanation/strategies.md"), re.MULTILINE), (
-        "docs/explanation/strategies.md: a row"
-    )
-    assert re.search(rf"\b{name}\b", CHANGELOG), "a line in CHANGELOG.md"
+def test_every_setting_is_an_argument_an_option_and_used() -> None:
+    for function in (allocate, allocate_for):
+        assert signature(function).parameters["settings"].annotation == "Unpack[StrategySettings]"
+        names = set(StrategySettings.__annotations__) | signature(function).parameters.keys()
+        assert {field.name for field in fields(Settings)} - {"custom"} <= names
+    needed = {key for rule in RULES.values() if rule.needs for key in re.findall(r"([\w-]+)=", rule.needs.options)}
+    assert needed - {"TOPIC"} <= KEYS.keys()
+    assert {name for key in KEYS.values() for name in key.strategies} | set(WITHOUT_SETTINGS) == set(NAMES)
 
 
 # -- a source ---------------------------------------------------------------------------------------------------------
@@ -132,7 +115,7 @@ def places() -> Iterator[tuple[str, str]]:
     yield "CHANGELOG.md", CHANGELOG
 
 
-@pytest.mark.parametrize("kind", LIVE)
+@every_case("kind", LIVE)
 def test_every_kind_of_source_is_told_of(kind: str) -> None:
     words = (kind, *(f"{scheme}://" for scheme in LIVE[kind]))
     silent = [place for place, text in places() if not any(word in text for word in words)]
@@ -140,21 +123,10 @@ def test_every_kind_of_source_is_told_of(kind: str) -> None:
 
 
 REACHED: dict[str, Any] = {
-    "user": "u",
-    "password_file": "f",
-    "ca_file": "f",
-    "source_timeout": "1s",
-    "source_retries": 9,
-    "max_size": "1MB",
-    "proxy": ["p:1"],
-    "map_address": ["a:1=b:1"],
-    "access_key": "k",
-    "secret_key_file": "f",
-    "client_cert": "f",
-    "client_key": "f",
-    "tls_name": "n",
-    "deadline": "9s",
-}
+    "user": "u", "password_file": "f", "ca_file": "f", "source_timeout": "1s", "source_retries": 9, "max_size": "1MB",
+    "proxy": ["p:1"], "map_address": ["a:1=b:1"], "access_key": "k", "secret_key_file": "f", "client_cert": "f",
+    "client_key": "f", "tls_name": "n", "deadline": "9s",
+}  # fmt: skip
 """Option of sources → another value than its default."""
 
 
@@ -170,44 +142,32 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
 
 
 @contextmanager
-def name_servers(*, broken: bool) -> Iterator[str]:
-    with replay_remoting.remoting() as server:
-        if broken:
-            server.faults["*"] = replay_remoting.reset
-        yield f"rocketmq://{server.address}"
+def served(kind: str, *, broken: bool) -> Iterator[str]:
+    """A server on loopback that answers as recorded, or breaks; its URL."""
+    if kind == "NameServers":
+        with replay_remoting.remoting() as server:
+            server.faults |= {"*": replay_remoting.reset} if broken else {}
+            yield f"rocketmq://{server.address}"
+    else:
+        with replay_dashboard.dashboard() as site:
+            site.faults |= {"*": replay_dashboard.reset} if broken else {}
+            yield site.url
 
 
-@contextmanager
-def dashboards(*, broken: bool) -> Iterator[str]:
-    with replay_dashboard.dashboard() as server:
-        if broken:
-            server.faults["*"] = replay_dashboard.reset
-        yield server.url
-
-
-SERVERS: Mapping[str, Callable[..., Any]] = {"NameServers": name_servers, "Dashboard": dashboards}
-"""Kind of source → a server on loopback that answers as recorded ones did, or breaks."""
-
-
-@pytest.mark.parametrize("kind", LIVE)
-def test_every_kind_of_source_has_a_server_whose_recorded_answers_are_read_and_whose_faults_end_in_an_error(
-    kind: str,
-) -> None:
-    assert kind in SERVERS, "a server in tests/support that gives recorded answers, and its line in SERVERS"
-    with SERVERS[kind](broken=False) as url:
+@every_case("kind", LIVE)
+def test_a_server_of_every_kind_is_read_and_its_faults_end_in_an_error(kind: str) -> None:
+    with served(kind, broken=False) as url:
         assert open_source(url, Access()).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
-    with SERVERS[kind](broken=True) as url, pytest.raises(EndpointError):
+    with served(kind, broken=True) as url, pytest.raises(EndpointError):
         open_source(url, Access(retries=0)).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
 
 
 # -- a view -----------------------------------------------------------------------------------------------------------
 
 
-@every_case("name", FORMATS)
-def test_every_format_is_told_of(name: str) -> None:
-    assert re.search(rf"\b{name}\b", option("--output")), "rmqlb/cli/common/options.py: the help of --output"
-    assert f"`{name}`" in page("output.md"), "docs/output.md: Formats"
-    assert re.search(rf"\b{name}\b", CHANGELOG), "a line in CHANGELOG.md"
+def test_every_strategy_and_format_is_in_the_help_and_the_changelog() -> None:
+    assert [name for name in FORMATS if not re.search(rf"\b{name}\b", option("--output"))] == []
+    assert [name for name in (*NAMES, *FORMATS) if not re.search(rf"\b{name}\b", CHANGELOG)] == []
 
 
 def test_every_file_that_browsers_open_is_opened_by_one() -> None:
@@ -225,3 +185,44 @@ def test_every_file_that_browsers_open_is_opened_by_one() -> None:
 def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(command: CommandPage) -> None:
     assert [bad for bad in ALL if bad.line.split()[0] == command.name], "tests/cli/test_bad_input.py: a line of ALL"
     assert f"rmqlb {command.name}" in CHANGELOG, "a line in CHANGELOG.md"
+
+
+SINGLE = [command for command in TREE.all() if not command.commands and command.name != "completion"]
+"""Commands with a result to print."""
+
+
+def recorded() -> dict[str, set[str]]:
+    """Command → the formats of its transcripts, by their first lines."""
+    found: dict[str, set[str]] = {command.typed: set() for command in SINGLE}
+    for path in GOLDEN.rglob("*.txt"):
+        first, _, rest = path.read_text(encoding="utf-8").partition("\n")
+        words = shlex.split(first.removeprefix("$ "))
+        name = next((name for name in found if words[: len(name.split())] == name.split()), None)
+        if name is not None and "-o" in words and rest.split("\n--- stderr")[0].strip():
+            found[name].add(words[words.index("-o") + 1])
+    return found
+
+
+RECORDED = recorded()
+
+
+@every_case("command", SINGLE, ids=lambda command: command.typed)
+def test_every_command_has_transcripts_a_page_and_a_schema(command: CommandPage) -> None:
+    name = "-".join(command.path)
+    # The other stages of the pipeline print the same result.
+    if (command.path[0] != "pipeline" or command.name == "run") and name not in HELD_BY_TESTS:
+        formats = {"table", "plain", "json"} if name in BASIC else {"json"}
+        assert formats - RECORDED[command.typed] == set(), "add them to tests/test_golden.py or test_golden_pipeline.py"
+    path = ROOT / "man" / "man1" / f"{command.page}.1"
+    assert path.exists(), "run python -m tools.manual"
+    page = path.read_text(encoding="utf-8")
+    assert all(escaped(name) in page for option in command.options for name in option.names)
+    assert all(escaped(example.split()[-1]) in page for example in command.help.examples)
+    assert result_of(" ".join(command.path)) is not None, "give it a line in rmqlb/cli/results.py"
+
+
+def test_the_changelog_begins_with_the_version() -> None:
+    versions = re.findall(r"^## (\S+)", CHANGELOG, re.MULTILINE)
+    assert versions[0] in (__version__, "Unreleased")
+    assert __version__ in versions[:2]
+    assert len(versions) == len(set(versions))

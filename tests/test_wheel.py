@@ -37,10 +37,18 @@ def text(wheel: Path, name: str) -> str:
         return file.read(f"rmqlb-{__version__}.dist-info/{name}").decode()
 
 
-def test_it_is_pure_and_small(wheel: Path) -> None:
+def test_it_is_pure_and_small_and_says_what_it_needs(wheel: Path) -> None:
     assert wheel.name == f"rmqlb-{__version__}-py3-none-any.whl"
     assert "Root-Is-Purelib: true" in text(wheel, "WHEEL")
     assert wheel.stat().st_size < LARGEST
+    metadata = text(wheel, "METADATA")
+    assert "License-Expression: Apache-2.0" in metadata
+    assert "Requires-Python: >=3.11" in metadata
+    assert f"rmqlb-{__version__}.dist-info/licenses/LICENSE" in names(wheel)
+    assert text(wheel, "entry_points.txt").split() == ["[console_scripts]", "rmqlb", "=", "rmqlb.__main__:run"]
+    required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
+    always = {line.split()[1].rstrip("<>=!,.0123456789") for line in required if "extra ==" not in line}
+    assert always == {"typer", "rich", "httpx", "httpcore", "tabulate[widechars]", "pyyaml", "msgspec"}
 
 
 def test_it_has_every_module_and_nothing_that_is_not_for_users(wheel: Path) -> None:
@@ -56,20 +64,6 @@ def test_it_brings_the_manual_and_the_completions_to_where_they_are_looked_for(w
     pages = {f"{share}/{path.relative_to(ROOT)}" for path in (ROOT / "man").rglob("*.[157]")}
     scripts = ("bash-completion/completions/rmqlb", "zsh/site-functions/_rmqlb", "fish/vendor_completions.d/rmqlb.fish")
     assert {name for name in names(wheel) if name.startswith(share)} == pages | {f"{share}/{name}" for name in scripts}
-
-
-def test_it_says_what_it_is(wheel: Path) -> None:
-    metadata = text(wheel, "METADATA")
-    assert "License-Expression: Apache-2.0" in metadata
-    assert "Requires-Python: >=3.11" in metadata
-    assert f"rmqlb-{__version__}.dist-info/licenses/LICENSE" in names(wheel)
-    assert text(wheel, "entry_points.txt").split() == ["[console_scripts]", "rmqlb", "=", "rmqlb.__main__:run"]
-
-
-def test_what_is_needed_to_run_is_little_and_the_rest_is_asked_for(wheel: Path) -> None:
-    required = [line for line in text(wheel, "METADATA").splitlines() if line.startswith("Requires-Dist: ")]
-    always = {line.split()[1].rstrip("<>=!,.0123456789") for line in required if "extra ==" not in line}
-    assert always == {"typer", "rich", "httpx", "httpcore", "tabulate[widechars]", "pyyaml", "msgspec"}
 
 
 def test_it_is_the_same_each_time(wheel: Path, tmp_path: Path) -> None:
@@ -90,29 +84,12 @@ def test_the_source_archive_has_all_that_its_tests_look_at(tmp_path: Path) -> No
 def test_it_works_apart_from_this_checkout(wheel: Path, tmp_path: Path) -> None:
     with ZipFile(wheel) as file:
         file.extractall(tmp_path)
-    line = [
-        sys.executable,
-        "-m",
-        "rmqlb",
-        "plan-rebalance",
-        "-s",
-        EXAMPLE,
-        "-g",
-        "order-svc",
-        "--add",
-        "x",
-        "-o",
-        "csv",
-    ]
     env = environment({"PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"})
-    done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("topic,brokerName,queueId")
-    where = subprocess.run(
-        [sys.executable, "-c", "import rmqlb; print(rmqlb.__file__)"],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert where.stdout.startswith(str(tmp_path))
+
+    def shown(*arguments: str) -> str:
+        line = [sys.executable, *arguments]
+        return subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
+
+    plan = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "x", "-o", "csv")
+    assert shown("-m", "rmqlb", *plan).startswith("topic,brokerName,queueId")
+    assert shown("-c", "import rmqlb; print(rmqlb.__file__)").startswith(str(tmp_path))

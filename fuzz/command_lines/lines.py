@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from fuzz.command_lines.options import NEEDS, PLACEHOLDER, Setting, maker_of
 from fuzz.command_lines.snapshots import Made, make_cluster
-from rmqlb.cli.offered_values import known_values
+from rmqlb.cli.help_text import known_values
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 
 Piece = tuple[str, ...]

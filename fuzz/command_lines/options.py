@@ -13,7 +13,7 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
-from rmqlb.cli.offered_values import known_values
+from rmqlb.cli.help_text import known_values
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.verbs.rebalance_events import VERBS
 from tools.manual.tree import CommandPage, OptionPage

@@ -4,7 +4,7 @@ Typer 0.28 brings a copy of click as its private `typer._click`. What Typer itse
 functions that are commands. rmqlb also needs the tree of commands (each is loaded when it is called), the errors of the
 command line (ours are one line, with an exit code), the origin of each value (line, environment or default), and the
 parser (an option that is given twice is refused). So pyproject.toml allows one minor version of Typer;
-`tests/cli/test_click.py` says what another one has changed.
+a newer Typer that changes one of them fails the tests of command lines.
 """
 
 from typer._click.core import Command, Context, Parameter, ParameterSource

@@ -1,30 +1,38 @@
-"""A group of commands, each in a module of its own.
+"""Commands, each in a module of its own, and how their command lines are read.
 
 A command's module is imported when the command is called, or when all of them are listed: building the options of
 every command would cost each of them its start-up.
+
+An option that takes one value is given once; click itself keeps the last value and says nothing:
+- Spellings are one option: `-g a`, `-ga`, `--group a` and `--group=a`.
+- A flag may be given again, but not with its opposite (`--no-…`).
+- The environment and files give no second value: the command line goes before them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperOption
 
 from rmqlb.cli import click
 from rmqlb.cli.error_boundary import BoundedGroup
-from rmqlb.cli.given_once import SingleCommand
-from rmqlb.cli.help_text import RichHelp
+from rmqlb.cli.help_text import RichHelp, offered
+from rmqlb.errors import UsageError
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+Place = str | Callable[..., None]
+"""A command's function, or the module that has a function of the command's name or an `app`."""
 
 
 class CommandTree(RichHelp, BoundedGroup):
     """A group of commands, loaded when they are called, in the order of the help."""
 
-    found: ClassVar[Mapping[str, str | Callable[..., None]]]
+    found: ClassVar[Mapping[str, Place]]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.found)
@@ -42,13 +50,8 @@ class CommandTree(RichHelp, BoundedGroup):
         return super().resolve_command(ctx, args)
 
 
-def grouped(name: str, commands: Mapping[str, str | Callable[..., None]]) -> typer.Typer:
-    """An app with these commands; it still needs a callback.
-
-    Args:
-        name: what is typed.
-        commands: name → the function, or the module that has a function of that name or an `app`.
-    """
+def grouped(name: str, commands: Mapping[str, Place]) -> typer.Typer:
+    """An app with these commands; it still needs a callback."""
     return typer.Typer(
         name=name,
         cls=type("_Commands", (CommandTree,), {"found": commands}),
@@ -60,29 +63,78 @@ def grouped(name: str, commands: Mapping[str, str | Callable[..., None]]) -> typ
     )
 
 
-def in_package(home: str, names: Iterable[str]) -> dict[str, str | Callable[..., None]]:
+def in_package(home: str, names: Iterable[str]) -> dict[str, Place]:
     return {name: f"{home}.{name.replace('-', '_')}" for name in names}
 
 
 @cache
-def _load(name: str, place: str | Callable[..., None]) -> click.Command:
+def _load(name: str, place: Place) -> click.Command:
     """A command with its options; made once, however many command lines a process runs."""
+    function = place
     if isinstance(place, str):
         module = import_module(place)
         if hasattr(module, "app"):
             return typer.main.get_command(module.app)
-        function: Callable[..., None] = getattr(module, name.replace("-", "_"))
-    else:
-        function = place
+        function = getattr(module, name.replace("-", "_"))
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
-    single.command(name, cls=SingleCommand)(function)
+    single.command(name, cls=SingleCommand)(function)  # type: ignore[type-var]
     command = typer.main.get_command(single)
     for parameter in command.params:
-        parameter._custom_shell_complete = _values  # noqa: SLF001 - Typer's own way in does not name the parameter
+        parameter._custom_shell_complete = offered  # noqa: SLF001 - Typer's own way in does not name the parameter
     return command
 
 
-def _values(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[click.CompletionItem]:
-    from rmqlb.cli.offered_values import values
+class SingleCommand(RichHelp, TyperCommand):
+    """A command that refuses a second value where one is meant."""
 
-    return values(ctx, param, incomplete)
+    def make_parser(self, ctx: click.Context) -> click.OptionParser:
+        parser = _OnceParser(ctx)
+        for parameter in self.get_params(ctx):
+            parameter.add_to_parser(parser, ctx)
+        return parser
+
+
+class _OnceParser(click.OptionParser):
+    """Collects all values of each option, and hands on the only one of those that take one."""
+
+    def __init__(self, ctx: click.Context) -> None:
+        super().__init__(ctx)
+        self._single: dict[str, TyperOption] = {}
+
+    def add_option(
+        self,
+        obj: TyperOption,
+        opts: Sequence[str],
+        dest: str | None,
+        action: str = "store",
+        nargs: int = 1,
+        const: Any | None = None,
+    ) -> None:
+        """As of click; an option that would keep its last value keeps all of them until they are counted."""
+        if action in ("store", "store_const") and dest is not None:
+            self._single[dest] = obj
+            action = action.replace("store", "append")
+        super().add_option(obj, opts, dest, action, nargs, const)
+
+    def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
+        found, left, order = super().parse_args(args)
+        for dest, option in self._single.items():
+            if dest in found:
+                if self.ctx is None or not self.ctx.resilient_parsing:
+                    _must_be_one(option, found[dest])
+                found[dest] = found[dest][-1]
+        return found, left, order
+
+
+def _must_be_one(option: TyperOption, values: list[Any]) -> None:
+    name = max(option.opts, key=len)
+    if option.is_flag and len(set(values)) > 1:
+        problem = f"{name} and {max(option.secondary_opts, key=len)} contradict each other"
+        raise UsageError(problem, hint="give one of them", code="given-twice")
+    if option.is_flag or len(values) == 1:
+        return
+    from rmqlb.sources.source_text import shown_source
+
+    shown = " and ".join(shown_source(str(value)) for value in values)
+    hint = "run the command once for each" if name in ("--group", "--topic") else f"give {name} once"
+    raise UsageError(f"{name} takes one value, and is given {len(values)}: {shown}", hint=hint, code="given-twice")

@@ -11,7 +11,7 @@ from msgspec import Struct
 from typer import Argument, Option
 
 from rmqlb.cli.command_tree import grouped
-from rmqlb.cli.common.options import OutputOptions, command, panel
+from rmqlb.cli.common.options import OutputOptions, command, of_value
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import (
     MOST_RETRIES,
@@ -23,14 +23,14 @@ from rmqlb.cli.settings import (
     user_file_path,
 )
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import ENDPOINT, ConfigFile, Value, check_context_name
+from rmqlb.model.configuration import ENDPOINT, ConfigFile, Key, Value, check_context_name
 from rmqlb.model.finding import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.source_text import user_in
 from rmqlb.sources.user_files.config_file import change_user_file, require_text, with_context, with_value
 from rmqlb.views.config_view import context_report, contexts_report
 
-endpoint_option = panel("Endpoint")
+_endpoint = of_value("Endpoint")
 
 
 class EndpointOptions(Struct, frozen=True):
@@ -38,42 +38,33 @@ class EndpointOptions(Struct, frozen=True):
 
     source: Annotated[
         str | None,
-        endpoint_option(
-            "-s",
-            "--source",
-            metavar="URL|FILE",
-            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file.",
+        _endpoint(
+            "URL|FILE",
+            "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file.",
+            *("-s", "--source"),
         ),
     ] = None
-    user: Annotated[str | None, endpoint_option(help="Who logs in to the Dashboard.")] = None
-    access_key: Annotated[str | None, endpoint_option(help="Account of a cluster with ACL.")] = None
+    user: Annotated[str | None, _endpoint(None, "Who logs in to the Dashboard.")] = None
+    access_key: Annotated[str | None, _endpoint(None, "Account of a cluster with ACL.")] = None
     secret: Annotated[
         str | None,
-        endpoint_option(
-            metavar="file:PATH|env:NAME|keyring:SERVICE/USER",
-            help="Where the user's password or the account's secret key is; never the secret itself.",
+        _endpoint(
+            "file:PATH|env:NAME|keyring:SERVICE/USER",
+            "Where the user's password or the account's secret key is; never the secret itself.",
         ),
     ] = None
-    ca_file: Annotated[
-        str | None, endpoint_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
-    ] = None
-    client_cert: Annotated[str | None, endpoint_option(metavar="FILE", help="PEM certificate to show.")] = None
-    client_key: Annotated[
-        str | None, endpoint_option(metavar="FILE", help="Its PEM key, when that is another file.")
-    ] = None
-    tls_name: Annotated[
-        str | None, endpoint_option(metavar="NAME", help="The name that in every server's certificate.")
-    ] = None
+    ca_file: Annotated[str | None, _endpoint("FILE", "Trust only the CA certificates in this PEM file.")] = None
+    client_cert: Annotated[str | None, _endpoint("FILE", "PEM certificate to show.")] = None
+    client_key: Annotated[str | None, _endpoint("FILE", "Its PEM key, when that is another file.")] = None
+    tls_name: Annotated[str | None, _endpoint("NAME", "The name that in every server's certificate.")] = None
     proxy: Annotated[
         list[str] | None,
-        endpoint_option(metavar="HOST[:8080]", help="A Proxy's remoting port, which tells its consumers; repeatable."),
+        _endpoint("HOST[:8080]", "A Proxy's remoting port, which tells its consumers; repeatable."),
     ] = None
-    map_address: Annotated[
-        list[str] | None, endpoint_option(metavar="FROM=TO", help="Reach this address at another; repeatable.")
-    ] = None
-    source_timeout: Annotated[str | None, endpoint_option(metavar="TIME", help="Timeout of one request.")] = None
+    map_address: Annotated[list[str] | None, _endpoint("FROM=TO", "Reach this address at another; repeatable.")] = None
+    source_timeout: Annotated[str | None, _endpoint("TIME", "Timeout of one request.")] = None
     source_retries: Annotated[
-        int | None, endpoint_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
+        int | None, _endpoint(None, "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
     ] = None
 
 
@@ -101,9 +92,8 @@ def add_context(
 
     def added(config: ConfigFile) -> ConfigFile:
         if name in config.contexts and not replace:
-            raise UsageError(
-                f"there is a context {name} already", hint="--replace overwrites it", code="context-exists"
-            )
+            problem = f"there is a context {name} already"
+            raise UsageError(problem, hint="--replace overwrites it", code="context-exists")
         config = with_context(config, name, values)
         return with_value(config, "context", name) if use else config
 
@@ -171,13 +161,11 @@ def show_context(
     Exit codes: 0 done, 2 usage.
     """
     terminal = Terminal("context show", output)
-    path = user_file_path()
-    config = read_configuration()
+    path, config = user_file_path(), read_configuration()
     active, findings = active_context(config)
     if name is None and active is None:
-        raise UsageError(
-            "no context is active", hint="name one, or choose it with rmqlb context use", code="which-context"
-        )
+        hint = "name one, or choose it with rmqlb context use"
+        raise UsageError("no context is active", hint=hint, code="which-context")
     context = context_named(name or active or "", config)
     terminal.show(context_report(context, active), ClusterSnapshot("configuration", path), findings)
 
@@ -206,38 +194,33 @@ def remove_context(
 
 
 def values_of(options: EndpointOptions) -> dict[str, Value]:
-    """The values to keep: checked, and paths that mean the same from every folder."""
+    """The values to keep: checked, with paths that mean the same in every folder (raises UsageError)."""
     values: dict[str, Value] = {}
     for key in ENDPOINT:
         value = getattr(options, key.name.replace("-", "_"))
         if value is None or value == []:
             continue
-        values[key.name] = _kept(
-            key.name, tuple(value) if isinstance(value, list) else value, is_path=key.kind == "path"
-        )
+        values[key.name] = _kept(key, tuple(value) if isinstance(value, list) else value)
         check_value(key.name, values[key.name], f"--{key.name}")
     if "source" not in values:
-        raise UsageError(
-            "no source",
-            hint="name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s",
-            code="no-source",
-        )
+        hint = "name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s"
+        raise UsageError("no source", hint=hint, code="no-source")
     named = user_in(str(values["source"]))
     if named is not None and values.get("user", named) != named:
         raise UsageError("--user: --source names another user", hint="name one of them only")
     return values
 
 
-def _kept(name: str, value: Value, *, is_path: bool) -> Value:
+def _kept(key: Key, value: Value) -> Value:
     for text in value if isinstance(value, tuple) else (value,):
         if isinstance(text, str):
-            require_text(text, f"--{name}")
+            require_text(text, f"--{key.name}")
     if not isinstance(value, str):
         return value
-    if is_path or (name == "source" and os.path.exists(value)):
+    if key.kind == "path" or (key.name == "source" and os.path.exists(value)):
         return os.path.abspath(os.path.expanduser(value))
     kind, _, path = value.partition(":")
-    if name == "secret" and kind == "file" and path and not path.startswith("~/"):
+    if key.name == "secret" and kind == "file" and path and not path.startswith("~/"):
         return f"file:{os.path.abspath(path)}"
     return value
 
@@ -255,15 +238,13 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
 
 
 def show_contexts(terminal: Terminal, done: str | None = None) -> None:
-    path = user_file_path()
-    config = read_configuration()
+    path, config = user_file_path(), read_configuration()
     active, findings = active_context(config)
-    report = contexts_report(path, config, active, done)
-    terminal.show(report, ClusterSnapshot("configuration", path), findings)
+    terminal.show(contexts_report(path, config, active, done), ClusterSnapshot("configuration", path), findings)
 
 
 def active_context(config: ConfigFile) -> tuple[str | None, list[Finding]]:
-    """The context that commands use here, and what is worth saying of the choice."""
+    """The context that commands use here, and a finding where the file does not choose it."""
     chosen = chosen_context(config)
     if chosen is None:
         return None, []
@@ -278,13 +259,7 @@ def active_context(config: ConfigFile) -> tuple[str | None, list[Finding]]:
 
 app = grouped(
     "context",
-    {
-        "add": add_context,
-        "list": list_contexts,
-        "use": use_context,
-        "show": show_context,
-        "remove": remove_context,
-    },
+    {"add": add_context, "list": list_contexts, "use": use_context, "show": show_context, "remove": remove_context},
 )
 
 

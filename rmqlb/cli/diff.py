@@ -48,8 +48,7 @@ def diff(
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.named_source import named_source
-    from rmqlb.cli.common.reading import Reader
+    from rmqlb.cli.common.reading import Reader, named_source
     from rmqlb.verbs import diff as verb
     from rmqlb.verbs.stored import stored_prediction
     from rmqlb.views.diff import diff_report, prediction_report

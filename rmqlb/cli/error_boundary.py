@@ -54,9 +54,8 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
             error.show()
             sys.exit(ExitCode.USAGE)
         case click.ClickException():
-            message, close = _without_suggestion(error)
-            hint = "did you mean " + " or ".join(close) + "?" if close else _help_hint(error)
-            _end(_sentence(message), hint, UsageError.code, ExitCode.USAGE, arguments)
+            message, hint = _of_click(error)
+            _end(message[:1].lower() + message[1:], hint, UsageError.code, ExitCode.USAGE, arguments)
         case KeyboardInterrupt() | Abort():
             sys.exit(ExitCode.INTERRUPTED)
         case SystemExit() if error.code != 1:
@@ -73,7 +72,7 @@ def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
 
 
 def _show_trace(error: BaseException) -> None:
-    """Where an unexpected error comes from; of one of ours, what a user's own code raised, if that is its cause."""
+    """Where an unexpected error comes from; of one of ours, the error of the user's own code that is its cause."""
     expected = (click.ClickException, Abort, BrokenPipeError, KeyboardInterrupt, SystemExit)
     shown = error.__cause__ if isinstance(error, RmqlbError) else error
     if shown is None or isinstance(shown, expected):
@@ -81,15 +80,12 @@ def _show_trace(error: BaseException) -> None:
     from traceback import format_exception
 
     lines = "".join(format_exception(shown)).rstrip("\n").split("\n")
-    try:
-        sys.stderr.write("".join(f"{visible(line)}\n" for line in lines))
-    except OSError:
-        pass  # as in _end
+    _tell("".join(f"{visible(line)}\n" for line in lines))
 
 
 def _prepare(arguments: list[str]) -> None:
-    """Streams that can be written to, with whatever letters; arguments that are text."""
-    if sys.stderr is None:  # what is said there is lost; what is lost with a closed stdout is the result
+    """Have streams that take any letters, and arguments that are text."""
+    if sys.stderr is None:  # messages are lost then; a lost result is an error
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open to the end of the process
     if sys.stdout is None:
         raise OSError(errno.EBADF, "stdout is closed")
@@ -114,14 +110,17 @@ def _end(message: str, hint: str | None, code: str, ends_with: ExitCode, argumen
         from rmqlb.views.envelope import Error, ErrorDocument
 
         value = ErrorDocument("rmqlb/error", FORMAT_VERSION, Error(code, message, hint, int(ends_with)))
-        text = safe_json(json.dumps(to_builtins(value), ensure_ascii=False)) + "\n"
+        _tell(safe_json(json.dumps(to_builtins(value), ensure_ascii=False)) + "\n")
     else:
-        text = f"error: {visible(message)} [{code}]\n" + (f"hint: {visible(hint)}\n" if hint else "")
+        _tell(f"error: {visible(message)} [{code}]\n" + (f"hint: {visible(hint)}\n" if hint else ""))
+    sys.exit(ends_with)
+
+
+def _tell(text: str) -> None:
     try:
         sys.stderr.write(text)
     except OSError:
-        pass  # nobody listens; the exit code still tells
-    sys.exit(ends_with)
+        pass  # nobody reads stderr; the exit code is still there
 
 
 def _wants_json(arguments: list[str]) -> bool:
@@ -139,33 +138,28 @@ def _wants_json(arguments: list[str]) -> bool:
     return wanted == "json"
 
 
-def _without_suggestion(error: click.ClickException) -> tuple[str, list[str]]:
-    """What was wrong, and the names that may have been meant: those are for the hint, as in every other error."""
+def _of_click(error: click.ClickException) -> tuple[str, str]:
+    """The problem and the hint: names that may have been meant are in the hint, as in every other error."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "rmqlb"
+    hint = f"see {path} --help"
     if isinstance(error, click.NoSuchOption):
         from difflib import get_close_matches
 
-        # Without the dashes, which all of them have in common.
-        names = {name.lstrip("-"): name for name in error.possibilities or ()}
-        return error.message, [names[name] for name in get_close_matches(error.option_name.lstrip("-"), names)]
-    message, _, close = error.format_message().partition(". Did you mean ")
-    return message, [name.strip(" '\"?") for name in close.split(",")] if close else []
-
-
-def _sentence(text: str) -> str:
-    text = " ".join(text.split()).removesuffix(".")
-    return text[:1].lower() + text[1:]
-
-
-def _help_hint(error: click.ClickException) -> str:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "rmqlb"
-    if context and isinstance(error, click.NoSuchOption) and isinstance(context.command, TyperGroup):
-        return f"a command's options go behind it, as in {path} COMMAND {error.option_name}; see {path} --help"
-    return f"see {path} --help"
+        names = {name.lstrip("-"): name for name in error.possibilities or ()}  # the dashes are no likeness
+        close = [names[name] for name in get_close_matches(error.option_name.lstrip("-"), names)]
+        message = error.message
+        if context and isinstance(context.command, TyperGroup):
+            hint = f"a command's options go behind it, as in {path} COMMAND {error.option_name}; {hint}"
+    else:
+        message, _, meant = error.format_message().partition(". Did you mean ")
+        close = [name.strip(" '\"?") for name in meant.split(",")] if meant else []
+    message = " ".join(message.split()).removesuffix(".")
+    return message, f"did you mean {' or '.join(close)}?" if close else hint
 
 
 def _drop_stdout() -> None:
-    """Whatever is still buffered goes nowhere, so that the interpreter does not try to write it at its end."""
+    """Discard what is still buffered, so that the interpreter does not try to write it at its end."""
     if sys.stdout is None:
         return
     try:
@@ -176,9 +170,9 @@ def _drop_stdout() -> None:
 
 @contextmanager
 def heard_interrupts() -> Iterator[None]:
-    """Have Ctrl-C raised again where Python drops it: in a generator that is being closed, or an object that goes.
+    """Raise Ctrl-C again where Python drops it: in a generator that is being closed, or in an object's `__del__`.
 
-    Another thread sends it once more, when this one is out of there, or waits for something already.
+    Another thread sends the signal again, when this thread is out of there, or waits for something already.
     """
     before = sys.unraisablehook
     here = _thread.get_ident()

@@ -180,7 +180,7 @@ def _fetch_repeatedly(
 def _write_into(folder: str, meta: "Meta") -> None:
     import gzip
 
-    from rmqlb.cli.common.snapshot_text import snapshot_text
+    from rmqlb.cli.common.output_files import snapshot_text
     from rmqlb.sources.atomic_file import new_file
 
     text, at = snapshot_text(meta.snapshot, meta.findings, "fetch-routes"), datetime.now(UTC)
@@ -194,7 +194,7 @@ def _write_into(folder: str, meta: "Meta") -> None:
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
-    from rmqlb.cli.common.snapshot_text import snapshot_envelope, snapshot_report
+    from rmqlb.cli.common.output_files import snapshot_envelope, snapshot_report
     from rmqlb.views.formats.machine import as_json_lines
 
     if terminal.format != "jsonl":

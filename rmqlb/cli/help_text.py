@@ -1,4 +1,4 @@
-"""Help texts as Typer's panels show them: rich's markup escaped, lines joined, and the names that an option knows.
+"""Help texts as Typer's panels show them, and the names and values that options know.
 
 The form of a command's docstring is fixed: the first paragraph is the summary, `Examples:` opens indented commands, a
 line above indented lines opens a list, and any other paragraph is wrapped.
@@ -6,26 +6,11 @@ line above indented lines opens a list, and any other paragraph is wrapped.
 
 from __future__ import annotations
 
+import re
 from copy import copy
-from importlib import import_module
 from inspect import cleandoc
 
 from rmqlb.cli import click
-
-_FIGURES = {
-    "show-groups": "engine.show_groups.GROUPS_FIGURES",
-    "diff": "verbs.diff.FIGURES",
-    "plan-rebalance": "engine.plan.rebalance.PLAN_FIGURES",
-    "simulate-rebalance": "engine.rebalance.figures.GROUP_FIGURES",
-    "plan-rollout": "engine.rebalance.figures.ROLLOUT_FIGURES",
-    "size-group": "engine.size_group.size_group.SIZE_FIGURES",
-    "record": "engine.record.compare.FIGURES",
-    "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",
-    "simulate-send": "engine.send.findings.SEND_FIGURES",
-    "simulate-receive": "engine.simulate_receive.simulate_receive.RECEIVE_FIGURES",
-}
-"""Command → where the figures of its `--fail-on` are, below `rmqlb`."""
-
 
 _LAST_PANELS = ("What to look at", "What to show", "Replay", "Strategy", "Source", "Source: NameServers", "Output")
 """The panels that follow those of the command itself."""
@@ -43,7 +28,7 @@ class RichHelp(click.Command):
 
 
 def command_help(text: str) -> str:
-    """A docstring for rich, which breaks lines itself: those of a paragraph and of an example are joined."""
+    """A docstring for rich, which wraps lines itself: those of a paragraph and of an example are joined."""
     return _escaped("\n\n".join(_paragraph(each.split("\n")) for each in cleandoc(text).split("\n\n")))
 
 
@@ -60,37 +45,11 @@ def _joined(lines: list[str]) -> str:
     return " ".join(line.strip() for line in lines)
 
 
-def figures_of(command: str) -> tuple[str, ...]:
-    """The figures that `--fail-on` of a command knows; one that takes a name in brackets ends in `[`."""
-    if command not in _FIGURES:
-        return ()
-    module, _, name = _FIGURES[command].rpartition(".")
-    figures = getattr(import_module(f"rmqlb.{module}"), name)
-    return (*figures.names, *(f"{each}[" for each in figures.of_subject))
-
-
-def known_names(command: str, option: str) -> tuple[str, ...]:
-    """The names that an option's value begins with, where its help text does not list them."""
-    if option == "--fail-on":
-        return tuple(f"{name}…]" if name.endswith("[") else name for name in figures_of(command))
-    if option == "--section":
-        from rmqlb.cli.common.sections import sections_of
-
-        return sections_of(command)
-    if option == "--strategy-option":
-        from rmqlb.verbs.strategies import KEYS
-
-        return tuple(f"{name}={key.metavar}" for name, key in KEYS.items())
-    return ()
-
-
 def _with_names(parameter: click.Parameter, command: str) -> click.Parameter:
     shown = copy(parameter)
     text = getattr(parameter, "help", None) or ""
     names = known_names(command, max(parameter.opts, key=len))
-    if names:
-        text += f" One of: {', '.join(names)}."
-    shown.help = _escaped(text)  # type: ignore[attr-defined]
+    shown.help = _escaped(f"{text} One of: {', '.join(names)}." if names else text)  # type: ignore[attr-defined]
     return shown
 
 
@@ -107,3 +66,60 @@ def _escaped(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+def known_names(command: str, option: str) -> tuple[str, ...]:
+    """The names that an option's value begins with, where its help text does not list them."""
+    from rmqlb.cli.results import figures_of, sections_of
+
+    match option:
+        case "--fail-on":
+            return tuple(f"{name}…]" if name.endswith("[") else name for name in figures_of(command))
+        case "--section":
+            return sections_of(command)
+        case "--strategy-option":
+            from rmqlb.verbs.strategies import KEYS
+
+            return tuple(f"{name}={key.metavar}" for name, key in KEYS.items())
+    return ()
+
+
+def offered(context: click.Context, parameter: click.Parameter, begun: str) -> list[click.CompletionItem]:
+    """The values that a shell offers."""
+    text, option = getattr(parameter, "help", None) or "", max(parameter.opts, key=len)
+    found = known_values(_path(context), option, parameter.metavar or "", text)
+    return [click.CompletionItem(each) for each in found if each.startswith(begun)]
+
+
+def known_values(command: str, option: str, metavar: str, text: str) -> tuple[str, ...]:
+    """The known values of an option: words, and names of figures, tables and contexts; the help text lists formats."""
+    from rmqlb.views.report import FORMATS
+
+    if names := known_names(command, option):
+        return names
+    if option == "--output":
+        known = (*FORMATS, "jsonl", "prometheus", "junit", "sarif")
+        return tuple(word for word in re.findall(r"[a-z]+", text.partition("default")[0]) if word in known)
+    if option == "--context" or (metavar == "NAME" and command in ("context use", "context show", "context remove")):
+        from rmqlb.cli.settings import read_configuration
+
+        return tuple(read_configuration().contexts)
+    match metavar.strip("[]"):
+        case "STRATEGY" | "STRATEGY|all":
+            from rmqlb.engine.allocate.rules import NAMES
+
+            return (*NAMES, *(("all",) if metavar.endswith("all") else ()))
+        case "SEVERITY":
+            from rmqlb.model.finding import SEVERITIES
+
+            return SEVERITIES
+        case "CODE":
+            from rmqlb.views.explanations import explanations
+
+            return tuple(explanations())
+        case "COMMAND":
+            from rmqlb.cli.results import result_names
+
+            return tuple(name for name in result_names() if " " not in name)
+    # Small letters stand for themselves.
+    return tuple(word for word in metavar.split("|") if re.fullmatch(r"[a-z][a-z0-9.-]*", word))

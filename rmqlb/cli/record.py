@@ -124,7 +124,7 @@ def record(
     """
     from msgspec.structs import replace
 
-    from rmqlb.cli.common.fail_on import judge, require_known
+    from rmqlb.cli.common.show_or_watch import judge, require_known
     from rmqlb.engine.record.compare import FIGURES, compared, judged, must_be_askable
     from rmqlb.verbs import amounts
     from rmqlb.verbs.parse import conditions

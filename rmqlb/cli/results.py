@@ -1,192 +1,144 @@
-"""The one table of what rmqlb prints as JSON: each result's name, the commands that print it, and its shape."""
+"""What each command prints: its results as JSON, the tables of `--section`, and the figures of `--fail-on`."""
 
 from __future__ import annotations
 
-from rmqlb.views.json_schema import Result
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 
-_STAGES = ("run", "ingest", "judge", "report")
-_LISTING = ("add", "list", "use", "remove")
+from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import suggestion
+from rmqlb.views.json_schema import Kind, Result
+
+
+def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> Result:
+    return Result(f"rmqlb/{name}", tuple(filter(None, commands.split(", "))), struct, kind)
+
 
 RESULTS = (
-    Result(
-        "rmqlb/snapshot",
-        ("fetch-routes",),
-        "a snapshot of a cluster, as fetch-routes writes it and -s reads it",
-        "sources.formats.snapshot_file.SnapshotDocument",
-        "snapshot",
-    ),
-    Result(
-        "rmqlb/groups", ("show-groups",), "consumer groups in a line each, the worst first", "model.groups.Overview"
-    ),
-    Result(
-        "rmqlb/consumers", ("show-consumers",), "a group's consumers, a running process each", "model.groups.Consumers"
-    ),
-    Result(
-        "rmqlb/route",
-        ("show-route",),
-        "topics' brokers and the queue lists that clients make of them",
-        "views.route_view.Routes",
-    ),
-    Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", "model.owners.OwnersReport"),
-    Result(
-        "rmqlb/owners-of-groups",
-        ("show-owners",),
-        "who owns each queue of several groups, with more than one --group",
-        "model.owners.OwnersOfGroups",
-    ),
-    Result(
-        "rmqlb/diagnosis",
-        ("diagnose",),
-        "why a group is as it is, with evidence and remedy",
-        "model.diagnosis.Diagnosis",
-    ),
-    Result(
-        "rmqlb/diagnosis-of-groups",
-        ("diagnose",),
-        "why several groups are as they are, with more than one --group",
-        "model.diagnosis.DiagnosisOfGroups",
-    ),
-    Result(
-        "rmqlb/diff",
-        ("diff",),
-        "two snapshots compared, and what explains each queue's new owners",
-        "model.diff.SnapshotDiff",
-    ),
-    Result(
-        "rmqlb/diff-prediction",
-        ("diff",),
-        "a stored plan or simulation compared with a snapshot",
-        "model.diff.PredictionDiff",
-    ),
-    Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", "model.plan.RebalancePlan"),
-    Result(
-        "rmqlb/plan-of-groups",
-        ("plan-rebalance",),
-        "what a change does to several groups, with more than one --group",
-        "model.plan.PlanOfGroups",
-    ),
-    Result(
-        "rmqlb/topic-plan",
-        ("plan-topic",),
-        "the steps that change a topic's queues, and what each does",
-        "model.plan_topic.TopicChangePlan",
-    ),
-    Result(
-        "rmqlb/simulate-rebalance",
-        ("simulate-rebalance",),
-        "a consumer group over time",
-        "model.simulate_rebalance.RebalanceResult",
-    ),
-    Result(
-        "rmqlb/simulate-rebalance-of-groups",
-        ("simulate-rebalance",),
-        "several consumer groups over time, and producers while brokers fail, with more than one --group",
-        "model.simulate_rebalance.RebalanceResults",
-    ),
-    Result(
-        "rmqlb/plan-rollout",
-        ("plan-rollout",),
-        "ways to restart a group's consumers",
-        "model.plan_rollout.Rollout",
-    ),
-    Result(
-        "rmqlb/group-size",
-        ("size-group",),
-        "how many consumers a group should have, size by size",
-        "model.size_group.GroupSize",
-    ),
-    Result(
-        "rmqlb/sweep-failures",
-        ("sweep-failures",),
-        "every loss of consumers, brokers, hosts and zones, and the least that break a limit",
-        "model.sweep_failures.FailureSweep",
-    ),
-    Result(
-        "rmqlb/send",
-        ("simulate-send",),
-        "where a producer's messages go while brokers fail",
-        "model.simulate_send.SendResult",
-    ),
-    Result(
-        "rmqlb/attempt",
-        ("simulate-send",),
-        "one attempt to send a message, a line of -o jsonl",
-        "model.simulate_send.Attempt",
-        "whole",
-    ),
-    Result(
-        "rmqlb/lost-message",
-        ("simulate-send",),
-        "a lost message and its exception, a line of -o jsonl --trace",
-        "model.simulate_send.LostMessage",
-        "whole",
-    ),
-    Result(
-        "rmqlb/key-queues", ("select-queue",), "which queue each key goes to, SDK by SDK", "model.key_queues.KeyQueues"
-    ),
-    Result(
-        "rmqlb/receive",
-        ("simulate-receive",),
-        "how long messages wait for consumers that receive",
-        "model.simulate_receive.ReceiveReport",
-    ),
-    Result(
-        "rmqlb/change",
-        ("show-route", "show-owners", "plan-rebalance"),
-        "what is new since the last look, a line of --watch in a pipe",
-        "views.row_changes.ChangeLine",
-        "whole",
-    ),
-    Result("rmqlb/record", ("record",), "the owners of a live group's queues over time", "model.recording.Recording"),
-    Result(
-        "rmqlb/record-line",
-        ("record",),
-        "something new that a look at a live group showed, a line of -o jsonl",
-        "model.recording.RecordLine",
-        "whole",
-    ),
-    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "model.check_result.CheckResult"),
-    Result(
-        "rmqlb/pipeline",
-        tuple(f"pipeline {stage}" for stage in _STAGES),
-        "what a run of the pipeline did, and what the last night comes to",
+    _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
+    _result("groups", "show-groups", "model.groups.Overview"),
+    _result("consumers", "show-consumers", "model.groups.Consumers"),
+    _result("route", "show-route", "views.route_view.Routes"),
+    _result("owners", "show-owners", "model.owners.OwnersReport"),
+    _result("owners-of-groups", "show-owners", "model.owners.OwnersOfGroups"),
+    _result("diagnosis", "diagnose", "model.diagnosis.Diagnosis"),
+    _result("diagnosis-of-groups", "diagnose", "model.diagnosis.DiagnosisOfGroups"),
+    _result("diff", "diff", "model.diff.SnapshotDiff"),
+    _result("diff-prediction", "diff", "model.diff.PredictionDiff"),
+    _result("plan", "plan-rebalance", "model.plan.RebalancePlan"),
+    _result("plan-of-groups", "plan-rebalance", "model.plan.PlanOfGroups"),
+    _result("topic-plan", "plan-topic", "model.plan_topic.TopicChangePlan"),
+    _result("simulate-rebalance", "simulate-rebalance", "model.simulate_rebalance.RebalanceResult"),
+    _result("simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance.RebalanceResults"),
+    _result("plan-rollout", "plan-rollout", "model.plan_rollout.Rollout"),
+    _result("group-size", "size-group", "model.size_group.GroupSize"),
+    _result("sweep-failures", "sweep-failures", "model.sweep_failures.FailureSweep"),
+    _result("send", "simulate-send", "model.simulate_send.SendResult"),
+    _result("attempt", "simulate-send", "model.simulate_send.Attempt", "whole"),
+    _result("lost-message", "simulate-send", "model.simulate_send.LostMessage", "whole"),
+    _result("key-queues", "select-queue", "model.key_queues.KeyQueues"),
+    _result("receive", "simulate-receive", "model.simulate_receive.ReceiveReport"),
+    _result("change", "show-route, show-owners, plan-rebalance", "views.row_changes.ChangeLine", "whole"),
+    _result("record", "record", "model.recording.Recording"),
+    _result("record-line", "record", "model.recording.RecordLine", "whole"),
+    _result("check", "check", "model.check_result.CheckResult"),
+    _result(
+        "pipeline",
+        "pipeline run, pipeline ingest, pipeline judge, pipeline report",
         "model.pipeline_result.PipelineResult",
     ),
-    Result(
-        "rmqlb/contexts",
-        tuple(f"context {verb}" for verb in _LISTING),
-        "the contexts of the user",
-        "views.config_view.Contexts",
-    ),
-    Result("rmqlb/context", ("context show",), "one context", "views.config_view.OneContext"),
-    Result(
-        "rmqlb/config",
-        ("config show",),
-        "the settings as a command would use them",
-        "views.config_view.ConfiguredSettings",
-    ),
-    Result("rmqlb/schemas", ("schema",), "the results that have a schema", "views.schema_view.Schemas"),
-    Result("rmqlb/explanations", ("explain",), "what codes mean", "views.explanations.Explanations"),
-    Result(
-        "rmqlb/error",
-        (),
-        "an error, alone on a line of stderr, of any command with -o json",
-        "views.envelope.ErrorDocument",
-        "whole",
-    ),
+    _result("contexts", "context add, context list, context use, context remove", "views.config_view.Contexts"),
+    _result("context", "context show", "views.config_view.OneContext"),
+    _result("config", "config show", "views.config_view.ConfiguredSettings"),
+    _result("schemas", "schema", "views.json_schema.Schemas"),
+    _result("explanations", "explain", "views.explanations.Explanations"),
+    _result("error", "", "views.envelope.ErrorDocument", "whole"),
 )
 """In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
 
 
 def result_of(text: str) -> Result | None:
-    """The result that a command prints, or that is called so, with or without `rmqlb/`."""
+    """The result that a command prints, or that has this name, with or without `rmqlb/`."""
     for result in RESULTS:
         if text in (*result.commands, result.name, result.name.removeprefix("rmqlb/")):
             return result
     return None
 
 
-def known_names() -> list[str]:
-    """All that `result_of` knows, each once, but for names without `rmqlb/`."""
+def result_names() -> list[str]:
+    """The commands and names that `result_of` finds, but for names without `rmqlb/`."""
     commands = dict.fromkeys(command for result in RESULTS for command in result.commands)
     return [*commands, *(result.name for result in RESULTS)]
+
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "show-groups": ("groups", "findings"),
+    "show-consumers": ("consumers",),
+    "show-route": ("brokers", "queues"),
+    "show-owners": ("owners", "mismatches", "pop", "offsets", "groups", "queues", "reasons", "consumers", "summary"),
+    "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
+    "diff": ("groups", "topics", "unexplained", "lag", "queues"),
+    "plan-rebalance": ("groups", "strategies", "consumers", "moves", "pop", "queues", "summary"),
+    "plan-topic": ("steps", "commands", "waits", "groups", "keys", "brokers", "checked"),
+    "simulate-rebalance": (
+        *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
+        *("steps", "queues", "intervals", "groups", "producers"),
+    ),
+    "plan-rollout": ("choices", "order", "stages"),
+    "size-group": ("chart", "curve", "candidates", "topics"),
+    "sweep-failures": ("counterexamples", "broken-already", "groups", "topics", "unjudged", "losses", "summary"),
+    "simulate-send": (
+        *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
+        *("strategies", "clients", "sdks", "trials", "spreads", "lost", "exceptions"),
+    ),
+    "simulate-receive": (
+        *("waits", "brokers", "failures", "crashes", "quantiles", "queues", "closed-forms", "totals"),
+        "messages",
+    ),
+    "record": ("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
+    "select-queue": ("moved", "keys", "pairs", "sdks"),
+    "check": ("failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
+    "context": ("contexts", "context"),
+    "config": ("settings",),
+    "pipeline": ("night", "quarantine"),
+    "schema": ("schemas", "keys"),
+    "explain": ("explanations",),
+}
+"""Command, or the group of commands it is of → the tables that it may show."""
+
+
+def sections_of(command: str) -> tuple[str, ...]:
+    """The tables of a command, by its path as typed (`pipeline run`); none of one that shows none."""
+    return SECTIONS.get(command) or SECTIONS.get(command.partition(" ")[0]) or ()
+
+
+def check_sections(command: str, wanted: Iterable[str]) -> None:
+    """Refuse an unknown table before anything is read or computed (raises UsageError)."""
+    known = sections_of(command)
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"--section {name}: no such table", hint=suggestion("sections", name, known))
+
+
+_FIGURES = {
+    "show-groups": "engine.show_groups.GROUPS_FIGURES",
+    "diff": "verbs.diff.FIGURES",
+    "plan-rebalance": "engine.plan.rebalance.PLAN_FIGURES",
+    "simulate-rebalance": "engine.rebalance.figures.GROUP_FIGURES",
+    "plan-rollout": "engine.rebalance.figures.ROLLOUT_FIGURES",
+    "size-group": "engine.size_group.size_group.SIZE_FIGURES",
+    "record": "engine.record.compare.FIGURES",
+    "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",
+    "simulate-send": "engine.send.findings.SEND_FIGURES",
+    "simulate-receive": "engine.simulate_receive.simulate_receive.RECEIVE_FIGURES",
+}
+"""Command → where the figures of its `--fail-on` are, below `rmqlb`."""
+
+
+def figures_of(command: str) -> tuple[str, ...]:
+    """The figures of a command's `--fail-on`; a figure that takes a name in brackets ends in `[`."""
+    if command not in _FIGURES:
+        return ()
+    module, _, name = _FIGURES[command].rpartition(".")
+    figures = getattr(import_module(f"rmqlb.{module}"), name)
+    return (*figures.names, *(f"{each}[" for each in figures.of_subject))

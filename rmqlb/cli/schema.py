@@ -33,10 +33,9 @@ def schema(
 
     Exit codes: 0 done, 2 there is no such result.
     """
-    from rmqlb.cli.results import RESULTS, known_names, result_of
+    from rmqlb.cli.results import RESULTS, result_names, result_of
     from rmqlb.views.formats.machine import as_json, as_yaml
-    from rmqlb.views.json_schema import json_schema
-    from rmqlb.views.schema_view import keys_report, schemas_report
+    from rmqlb.views.json_schema import json_schema, keys_report, schemas_report
 
     here = ClusterSnapshot("built-in", "rmqlb")
     if not of:
@@ -45,7 +44,7 @@ def schema(
     name = " ".join(of)
     result = result_of(name)
     if result is None:
-        raise UsageError(f"there is no result {name}", hint=suggestion("results", name, known_names()))
+        raise UsageError(f"there is no result {name}", hint=suggestion("results", name, result_names()))
     terminal = Terminal("schema", replace(output, output=output.output or "json"))
     wanted = json_schema(result)
     if terminal.format in ("json", "yaml"):

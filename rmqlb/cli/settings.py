@@ -1,20 +1,19 @@
 """What sets an option: flag > environment > context in force > the user's file > default.
 
-Click knows the first two and the last (`Context.get_parameter_source`); what came from neither the line nor the
-environment is looked up here. An option and its key in the file are one by the environment variable: `RMQLB_MAX_SIZE`
-is `max-size`.
+Click knows the first two and the last (`Context.get_parameter_source`); the others are looked up here. An option and
+its key in the file are one by the environment variable: `RMQLB_MAX_SIZE` is `max-size`.
 
 Rules of a context:
-- A source of the line or of the environment puts it aside, whole: nothing of it is sent anywhere else.
-- Its secret belongs to its account: another account on the line or in the environment goes without it.
-- A user in the source's URL is of the source's layer: the stronger one of it and of `user` logs in.
+- A source on the line or in the environment replaces the whole context: nothing of the context is sent anywhere else.
+- Its secret belongs to its account: another account on the line or in the environment goes without the secret.
+- A user in the source's URL is of the source's layer: of that user and `user`, the one of the stronger layer logs in.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -42,42 +41,35 @@ _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
 _TEXTS = ("color", "source-timeout", "deadline", "max-size", "proxy", "map-address")
-"""Those whose texts only commands read, and then take for an option's."""
-_GIVEN: tuple[Layer, ...] = ("flag", "environment")
+"""Keys whose texts only commands read, which take them for options; the environment's texts are checked before."""
 
 
 class ResolvedOptions(Struct, frozen=True):
-    # parameter of the command → what it is; only those that have an environment variable
-    settings: Mapping[str, Setting]
+    settings: Mapping[str, Setting]  # parameter → its setting, of parameters that have an environment variable
     active_context: ActiveContext | None
-    # the line to say when a source replaces a context that was chosen on the command line or in the environment; or
-    # None
+    # why a context that was chosen on the command line or in the environment is not used; or None
     ignored_context_note: str | None
     config: ConfigFile
 
-    def values(self, line: click.Context) -> dict[str, Any]:
-        """Parameter → value, of those that are not what click takes them for."""
-        return {
-            name: list(setting.value) if isinstance(setting.value, tuple) else setting.value
-            for name, setting in self.settings.items()
-            if setting.value != _value(line, name)
-        }
+    def values(self) -> dict[str, Any]:
+        found = {name: setting.value for name, setting in self.settings.items()}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 def resolve_options(
     line: click.Context, formats: tuple[str, ...] | None = None, chosen: Setting | None = None
 ) -> ResolvedOptions:
-    """What the options are, after all layers.
+    """Resolve each option through all layers.
 
     Args:
-        formats: the only ones that the command can write: the file or a variable, which are for all commands, may ask
-            for another, a flag may not.
-        chosen: the context, where it is named otherwise than with an option.
+        formats: the only ones that the command can write. The file and a variable, which are for all commands, may ask
+            for another one; a flag may not.
+        chosen: the context, where no option names it.
     """
     config = read_configuration()
-    names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
-    given = {key: _given(line, key, name) for key, name in names.items()}
-    if chosen is None and "context" in names:
+    options = {key: parameter for parameter in line.command.params if (key := _key(parameter))}
+    given = {key: _given(line, key, parameter) for key, parameter in options.items()}
+    if chosen is None and "context" in options:
         chosen = given["context"] or _of_file("context", None, config)
     source = given.get("source")
     context = _context(chosen, source, config)
@@ -86,41 +78,40 @@ def resolve_options(
         if setting is not None and setting.layer == "environment" and setting.value is not None:
             check_value(key, setting.value, setting.origin)
     settings = {}
-    for key, name in names.items():
-        layers = (given.get(key), _of_file(key, context, config), Setting(key, _default(line, name)))
-        settings[name] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
-    if {"source", "user"} <= names.keys():
-        settings |= _one_user(names["source"], names["user"], settings)
+    for key, parameter in options.items():
+        layers = (given[key], _of_file(key, context, config), Setting(key, _default(line, parameter)))
+        settings[key] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
+    if {"source", "user"} <= options.keys():
+        settings |= _one_user(settings["source"], settings["user"])
     active_context = None if context is None else _active_context(context, given)
-    return ResolvedOptions(settings, active_context, _ignored_context_note(chosen, source), config)
+    by_name = {str(options[key].name): setting for key, setting in settings.items()}
+    return ResolvedOptions(by_name, active_context, _ignored_context_note(chosen, source), config)
 
 
 def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
-    """Whether the setting is for this command; a format that others have and it has not is for them, unless typed."""
+    """Whether the setting is for this command: only a flag may name a format that the command does not write."""
     other = setting.key == "output" and setting.layer != "flag" and setting.value in FORMATS
     return formats is None or not other or setting.value in formats
 
 
-def _one_user(source: str, user: str, settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """The source and the user, of whom the URL may name another one: the stronger layer's counts."""
-    url, other = settings[source], settings[user]
-    if "@" not in str(url.value or ""):
+def _one_user(source: Setting, user: Setting) -> dict[str, Setting]:
+    """The source or the user as the stronger layer has it, where the source's URL names a user too."""
+    if "@" not in str(source.value or ""):
         return {}
     from rmqlb.sources.source_text import user_in, without_user
 
-    named = user_in(str(url.value or ""))
+    named = user_in(str(source.value))
     if named is None:
         return {}
-    in_url = Setting("user", named, url.layer, url.origin)
-    if other.value in (None, named) or _LAYERS.index(url.layer) < _LAYERS.index(other.layer):
-        return {user: in_url}
-    if url.layer == other.layer:
-        raise UsageError(f"{other.origin}: {url.origin} names another user", hint="name one of them only")
-    return {source: Setting("source", without_user(str(url.value)), url.layer, url.origin)}
+    if user.value in (None, named) or _LAYERS.index(source.layer) < _LAYERS.index(user.layer):
+        return {"user": Setting("user", named, source.layer, source.origin)}
+    if source.layer == user.layer:
+        raise UsageError(f"{user.origin}: {source.origin} names another user", hint="name one of them only")
+    return {"source": Setting("source", without_user(str(source.value)), source.layer, source.origin)}
 
 
 def chosen_context(config: ConfigFile) -> Setting | None:
-    """The context that a command without `--context` uses here, by the environment or the file; None is none."""
+    """The context of commands without `--context`, by the environment or the file."""
     variable = _PREFIX + "CONTEXT"
     if os.environ.get(variable):
         return Setting("context", os.environ[variable], "environment", variable)
@@ -128,7 +119,7 @@ def chosen_context(config: ConfigFile) -> Setting | None:
 
 
 def _context(chosen: Setting | None, source: Setting | None, config: ConfigFile) -> Context | None:
-    """The context to read; a name on the line is looked up even when a source goes before it."""
+    """The context to read; a name on the line is looked up even when a source replaces the context."""
     if chosen is None or (source is not None and chosen.layer != "flag"):
         return None
     context = context_named(str(chosen.value), config, chosen.origin)
@@ -136,10 +127,8 @@ def _context(chosen: Setting | None, source: Setting | None, config: ConfigFile)
 
 
 def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str | None:
-    """Nothing is said of a context that stands in a file, or in the environment while the line names a source."""
-    if chosen is None or source is None or chosen.layer not in _GIVEN:
-        return None
-    if _GIVEN.index(chosen.layer) > _GIVEN.index(source.layer):
+    """Nothing is said of a context in a file, or in the environment while the line names a source."""
+    if chosen is None or source is None or chosen.layer not in ("flag", source.layer):
         return None
     return f"context {chosen.value} is not used: {source.origin} names the source"
 
@@ -162,28 +151,25 @@ def _key(parameter: click.Parameter) -> str | None:
     return variable.removeprefix(_PREFIX).lower().replace("_", "-")
 
 
-def _given(line: click.Context, key: str, name: str) -> Setting | None:
+def _given(line: click.Context, key: str, parameter: click.Parameter) -> Setting | None:
+    name = str(parameter.name)
+    value = _value(line.params.get(name))
     match line.get_parameter_source(name):
         case click.ParameterSource.COMMANDLINE:
-            return Setting(key, _value(line, name), "flag", max(_parameter(line, name).opts, key=len))
+            return Setting(key, value, "flag", max(parameter.opts, key=len))
         case click.ParameterSource.ENVIRONMENT:
-            return Setting(key, _value(line, name), "environment", _PREFIX + key.upper().replace("-", "_"))
+            return Setting(key, value, "environment", str(parameter.envvar))
     return None
 
 
-def _default(line: click.Context, name: str) -> Value | None:
-    """Of what the environment says and must not count, the default is not that."""
-    if line.get_parameter_source(name) is click.ParameterSource.DEFAULT:
-        return _value(line, name)
-    return cast("Value | None", _parameter(line, name).get_default(line))
+def _default(line: click.Context, parameter: click.Parameter) -> Value | None:
+    """The default itself, where the environment's value is not for this command."""
+    if line.get_parameter_source(str(parameter.name)) is click.ParameterSource.DEFAULT:
+        return _value(line.params.get(str(parameter.name)))
+    return _value(parameter.get_default(line))
 
 
-def _parameter(line: click.Context, name: str) -> click.Parameter:
-    return next(parameter for parameter in line.command.params if parameter.name == name)
-
-
-def _value(line: click.Context, name: str) -> Value | None:
-    value = line.params.get(name)
+def _value(value: Any) -> Value | None:
     return tuple(value) or None if isinstance(value, list | tuple) else value
 
 
@@ -200,11 +186,9 @@ def user_file_path() -> str:
     """The path of the user's file, there or not (raises UsageError when nothing says where it would be)."""
     path = _user_file()
     if path is None:
-        raise UsageError(
-            "there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path",
-            hint="set HOME, or XDG_CONFIG_HOME to the folder that holds rmqlb/config.yaml",
-            code="no-home",
-        )
+        problem = "there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path"
+        hint = "set HOME, or XDG_CONFIG_HOME to the folder that holds rmqlb/config.yaml"
+        raise UsageError(problem, hint=hint, code="no-home")
     return path
 
 

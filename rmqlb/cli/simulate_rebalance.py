@@ -77,10 +77,9 @@ def simulate_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.fail_on import judge, require_known
     from rmqlb.cli.common.pictures import draw
     from rmqlb.cli.common.reading import Reader
-    from rmqlb.cli.common.show_or_watch import conditions_of
+    from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
     from rmqlb.model.simulate_rebalance import RebalanceResult
     from rmqlb.verbs import simulate_rebalance as verb
     from rmqlb.verbs.selection import select

@@ -11,16 +11,6 @@ from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Sett
 from rmqlb.model.words import counted
 from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
-_LIST = (
-    Column("", "active", of=lambda entry: "*" if entry.active else ""),
-    Column("context", "context", of=lambda entry: entry.name),
-    Column("source", "source"),
-    Column("account", "account", of=lambda entry: entry.user or entry.access_key),
-    Column("secret", "secret"),
-    Column("line", "line", "number"),
-)
-_ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "number"))
-
 
 class ContextEntry(Struct, frozen=True, rename="camel"):
     """A context; a key is null where the file does not have it."""
@@ -43,7 +33,7 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
 
 
 class Contexts(Struct, frozen=True):
-    """All contexts."""
+    """The contexts of the user."""
 
     path: Annotated[str, "the user's file, there or not"]
     active: Annotated[str | None, "the context that commands use here; null is none"]
@@ -67,7 +57,7 @@ class SettingEntry(Struct, frozen=True):
 
 
 class ConfiguredSettings(Struct, frozen=True, rename="camel"):
-    """All settings."""
+    """The settings as a command would use them."""
 
     user_file: Annotated[str | None, "the user's file; null when there is none"]
     settings: Annotated[tuple[SettingEntry, ...], "one by one"]
@@ -75,67 +65,42 @@ class ConfiguredSettings(Struct, frozen=True, rename="camel"):
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
     entries = tuple(_entry(context, active) for context in config.contexts.values())
+    which = "no contexts; rmqlb context add NAME -s SOURCE makes one"
+    if entries:
+        which = f"{counted(len(entries), 'context')}; {active or 'none'} is active here"
     section = Section("contexts", "contexts", _LIST, rows_of(_LIST, entries), heads=2)
-    facts = (*(() if done is None else (done,)), _which(len(entries), active))
-    return Report("rmqlb/contexts", Contexts(path, active, entries), facts, (section,))
-
-
-def _which(contexts: int, active: str | None) -> str:
-    if not contexts:
-        return "no contexts; rmqlb context add NAME -s SOURCE makes one"
-    chosen = "none is active here" if active is None else f"{active} is active here"
-    return f"{counted(contexts, 'context')}; {chosen}"
+    return Report("rmqlb/contexts", Contexts(path, active, entries), (*filter(None, [done]), which), (section,))
 
 
 def context_report(context: Context, active: str | None) -> Report:
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (key.name, _cell(context.values[key.name].value), context.values[key.name].line)
-        for key in ENDPOINT
-        if key.name in context.values
-    )
+    written = {key.name: context.values[key.name] for key in ENDPOINT if key.name in context.values}
+    rows = tuple((name, _cell(each.value), each.line) for name, each in written.items())
     is_active = ", active here" if context.name == active else ""
-    source = context.values["source"].value if "source" in context.values else None
-    data = OneContext(context.path, _entry(context, active))
-    return Report(
-        schema="rmqlb/context",
-        data=data,
-        facts=(
-            f"context {context.name}{is_active}: {source or 'no source'}",
-            f"  {context.path}, line {context.line}",
-        ),
-        sections=(Section("context", "context", _ONE, rows),),
+    facts = (
+        f"context {context.name}{is_active}: {context.text('source') or 'no source'}",
+        f"  {context.path}, line {context.line}",
     )
+    data = OneContext(context.path, _entry(context, active))
+    return Report("rmqlb/context", data, facts, (Section("context", "context", _ONE, rows),))
 
 
 def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
-    columns = (
-        Column("setting", "key"),
-        Column("value", "value", of=lambda setting: _cell(setting.value)),
-        Column("layer", "layer"),
-        Column("set by", "origin", of=_origin),
-    )
     entries = tuple(SettingEntry(each.key, each.value, each.layer, each.origin or None) for each in settings)
-    return Report(
-        "rmqlb/config",
-        ConfiguredSettings(config.path, entries),
-        (_source_fact(settings), f"  user file: {config.path or 'none'}"),
-        (Section("settings", "settings", columns, rows_of(columns, settings)),),
-    )
-
-
-def _source_fact(settings: Sequence[Setting]) -> str:
-    source = next((setting for setting in settings if setting.key == "source" and setting.value is not None), None)
-    if source is None:
-        return "no source is set: name one with -s, RMQLB_SOURCE or a context"
-    return f"source {source.value}" + (f", set by {_origin(source)}" if source.origin else "")
+    source = next((each for each in settings if each.key == "source" and each.value is not None), None)
+    fact = "no source is set: name one with -s, RMQLB_SOURCE or a context"
+    if source is not None:
+        fact = f"source {source.value}" + (f", set by {_origin(source)}" if source.origin else "")
+    section = Section("settings", "settings", _SETTINGS, rows_of(_SETTINGS, settings))
+    facts = (fact, f"  user file: {config.path or 'none'}")
+    return Report("rmqlb/config", ConfiguredSettings(config.path, entries), facts, (section,))
 
 
 def _entry(context: Context, active: str | None) -> ContextEntry:
-    fields: dict[str, Any] = {key.name.replace("-", "_"): None for key in ENDPOINT}
+    fields: dict[str, Any] = {}
     for key in ENDPOINT:
-        if key.name in context.values:
-            value = context.values[key.name].value
-            fields[key.name.replace("-", "_")] = str(value) if key.kind == "amount" else value
+        written = context.values.get(key.name)
+        value = None if written is None else written.value
+        fields[key.name.replace("-", "_")] = str(value) if written and key.kind == "amount" else value
     return ContextEntry(name=context.name, active=context.name == active, line=context.line, **fields)
 
 
@@ -147,3 +112,20 @@ def _cell(value: Value | None) -> Cell:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value
+
+
+_LIST = (
+    Column("", "active", of=lambda entry: "*" if entry.active else ""),
+    Column("context", "context", of=lambda entry: entry.name),
+    Column("source", "source"),
+    Column("account", "account", of=lambda entry: entry.user or entry.access_key),
+    Column("secret", "secret"),
+    Column("line", "line", "number"),
+)
+_ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "number"))
+_SETTINGS = (
+    Column("setting", "key"),
+    Column("value", "value", of=lambda setting: _cell(setting.value)),
+    Column("layer", "layer"),
+    Column("set by", "origin", of=_origin),
+)

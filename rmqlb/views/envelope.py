@@ -39,7 +39,7 @@ class Error(Struct, frozen=True, rename="camel"):
 
 
 class ErrorDocument(Struct, frozen=True, rename="camel"):
-    """What stands on stderr, alone on a line, when a command fails that was asked for JSON."""
+    """An error, alone on a line of stderr, of any command with -o json."""
 
     schema: Annotated[str, "rmqlb/error"]
     format_version: Annotated[str, "of this object"]

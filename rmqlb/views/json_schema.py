@@ -1,4 +1,4 @@
-"""Shapes as JSON Schema, draft 2020-12.
+"""The results that rmqlb prints as JSON, and their shapes as JSON Schema, draft 2020-12.
 
 Rules of this file:
 - msgspec gives the types. A docstring describes the object before `Attributes:`, and each entry after that a key, in
@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +25,7 @@ from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
 from rmqlb.views.envelope import Envelope
+from rmqlb.views.report import Column, Report, Section, rows_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
@@ -33,16 +34,18 @@ _ATTRIBUTE = re.compile(r"    (\w+): ")
 Schema = dict[str, Any]
 
 
+Kind = Literal["data", "snapshot", "whole", "read"]
+"""data: in the envelope; snapshot: which the reader takes with less around it; whole: without an envelope; read: a file
+that users write."""
+
+
 class Result(Struct, frozen=True):
     """Something that rmqlb prints as JSON."""
 
     name: str  # of the schema
     commands: tuple[str, ...]  # those that print it
-    meaning: str  # what it is, in a few words
-    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, else of the whole; or its maker
-    # data (in the envelope), snapshot (which the reader takes with less around it), whole (an object without envelope),
-    # or read (a file that users write)
-    kind: Literal["data", "snapshot", "whole", "read"] = "data"
+    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole; or its maker
+    kind: Kind = "data"
 
     @property
     def shape(self) -> type[Struct]:
@@ -50,6 +53,10 @@ class Result(Struct, frozen=True):
         module, _, name = self.struct.rpartition(".")
         found = getattr(import_module(f"rmqlb.{module}"), name)
         return found if isinstance(found, type) else found()
+
+    @property
+    def meaning(self) -> str:
+        return _docstring(self.shape)[0]
 
 
 def json_schema(result: Result) -> Schema:
@@ -69,7 +76,7 @@ def json_schema(result: Result) -> Schema:
     if "command" in properties:
         properties["command"] |= {"enum": list(result.commands)}
     head = {"$schema": DIALECT, "$id": f"urn:rmqlb:{result.name.removeprefix('rmqlb/')}:{FORMAT_VERSION}"}
-    named = {"title": result.name, "description": f"{result.meaning[:1].upper()}{result.meaning[1:]}."}
+    named = {"title": result.name, "description": result.meaning}
     return {**head, **top, **named, "$defs": defs}
 
 
@@ -146,3 +153,83 @@ def _docstring(shape: type) -> tuple[str, Mapping[str, str]]:
         else:
             break
     return " ".join(summary.split()), meanings
+
+
+class ResultSchema(Struct, frozen=True, rename="camel"):
+    """A result that has a schema."""
+
+    schema: Annotated[str, "its name; `rmqlb schema NAME` prints it"]
+    format_version: Annotated[str, "that it is of"]
+    commands: Annotated[tuple[str, ...], "the commands that make it"]
+    meaning: Annotated[str, "what it is"]
+
+
+class Schemas(Struct, frozen=True):
+    """The results that have a schema."""
+
+    schemas: Annotated[tuple[ResultSchema, ...], "one by one"]
+
+
+def schemas_report(results: Sequence[Result]) -> Report:
+    columns = (
+        Column("schema", "schema"),
+        Column("format", "formatVersion", shown=False),
+        Column("commands", "commands", fold=1, of=lambda schema: ", ".join(schema.commands)),
+        Column("what it is", "meaning", "prose"),
+    )
+    schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, each.meaning) for each in results)
+    facts = (f"{len(schemas)} results have a JSON Schema; rmqlb schema COMMAND prints that of the command's -o json",)
+    section = Section("schemas", "schemas", columns, rows_of(columns, schemas), heads=1)
+    return Report("rmqlb/schemas", Schemas(schemas), facts, (section,))
+
+
+def keys_report(schema: Schema) -> Report:
+    """A schema's keys, one a row, as `data.topics[].queues[].lag`."""
+    columns = (
+        Column("key", "key"),
+        Column("type", "type", fold=1),
+        Column("", "required", shown=False),
+        Column("meaning", "meaning", "prose"),
+    )
+    section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
+    facts = (f"{schema['title']}: {schema['description']}",)
+    return Report(schema["title"], schema, facts, (section,))
+
+
+def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    for name, inner in schema["properties"].items():
+        path = f"{prefix}{name}"
+        required = "yes" if name in schema["required"] else "no"
+        yield path, _type(inner), required, inner["description"]
+        for held, suffix in _held(inner, defs):
+            yield from _rows(held, defs, f"{path}{suffix}.")
+
+
+def _held(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
+    """The objects that a value may hold, and how a path to their keys goes on."""
+    if "$ref" in schema:
+        yield defs[schema["$ref"].rpartition("/")[2]], ""
+    for other in schema.get("anyOf", ()):
+        yield from _held(other, defs)
+    for key, suffix in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(schema.get(key), dict):
+            yield from ((held, suffix + more) for held, more in _held(schema[key], defs))
+
+
+def _type(schema: Schema) -> str:
+    """A value's type in a few words.
+
+    >>> _type({"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "string"}}]})
+    'array of string, or null'
+    """
+    if "anyOf" in schema:
+        # Which versions of msgspec put first, others put last.
+        return ", or ".join(sorted((_type(other) for other in schema["anyOf"]), key="null".__eq__))
+    if "const" in schema or "enum" in schema:
+        return " | ".join(str(value) for value in schema.get("enum", [schema.get("const")]))
+    if "$ref" in schema:
+        return "object"
+    kind = str(schema.get("type", "any"))
+    if kind == "array":
+        return f"array of {_type(schema['items'])}"
+    return f"object of {_type(schema['additionalProperties'])}" if "additionalProperties" in schema else kind

@@ -10,9 +10,9 @@ raw is written. Each line of the OpenMetrics text is one of Prometheus's classic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, time
+from typing import get_args
 
 from msgspec import Struct
 
@@ -28,66 +28,45 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report
 
-_PREFIX = "rocketmq_lb_"
 _WAIVED = "waived"
 
 
 class Metric(Struct, frozen=True):
-    """One metric.
-
-    Attributes:
-        name: without the prefix; a name with a unit ends in the unit.
-        help: a noun phrase without characters that need an escape.
-        labels: in the order in which they are written.
-        unit: seconds; empty for counts and ratios.
-    """
-
-    name: str
-    help: str
-    labels: tuple[str, ...] = ()
-    unit: str = ""
+    name: str  # without the prefix; a name with a unit ends in the unit
+    help: str  # a noun phrase without characters that need an escape
+    labels: tuple[str, ...] = ()  # in the order in which they are written
+    unit: str = ""  # seconds; empty for counts and ratios
 
     @property
     def full_name(self) -> str:
-        return _PREFIX + self.name
+        return f"rocketmq_lb_{self.name}"
 
 
 class Sample(Struct, frozen=True):
-    """A metric's value.
-
-    Attributes:
-        metric: the metric.
-        value: None is unknown, and not written.
-        labels: label → value; a label that is None or empty is not written.
-    """
-
     metric: Metric
-    value: float | None
-    labels: Mapping[str, str | None] = {}
+    value: float | None  # None is unknown, and not written
+    labels: Mapping[str, str | None] = {}  # label → value; a label that is None or empty is not written
 
 
 _GROUP = ("cluster", "group")
 _QUEUE = ("cluster", "topic", "group", "broker", "queue")
 _STRATEGY = (*_GROUP, "strategy")
 _LIMIT = ("cluster", "topic", "group", "rule", "limit", "severity")
+_FIGURES = annotated_figures(GroupState)
 
 SNAPSHOT_TIME = Metric("snapshot_timestamp_seconds", "When the snapshot was taken, since 1970", ("command",), "seconds")
 GROUPS = Metric("groups", "Consumer groups by status, hidden ones included", ("status",))
 GROUP_STATUS = Metric("group_status", "1 for the status of the group, 0 for the others", (*_GROUP, "status"))
 OF_GROUP: Mapping[str, Metric] = {
     field: Metric(figure.metric, figure.what[:1].upper() + figure.what[1:], _GROUP)
-    for field, figure in annotated_figures(GroupState).items()
+    for field, figure in _FIGURES.items()
     if figure.metric
 }
 """Field of a group's line → its metric."""
 QUEUE_OWNERS = Metric("queue_owners", "Observed owners of the queue: 0 is unassigned, 2 or more are duplicate", _QUEUE)
 QUEUE_LAG = Metric("queue_lag", "Messages of the queue not yet read", _QUEUE)
 OF_STRATEGY: Mapping[str, Metric] = {
-    field: Metric(
-        f"strategy_{OF_GROUP[field].name}",
-        f"Under the strategy: {annotated_figures(GroupState)[field].what}",
-        _STRATEGY,
-    )
+    field: Metric(f"strategy_{_FIGURES[field].metric}", f"Under the strategy: {_FIGURES[field].what}", _STRATEGY)
     for field in ("unassigned", "duplicate_owners", "idle", "imbalance", "mismatches")
 }
 """Field of a strategy's line → its metric."""
@@ -102,15 +81,14 @@ DIAGNOSIS_OUTCOME = Metric(
     "diagnosis_outcome", "1 for the outcome of the diagnosis, 0 for the others", (*_GROUP, "outcome")
 )
 UNDECIDED_RULES = Metric("diagnosis_undecided_rules", "Rules of the diagnosis that could not be decided", _GROUP)
-FINDINGS = Metric(
-    "findings", "Findings by code; rmqlb explain CODE describes a code", (*_GROUP, "code", "severity", "command")
-)
-
 FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, since 1970", (), "seconds")
 FLEET = Metric("fleet", "Figures of the fleet's last night, by name", ("what",))
 FLEET_FIGURES = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
 """Fields of a night's verdict."""
 FLEET_SILENT = Metric("fleet_silent_cluster", "1 for an expected cluster that did not report", ("cluster",))
+FINDINGS = Metric(
+    "findings", "Findings by code; rmqlb explain CODE describes a code", (*_GROUP, "code", "severity", "command")
+)
 
 METRICS = (
     *(SNAPSHOT_TIME, GROUPS, GROUP_STATUS, *OF_GROUP.values(), QUEUE_OWNERS, QUEUE_LAG, *OF_STRATEGY.values()),
@@ -123,7 +101,7 @@ METRICS = (
 def metrics_of(
     report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]
 ) -> Iterator[Sample]:
-    """The samples of a result.
+    """Yield the samples of a result.
 
     Args:
         command: a label of metrics that several commands write, so that a folder may hold a file of each command.
@@ -131,23 +109,40 @@ def metrics_of(
     """
     if snapshot.taken_at is not None:
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
-    data = report.data
-    yield from _OF[report.schema](data, snapshot)
-    parts = data.groups if isinstance(data, (Overview, DiagnosisOfGroups)) else [data]
-    found = [(finding.group, finding) for finding in findings]
-    for part in parts:
-        if isinstance(part, GroupLine | Diagnosis):
-            found += [(part.group, one.brief) for one in part.findings]
-    for (group, code, severity), number in Counter((name, one.code, one.severity) for name, one in found).items():
+    yield from _samples(report.data, snapshot)
+    counted = Counter((finding.group, finding.code, finding.severity) for finding in findings)
+    groups = report.data.groups if isinstance(report.data, Overview | DiagnosisOfGroups) else [report.data]
+    for each in groups:
+        if isinstance(each, GroupLine | Diagnosis):
+            counted.update((each.group, one.brief.code, one.brief.severity) for one in each.findings)
+    for (group, code, severity), number in counted.items():
         cluster = _cluster_of_group(snapshot, group)
         labels = {"cluster": cluster, "group": group, "code": code, "severity": severity, "command": command}
         yield Sample(FINDINGS, number, labels)
 
 
+def _samples(data: object, snapshot: ClusterSnapshot) -> Iterator[Sample]:
+    match data:
+        case Overview():
+            yield from _overview(data, snapshot)
+        case OwnersReport():
+            yield from _owners(data, snapshot)
+        case CheckResult():
+            yield from _check(data, snapshot)
+        case Diagnosis(group=group):
+            labels = {"cluster": _cluster_of_group(snapshot, group), "group": group}
+            yield from _one_of(DIAGNOSIS_OUTCOME, get_args(Outcome), data.outcome, **labels)
+            yield Sample(UNDECIDED_RULES, len(data.unknown), labels)
+        case OwnersOfGroups() | DiagnosisOfGroups():
+            for each in data.groups:
+                yield from _samples(each, snapshot)
+        case PipelineResult():
+            yield from _pipeline(data)
+
+
 def _one_of(metric: Metric, names: tuple[str, ...], name: str, **labels: str | None) -> Iterator[Sample]:
     """1 for the name and 0 for each of the others, so that no series ends when the name changes."""
-    for each in names:
-        yield Sample(metric, int(each == name), {**labels, metric.labels[-1]: each})
+    return (Sample(metric, int(each == name), {**labels, metric.labels[-1]: each}) for each in names)
 
 
 def _overview(overview: Overview, snapshot: ClusterSnapshot) -> Iterator[Sample]:
@@ -158,8 +153,7 @@ def _overview(overview: Overview, snapshot: ClusterSnapshot) -> Iterator[Sample]
     for line in overview.groups:
         labels = {"cluster": _cluster_of_topics(snapshot, line.topics), "group": line.group}
         yield from _one_of(GROUP_STATUS, STATUSES, line.status, **labels)
-        for field, metric in OF_GROUP.items():
-            yield Sample(metric, getattr(line, field), labels)
+        yield from (Sample(metric, getattr(line, field), labels) for field, metric in OF_GROUP.items())
 
 
 def _owners(report: OwnersReport, snapshot: ClusterSnapshot) -> Iterator[Sample]:
@@ -170,43 +164,35 @@ def _owners(report: OwnersReport, snapshot: ClusterSnapshot) -> Iterator[Sample]
         for broker in snapshot.routes[topic].route.broker_datas
     }
     for queue in report.queues:
-        labels = {
-            "cluster": clusters.get((queue.topic, queue.broker_name)),
-            "topic": queue.topic,
-            "group": report.group,
-            "broker": queue.broker_name,
-            "queue": str(queue.queue_id),
-        }
+        cluster = clusters.get((queue.topic, queue.broker_name))
+        values = (cluster, queue.topic, report.group, queue.broker_name, str(queue.queue_id))
+        labels = dict(zip(_QUEUE, values, strict=True))
         owners = queue.owners_observed
         yield Sample(QUEUE_OWNERS, None if owners is None else len(owners), labels)
         yield Sample(QUEUE_LAG, queue.lag, labels)
     cluster = _cluster_of_topics(snapshot, report.topics)
     for each in report.strategies:
-        for field, metric in OF_STRATEGY.items():
-            labels = {"cluster": cluster, "group": report.group, "strategy": each.strategy}
-            yield Sample(metric, getattr(each, field), labels)
-
-
-def _owners_of_groups(report: OwnersOfGroups, snapshot: ClusterSnapshot) -> Iterator[Sample]:
-    return (sample for each in report.groups for sample in _owners(each, snapshot))
+        labels = {"cluster": cluster, "group": report.group, "strategy": each.strategy}
+        yield from (Sample(metric, getattr(each, field), labels) for field, metric in OF_STRATEGY.items())
 
 
 def _check(result: CheckResult, snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield from _one_of(CHECK_OUTCOME, (PASSED, FAILED, INCOMPLETE), result.outcome)
     for rule in result.rules:
-        for verdict, number in (
-            (PASSED, rule.passed),
-            (FAILED, rule.failed),
-            (_WAIVED, rule.waived),
-            (INCOMPLETE, rule.incomplete),
-            (NOT_APPLICABLE, rule.not_applicable),
-        ):
+        numbers = {
+            PASSED: rule.passed,
+            FAILED: rule.failed,
+            _WAIVED: rule.waived,
+            INCOMPLETE: rule.incomplete,
+            NOT_APPLICABLE: rule.not_applicable,
+        }
+        for verdict, number in numbers.items():
             yield Sample(CHECK_LIMITS, number, {"rule": rule.rule, "severity": rule.severity, "verdict": verdict})
     kinds = ((FAILED, result.failed), (_WAIVED, result.waived), (INCOMPLETE, result.incomplete))
     judged = [(verdict, one, _labels(one, snapshot)) for verdict, limits in kinds for one in limits]
     # A rule may be incomplete for several reasons, which its labels do not distinguish.
-    numbers = Counter(tuple({**labels, "verdict": verdict}.items()) for verdict, _, labels in judged)
-    for labelled, number in numbers.items():
+    counted = Counter(tuple({**labels, "verdict": verdict}.items()) for verdict, _, labels in judged)
+    for labelled, number in counted.items():
         yield Sample(CHECK_NOT_PASSED, number, dict(labelled))
     for _, one, labels in judged:  # the value of a limit that could not be judged is only the part that is known
         yield Sample(CHECK_VALUE, _number(one.value) if one.verdict == FAILED else None, labels)
@@ -214,16 +200,12 @@ def _check(result: CheckResult, snapshot: ClusterSnapshot) -> Iterator[Sample]:
 
 
 def _labels(one: JudgedLimit, snapshot: ClusterSnapshot) -> dict[str, str | None]:
-    is_group = one.about == GROUP
-    topics = None if one.name is None else (one.name,)
-    return {
-        "cluster": _cluster_of_group(snapshot, one.name) if is_group else _cluster_of_topics(snapshot, topics),
-        "topic": None if is_group else one.name,
-        "group": one.name if is_group else None,
-        "rule": one.rule,
-        "limit": one.limit,
-        "severity": one.severity,
-    }
+    if one.about == GROUP:
+        place = {"cluster": _cluster_of_group(snapshot, one.name), "topic": None, "group": one.name}
+    else:
+        cluster = _cluster_of_topics(snapshot, None if one.name is None else (one.name,))
+        place = {"cluster": cluster, "topic": one.name, "group": None}
+    return {**place, "rule": one.rule, "limit": one.limit, "severity": one.severity}
 
 
 def _number(value: object) -> float | None:
@@ -231,40 +213,15 @@ def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) else None
 
 
-def _diagnosis(found: Diagnosis, snapshot: ClusterSnapshot) -> Iterator[Sample]:
-    labels = {"cluster": _cluster_of_group(snapshot, found.group), "group": found.group}
-    yield from _one_of(DIAGNOSIS_OUTCOME, get_args(Outcome), found.outcome, **labels)
-    yield Sample(UNDECIDED_RULES, len(found.unknown), labels)
-
-
-def _diagnoses(whole: DiagnosisOfGroups, snapshot: ClusterSnapshot) -> Iterator[Sample]:
-    return (sample for found in whole.groups for sample in _diagnosis(found, snapshot))
-
-
-def _pipeline(result: PipelineResult, _: ClusterSnapshot) -> Iterator[Sample]:
+def _pipeline(result: PipelineResult) -> Iterator[Sample]:
     verdict = result.verdict
     if verdict is None:
         return
-    night = datetime(verdict.date.year, verdict.date.month, verdict.date.day, tzinfo=UTC)
-    yield Sample(FLEET_NIGHT, night.timestamp())
-    for name in FLEET_FIGURES:
-        yield Sample(FLEET, getattr(verdict, name), {"what": name})
-    yield Sample(FLEET, len(verdict.silent), {"what": "silent"})
-    for cluster in verdict.silent:
-        yield Sample(FLEET_SILENT, 1, {"cluster": cluster})
-    yield Sample(FLEET, len(result.quarantined), {"what": "quarantined"})
-
-
-_OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
-    "rmqlb/groups": _overview,
-    "rmqlb/owners": _owners,
-    "rmqlb/owners-of-groups": _owners_of_groups,
-    "rmqlb/check": _check,
-    "rmqlb/diagnosis": _diagnosis,
-    "rmqlb/diagnosis-of-groups": _diagnoses,
-    "rmqlb/pipeline": _pipeline,
-}
-"""Schema → the samples of the result."""
+    yield Sample(FLEET_NIGHT, datetime.combine(verdict.date, time(), UTC).timestamp())
+    figures = {name: getattr(verdict, name) for name in FLEET_FIGURES}
+    for what, number in {**figures, "silent": len(verdict.silent), "quarantined": len(result.quarantined)}.items():
+        yield Sample(FLEET, number, {"what": what})
+    yield from (Sample(FLEET_SILENT, 1, {"cluster": cluster}) for cluster in verdict.silent)
 
 
 def _cluster_of_topics(snapshot: ClusterSnapshot, topics: Iterable[str] | None) -> str | None:
@@ -282,11 +239,11 @@ def _cluster_of_group(snapshot: ClusterSnapshot, group: str | None) -> str | Non
 
 
 def as_prometheus(samples: Iterable[Sample]) -> str:
-    """The samples that are known, metric by metric; one of which nothing is known is left out."""
+    """The known samples, metric by metric; a metric without a known sample is left out."""
     lines: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
     for sample in samples:
         if sample.value is not None:
-            lines[sample.metric].append(_line(sample, sample.value))
+            lines[sample.metric].append(_line(sample))
     parts = (part for metric, own in lines.items() if own for part in (*_head(metric), *own))
     return "\n".join((*parts, "# EOF\n"))
 
@@ -306,12 +263,9 @@ def _head(metric: Metric) -> tuple[str, ...]:
     return (f"# HELP {name} {metric.help}", f"# TYPE {name} gauge", *unit)
 
 
-def _line(sample: Sample, value: float) -> str:
+def _line(sample: Sample) -> str:
     given = ((label, sample.labels.get(label)) for label in sample.metric.labels)
-    labels = ",".join(f'{label}="{_escaped(name)}"' for label, name in given if name)
-    return f"{sample.metric.full_name}{f'{{{labels}}}' if labels else ''} {value!r}"
-
-
-def _escaped(name: str) -> str:
-    """Of what the format has to escape, line ends are no longer there."""
-    return label_value(name).replace("\\", r"\\").replace('"', r"\"")
+    # `visible` leaves no line end, which the format would escape too.
+    escaped = ((label, label_value(name).replace("\\", r"\\").replace('"', r"\"")) for label, name in given if name)
+    labels = ",".join(f'{label}="{name}"' for label, name in escaped)
+    return f"{sample.metric.full_name}{f'{{{labels}}}' if labels else ''} {sample.value!r}"

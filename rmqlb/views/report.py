@@ -1,7 +1,6 @@
 """A result before any format: its data for machines, its sentences and tables for people.
 
-`Report.data` is the Struct that the verb returns, and msgspec encodes it. `cli/results.py` names the Struct of each
-result, and `views/json_schema.py` makes its schema.
+`Report.data` is the Struct that the verb returns, and msgspec encodes it.
 """
 
 from __future__ import annotations
@@ -22,35 +21,38 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["text", "number", "clients", "owners", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
+"""How a column's cells are read and drawn.
+
+number: to the right. clients: client IDs, which a narrow table may abbreviate; owners: the same, red where a queue has
+none or several; label: a number that explains an abbreviation. change: a sign and a word. ms: milliseconds, which
+people read as `1m30s`. share: a fraction, read as a percentage; bar: the same, drawn. strip: a row of a picture, in
+which each character counts. sign: a severity or a status. prose: a sentence, which wraps before columns are left out.
+"""
 RIGHT = ("number", "label", "ms", "share")
 """Kinds whose cells are set to the right."""
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break it."""
 Cell = str | int | float | tuple[str, ...] | None
 NOT_THERE: Cell = ("-",)
-"""In a column of client ids: of something that does not exist, and so has no owner that could be known."""
+"""In a column of client IDs: of something that does not exist, and has no owner that could be known."""
 FORMATS = ("table", "plain", "json", "yaml", "csv", "markdown")
 SCREENS = ("table", "markdown")
-"""The formats that a person reads from the top; plain is looked at too, but scripts read it."""
+"""The formats that a person reads from the top; scripts may read plain."""
 Audience = Literal["all", "screen", "scripts"]
-"""Who sees a section unless it is asked for: screens, or plain and what has room for one table."""
+"""Who sees a section that is not named: screens, or plain and formats with room for one table."""
+CHANGE_SIGNS = {"same": "=", "moved": "~", "assigned": "+", "unassigned": "!", "added": "+", "removed": "-"}
+"""A change's sign, for readers without colour."""
 
 
 class Column(Struct, frozen=True):
     title: str
     key: str  # for CSV, camelCase as in JSON
-    # text; number (to the right); clients (client ids, which a narrow table may abbreviate); owners (the same of a
-    # queue that has to have one, and red where it has none or several); label (a number that
-    # explains such an abbreviation); change (a sign and a word); ms (milliseconds, which people read as `1m30s`); share
-    # (a fraction, read as a percentage); bar (a fraction, drawn); strip (a row of a picture, in which each character
-    # counts); sign (how grave: a severity or a status); prose (a sentence, which takes several lines of a narrow table
-    # rather than that columns are left out)
     kind: Kind = "text"
-    quiet: bool = False  # left out for people when all its cells are equal; the section's title then names the value
-    shown: bool = True  # False leaves it out for people; CSV has the same columns always
-    # where the table is too wide, people see it without this column, the largest number first; 0 always stays
+    quiet: bool = False  # people do not see it when all its cells are equal; the section's title then names the value
+    shown: bool = True  # False hides it from people; CSV always has all columns
+    # people see a table that is too wide without this column, the largest number first; 0 always stays
     fold: int = 0
-    styles: Mapping[str, str] = {}  # a character of its texts → the style that it has on a terminal
+    styles: Mapping[str, str] = {}  # a character of its texts → the style on a terminal
     # makes the cell of an item (`rows_of`); None takes the item's attribute of the key's name
     of: Callable[[Any], Cell] | None = None
 
@@ -87,19 +89,18 @@ def columns_of(shape: type[Struct], keys: str, *, path: str = "", hidden: Collec
         of_text = types[name] in (str, str | None)
         kind: Kind = "text" if of_text else "ms" if key.endswith("Ms") else "share" if key == "share" else "number"
         of = attrgetter(f"{path}.{name}") if path else None
-        shown = key not in hidden
-        columns.append(Column((title or name).replace("_", " "), key, kind, shown=shown, of=of))
+        columns.append(Column((title or name).replace("_", " "), key, kind, shown=key not in hidden, of=of))
     return tuple(columns)
 
 
 def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:
-    """A row per item, a cell per column: `queueId` is the item's `queue_id`, where the column does not say how else."""
+    """A row per item, a cell per column: `queueId` is the item's `queue_id`, unless the column says otherwise."""
     makers = [column.of or attrgetter(attribute_of(column.key)) for column in columns]
     return tuple(tuple(make(item) for make in makers) for item in items)
 
 
 def attribute_of(key: str) -> str:
-    """The attribute that a key of the JSON stands for: `queueId` is `queue_id`."""
+    """The attribute of a JSON key: `queueId` is `queue_id`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
@@ -107,58 +108,56 @@ class Part(Struct, frozen=True):
     """Lines behind a label."""
 
     label: str
-    lines: tuple[tuple[str, str], ...]  # each a text, and what stands at the right of it
-    most: int | None = None  # so many lines people see, unless they ask for all; None is all
-    # its lines are commands to copy into a shell: never cut, and broken as a shell reads them
-    is_command: bool = False
+    lines: tuple[tuple[str, str], ...]  # a text each, and what stands at its right
+    most: int | None = None  # how many lines people see without `--all`; None is all
+    is_command: bool = False  # the lines are shell commands: never cut, and broken as a shell reads them
 
 
 class Block(Struct, frozen=True):
-    """What people see in the place of a row: a heading and, below it, parts with their labels in a column."""
+    """What people see instead of a row: a heading and, below it, parts with their labels in a column."""
 
     parts: tuple[Part, ...]
     severity: str = ""  # or status: its sign and colour
     heading: str = ""  # without one the labels stand at the left edge
     beside: str = ""  # at the right of the heading
 
+    def whole(self) -> Block:
+        return replace(self, parts=tuple(replace(part, most=None) for part in self.parts))
+
 
 class Section(Struct, frozen=True):
-    name: str  # by which `--section` chooses it; one for screens and one for scripts may have the same
+    name: str  # for `--section`; a section for screens and one for scripts may have the same
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]  # its cells, in the columns' order; None is unknown or not there
-    # how many leading columns name a row; where the table does not fit, the others go below them. 0 never does that
+    rows: tuple[tuple[Cell, ...], ...]  # cells in the columns' order; None is unknown or not there
+    # how many leading columns name a row; where the table does not fit, the others go below them; 0 never does that
     heads: int = 0
-    names_left_out: bool = False  # below the table people are told which of its columns have no room
+    names_left_out: bool = False  # a line below the table names the columns that have no room
     named_only: bool = False  # shown only when `--section` names it, or with `--all`
     audience: Audience = "all"
-    # the rows, by their places, that people see unless `--section` or `--all` asks for it; None is all of them
-    brief: tuple[int, ...] | None = None
-    chosen: str = ""  # which rows those are, in a few words that follow the title as long as they alone are seen
-    # of a picture: what it is with strips of so many characters; its `rows` are for where no width is given
+    brief: tuple[int, ...] | None = None  # places of the rows that people see without `--section` and `--all`; or all
+    chosen: str = ""  # which rows `brief` chooses, in a few words that follow the title
+    # of a picture: makes it with strips of so many characters; `rows` are for where no width is given
     draw: Callable[[int], Section] | None = None
     scales: int = 0  # of a picture: so many rows at its top are its scale, and have no style
-    # what people see instead of a table, under its title if it has one; `brief` chooses among them. None is the table
-    blocks: tuple[Block, ...] | None = None
+    blocks: tuple[Block, ...] | None = None  # what people see instead of a table; `brief` chooses among them
 
     def whole(self) -> Section:
         """The section with all its rows for people too, however wide it is drawn."""
-        draw, blocks = self.draw, self.blocks
-        if blocks is not None:
-            blocks = tuple(
-                replace(block, parts=tuple(replace(part, most=None) for part in block.parts)) for block in blocks
-            )
+        draw = self.draw
         return replace(
-            self, brief=None, draw=None if draw is None else lambda length: draw(length).whole(), blocks=blocks
+            self,
+            brief=None,
+            draw=None if draw is None else lambda length: draw(length).whole(),
+            blocks=None if self.blocks is None else tuple(block.whole() for block in self.blocks),
         )
 
 
 class Rows(Struct, frozen=True):
-    """The rows of a result for machines that read them one by one, and compare them with those seen later."""
+    """The rows of a result for machines that read them one by one, and compare them with later ones."""
 
-    keys: tuple[str, ...]  # which keys of a row name it; no two rows have the same
-    # an item of a list in `data`, and before it the names of what it is part of
-    items: Sequence[tuple[Mapping[str, str], Struct]]
+    keys: tuple[str, ...]  # the keys that name a row; no two rows have the same values of them
+    items: Sequence[tuple[Mapping[str, str], Struct]]  # names of what an item is part of, and the item of `data`
     unwatched: tuple[str, ...] = ()  # keys, at any depth, whose values alone are no change to those who watch
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -171,25 +170,22 @@ class Report(Struct, frozen=True):
     schema: str
     data: Struct | Mapping[str, Any]  # the result for machines: its Struct, or a JSON Schema
     facts: tuple[str, ...]
-    # the tables, in the order in which people see them; CSV has the first that is no picture
-    sections: tuple[Section, ...]
-    # client id → short label, used where full ids do not fit; the section `consumers` explains them
-    labels: Mapping[str, str] = {}
+    sections: tuple[Section, ...]  # the tables, in the order in which people see them
+    labels: Mapping[str, str] = {}  # client ID → the short label where full IDs do not fit
     rows: Rows | None = None  # what `-o jsonl` shows, or None when the result is no list of rows
-    # what a format with room for one table chooses from; None is the sections
-    tables: tuple[Section, ...] | None = None
+    tables: tuple[Section, ...] | None = None  # for a format with room for one table; None is the sections
     grave: str = ""  # severity or status that colours the first fact, unless a finding of a screen is worse
     details: tuple[str, ...] = ()  # further facts, which a screen shows with `--all`
     more: str = ""  # the last line of a screen: how to see more
     closing: tuple[str, ...] = ()  # lines below the tables
-    findings: tuple[Finding, ...] = ()  # those that a screen tells below the facts, the worst first
+    findings: tuple[Finding, ...] = ()  # those that a screen shows below the facts, the worst first
     most_findings: int | None = 8  # so many of them; None is all
 
     def only(self, names: tuple[str, ...], *, screen: bool = False, everything: bool = False) -> Report:
-        """The report with the named sections only, all their rows; without a name, with all that show themselves.
+        """The report with the named sections, all their rows; without a name, with the sections that need none.
 
         Args:
-            screen: of two sections of a name, and of those that show themselves, those for screens, not for scripts.
+            screen: of two sections of a name, and of those that need none, take those for screens.
             everything: all sections, all their rows, where none is named.
         """
         tables = None if self.tables is None else _chosen(self.tables, names, screen, everything)
@@ -199,14 +195,13 @@ class Report(Struct, frozen=True):
         return replace(found, facts=(*self.facts, *self.details), most_findings=None, more="")
 
     def told(self, findings: Iterable[Finding]) -> Report:
-        """The report for a screen that tells these findings."""
+        """The report for a screen that shows these findings."""
         ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
         if self.most_findings is not None:
             ordered = tuple(_alike_once(ordered))
-        gravest = [
-            each for each in (ERROR, WARNING) if each == self.grave or any(one.severity == each for one in ordered)
-        ]
-        return replace(self, findings=ordered, grave=next(iter(gravest), self.grave))
+        severities = {self.grave, *(finding.severity for finding in ordered)}
+        grave = next((each for each in (ERROR, WARNING) if each in severities), self.grave)
+        return replace(self, findings=ordered, grave=grave)
 
     @property
     def table(self) -> Section:
@@ -225,7 +220,7 @@ def _chosen(sections: Sequence[Section], names: tuple[str, ...], screen: bool, e
 
 
 def _alike_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Of information with the same code the first, and how much more of it there is."""
+    """The findings, but of information with the same code only the first, with the count of the others."""
     alike = Counter(finding.code for finding in findings if finding.severity == INFO and finding.code != NO_CODE)
     for finding in findings:
         number = alike.get(finding.code, 1) if finding.severity == INFO else 1
@@ -242,17 +237,6 @@ def _more(sections: Sequence[Section], shown: Sequence[Section]) -> str:
     return f"--all shows more: {', '.join(left)}" if left else ""
 
 
-CHANGE_SIGNS = {
-    "same": "=",
-    "moved": "~",
-    "assigned": "+",
-    "unassigned": "!",
-    "added": "+",
-    "removed": "-",
-}
-"""How a change is told apart without colour."""
-
-
 def utc_text(at: datetime | None) -> str | None:
     """A time in UTC as ISO-8601 with a `Z`; None stays unknown."""
     return None if at is None else times.utc_text(at)
@@ -264,7 +248,7 @@ def labels(client_ids: Iterable[str]) -> dict[str, str]:
 
 
 def first_places(number: int, most: int) -> tuple[int, ...] | None:
-    """The places of the first so many of a number of rows; None when there are no more.
+    """The places of the first `most` of a number of rows; None when there are no more.
 
     >>> first_places(3, 2), first_places(2, 2)
     ((0, 1), None)
@@ -273,10 +257,10 @@ def first_places(number: int, most: int) -> tuple[int, ...] | None:
 
 
 def worst(badness: Sequence[float], most: int) -> tuple[int, ...] | None:
-    """The places of the worst so many, in the order in which they stand; None when there are no more.
+    """The places of the `most` worst rows, in row order; None when there are no more.
 
     Args:
-        badness: of each row, the worse the larger; of equals the first is worse. One with 0 is not among the worst.
+        badness: a number per row, the larger the worse; of equals the first is worse. A row with 0 is never chosen.
 
     >>> worst([1, 5, 2, 5], 2), worst([0, 0, 4], 2), worst([0, 5], 2)
     ((1, 3), (2,), None)
@@ -311,7 +295,7 @@ def duration(ms: float) -> str:
 
 
 def about(ms: float) -> str:
-    """Milliseconds as a sentence says them, to two digits or the second: more would promise too much.
+    """Milliseconds in a sentence, to two digits or the second: more would promise too much.
 
     >>> about(0.3), about(56.4), about(999.9), about(1054), about(18_660), about(270_400)
     ('<1 ms', '56 ms', '1.0 s', '1.1 s', '18.7 s', '4m30s')
@@ -322,7 +306,7 @@ def about(ms: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A fraction as people read it; only nothing is 0%, and only the whole is 100%. Of what is used it may be more.
+    """A fraction as people read it; only nothing is 0%, and only the whole is 100%.
 
     >>> percent(0), percent(0.3333), percent(0.00002), percent(0.99999), percent(1)
     ('0%', '33.3%', '0.002%', '99.999%', '100%')

@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from rmqlb.pipeline.report.answers import verdict_of
+from rmqlb.pipeline.report.page import cluster_page, fleet_page
 from tests.browser.devtools import Chromium
 from tests.cli.run import run
 from tests.hardening import walk
 from tests.hardening.hostile import MARKUP, SNAPSHOTS, as_text, snapshot
+from tests.pipeline.report_fleet import HOSTILE, by_duckdb, fleet, hostile_rows, write_warehouse
+from tests.support.mismatches import every_case
 
 pytestmark = pytest.mark.browser
 
@@ -116,3 +121,24 @@ def must_do_nothing(url: str, media: str, body: bytes, recorder: Recorder, chrom
     assert ([one for one in seen.requests if one != ICON], recorder.others) == ([url], [])
     assert (seen.dialogs, seen.complaints, seen.scripts) == ([], [], 0)
     return seen.text
+
+
+# -- the pages of a fleet's report --------------------------------------------------------------------------------------
+
+
+@every_case("kind", ["fleet", "hostile"])
+def test_a_page_of_a_fleet_fits_its_window_and_does_nothing(kind: str, tmp_path: Path, chromium: Chromium) -> None:
+    found = by_duckdb(write_warehouse(tmp_path / "warehouse", fleet() if kind == "fleet" else hostile_rows()))
+    verdict = verdict_of(found, "index.html")
+    made = {"index.html": fleet_page(found, verdict)}
+    made |= {f"{number}.html": cluster_page(found, one) for number, one in enumerate(verdict.clusters)}
+    for name, text in made.items():
+        page = tmp_path / name
+        page.write_text(text, "utf-8")
+        for width in (1200, 400):
+            seen = chromium.load(page.as_uri(), width)
+            assert seen.width <= width, name
+            assert seen.outside == [], name
+            assert (seen.requests, seen.dialogs, seen.complaints, seen.scripts) == ([page.as_uri()], [], [], 0)
+    if len(made) > len(HOSTILE):
+        assert HOSTILE[0] in chromium.load((tmp_path / "index.html").as_uri()).text

@@ -29,20 +29,7 @@ CTRL_C = b"\x03"
 
 
 class OnTerminal:
-    """A running rmqlb and its terminal.
-
-    Args:
-        args: its arguments.
-        env: more variables.
-        columns: of the terminal.
-        lines: of the terminal.
-        stdout: a file that it goes to; else the terminal.
-        program: what runs there instead of rmqlb.
-
-    Attributes:
-        screen: what its user sees.
-        raw: all that was written.
-    """
+    """A running rmqlb, or another program, and its terminal: `screen` is what its user sees, `raw` all that was written."""
 
     def __init__(
         self,
@@ -92,12 +79,6 @@ class OnTerminal:
         """What its user makes of the window."""
         self.screen.resize(lines, columns)
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-    def close(self) -> int:
-        """What its user does to the window; the exit code."""
-        os.close(self._master)
-        self._master = os.open(os.devnull, os.O_RDONLY)
-        return self._child.wait(_PATIENCE_S)
 
     def signal(self, number: int) -> None:
         """What another process sends it."""

@@ -1,17 +1,22 @@
-"""Over the whole command tree: every command has help in one form, examples that run, and what completion needs."""
+"""Over the whole command tree: help in one form that `--help` shows, examples that run, and what completion offers."""
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.common.sections import SECTIONS
+from rmqlb.cli.completion import script
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.offered_values import known_values
+from rmqlb.cli.help_text import command_help, known_names, known_values
+from rmqlb.cli.results import SECTIONS
+from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
@@ -19,35 +24,34 @@ from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
 
 from .examples import may_end_with, run_example
-from .run import ROOT, instead, run
+from .run import ROOT, environment, error_of, instead, run, start
 
 TREE = command_tree()
 ALL = list(TREE.all())
-SINGLE = [command for command in ALL if not command.commands and command.name != "completion"]
-"""Those with a result to print."""
 BEFORE = {"config": ("context",)}
-"""Group of commands → those whose examples its own take as done."""
+"""Group of commands → the groups whose examples run before its own."""
 LIVE = "rocketmq://127.0.0.1:9876"
 
-each_command = every_case("command", ALL, ids=lambda command: command.typed)
-each_single_command = every_case("command", SINGLE, ids=lambda command: command.typed)
+
+def flat(text: str) -> str:
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
 
 
-@each_command
-def test_a_summary_is_one_sentence(command: CommandPage) -> None:
+@every_case("command", ALL, ids=lambda command: command.typed)
+def test_help_has_one_form_and_shows_every_text(command: CommandPage) -> None:
     assert re.fullmatch(r"[A-Z][^.!?]*(?:\.[a-z][^.!?]*)*\.", command.help.summary)
     assert len(command.help.summary) <= 140
-
-
-@each_command
-def test_every_option_and_argument_says_what_it_does(command: CommandPage) -> None:
+    texts = [command.help.summary, *command.help.examples, *(below.help.summary for below in command.commands)]
+    texts += [meaning for _, meaning in command.help.exit_codes]
     for option in (*command.options, *command.arguments):
         assert re.match(r"[A-Z0-9%\w]", option.help), option
         assert option.metavar is None or option.metavar.strip(), option
-
-
-@each_single_command
-def test_the_exit_codes_are_told_and_are_those_of_the_table(command: CommandPage) -> None:
+        texts += [*option.names, option.help]
+        texts += known_names(" ".join(command.path), option.names[-1]) if option.names else ()
+    shown = flat(run(*command.path, "--help", env={"COLUMNS": "1000"}).stdout)
+    assert [text for text in texts if " ".join(text.split()) not in shown] == []
+    if command.commands or command.name == "completion":
+        return
     codes = [code for code, _ in command.help.exit_codes]
     assert codes == sorted(set(codes))
     assert {ExitCode.OK, ExitCode.USAGE} <= set(codes) <= set(ExitCode)
@@ -55,13 +59,19 @@ def test_the_exit_codes_are_told_and_are_those_of_the_table(command: CommandPage
         command.name in ("check", "judge", "report", "run")
         or any({"--fail-on", "--check-step"} & {*option.names} for option in command.options)
     )
-
-
-@each_single_command
-def test_every_command_has_examples_of_its_own(command: CommandPage) -> None:
     assert command.help.examples
     assert all(example.startswith(command.typed) or "|" in example for example in command.help.examples)
 
+
+def test_help_is_no_markup_in_colour_on_request_and_in_the_order_of_panels() -> None:
+    assert command_help("Take [red]a[/red] or [ID=]b.") == r"Take \[red]a\[/red] or [ID=]b."
+    panels = re.findall(r"^╭─ ([^─]+) ─", run("plan-rebalance", "--help").stdout, re.MULTILINE)
+    assert (panels[0], panels[-3:]) == ("Options", ["Source", "Source: NameServers", "Output"])
+    assert "\x1b" not in start("show-route", "--help").stdout
+    assert "\x1b" in start("show-route", "--help", env={"FORCE_COLOR": "1"}).stdout
+
+
+# -- examples ---------------------------------------------------------------------------------------------------------
 
 FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]
 """The commands right below the program; those of the pipeline run where Spark does (tests/pipeline)."""
@@ -76,18 +86,11 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
     for name in (*BEFORE.get(family, ()), family):
         command = next(command for command in TREE.commands if command.name == name)
         single = [each for each in command.all() if not each.commands]
-        if name != family:
-            single = single[:1]
-        for each in single:
+        for each in single if name == family else single[:1]:
             for example in each.help.examples:
                 # One has no end, one needs contexts: tests/cli/test_fetch_routes.py.
                 if family != "fetch-routes" or not {"--every", "--all-contexts"} & {*shlex.split(example)}:
                     must_run(each, example, tmp_path)
-
-
-def shortened(example: str) -> str:
-    """Of a live group that never changes, only so long as a test may take."""
-    return re.sub(r" --for \w+", "", example) + " --for 1s" if example.startswith("rmqlb record ") else example
 
 
 SAID = {"warning", "info", "condition met", "failed"}
@@ -103,40 +106,100 @@ def must_run(command: CommandPage, example: str, folder: Path) -> None:
         assert said.keys() <= SAID, ran.stderr
         assert (ran.code == ExitCode.CONDITION) == bool(said["condition met"] + said["failed"]), ran.stderr
         return
+    if example.startswith("rmqlb record "):  # the live group never changes
+        example = re.sub(r" --for \w+", "", example) + " --for 1s"
     with cluster() as (a, b):
         at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"
-        ran = run_example(shortened(example).replace(LIVE, at), folder)
+        ran = run_example(example.replace(LIVE, at), folder)
     # The replayed brokers know a part only.
     assert ran.code == 0 or (ran.code == ExitCode.DATA and "incomplete" in ran.stderr), (example, ran.stderr)
 
 
-EVERY_FORMAT = (*FORMATS, "jsonl", "junit", "sarif", "prometheus")
+# -- offered values ---------------------------------------------------------------------------------------------------
 
 
 @every_case("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])
-def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The format is looked at before the source is."""
+def test_the_offered_formats_are_those_of_the_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The format is read before the source."""
     monkeypatch.chdir(ROOT)
     (command,) = (each for each in ALL if each.path == (name,))
     option = next(option for option in command.options if "--output" in option.names)
     line = shlex.split(BASIC.get(name) or command.help.examples[0].removeprefix("rmqlb "))
     if any("--source" in each.names for each in command.options):
         line = instead(line, "-s", "/nonexistent")
-    taken = set()
-    for each in EVERY_FORMAT:
-        ran = run(*line, "-o", each)
-        if ran.code != ExitCode.USAGE:
-            taken.add(each)
-    assert set(known_values(name, "--output", "FORMAT", option.help)) <= taken | {"jsonl", "prometheus"}
+    formats = (*FORMATS, "jsonl", "junit", "sarif", "prometheus")
+    written = {each for each in formats if run(*line, "-o", each).code != ExitCode.USAGE}
+    assert set(known_values(name, "--output", "FORMAT", option.help)) <= written | {"jsonl", "prometheus"}
 
 
 @every_case("name", [name for name in BASIC if name in SECTIONS])
 def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint for a table that the result does not have lists those that there are, eight at the most."""
     offered = SECTIONS[name]
-    monkeypatch.setattr("rmqlb.cli.common.sections.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
+    monkeypatch.setattr("rmqlb.cli.results.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")
     assert listed
     assert set(listed) <= set(offered)
+
+
+COMPLETED = {
+    "": {command.name for command in TREE.commands},
+    "pipeline j": {"judge"},
+    "show-route --sec": {"--section", "--secret-key-file"},
+    "plan-rebalance --strategy MACHINE": {name for name in NAMES if name.startswith("MACHINE")},
+    "plan-rebalance --section qu": {"queues"},
+    "plan-rebalance --fail-on mo": {"moved"},
+    "show-route -o t": {"table"},
+    "fetch-routes -o js": {"json", "jsonl"},
+    "simulate-send --latency-fault o": {"on", "off"},
+    "explain no-m": {"no-master"},
+    "schema sch": {"schema"},
+    "show-route --context p": {"prod"},
+    "context use ": {"prod", "staging"},
+    "plan-rebalance --add ": set(),
+    "completion z": {"zsh"},
+}
+
+
+@every_case("line", COMPLETED)
+def test_words_are_offered_by_how_they_begin(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "rmqlb" / "config.yaml"
+    file.parent.mkdir()
+    file.write_text("contexts:\n  prod: {source: http://h}\n  staging: {source: http://h}\n")
+    file.chmod(0o600)
+    words = f"rmqlb {line}"
+    env = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_RMQLB_COMPLETE": "complete_bash"}
+    ran = run(env={**env, "XDG_CONFIG_HOME": str(tmp_path)})
+    assert (set(ran.stdout.split()), ran.stderr, ran.code) == (COMPLETED[line], "", 0)
+
+
+def test_a_shell_asks_the_program_with_the_printed_script(tmp_path: Path) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert run("completion", shell).stdout == f"{script(shell)}\n"
+    assert error_of(run("completion", "zhs").stderr).hint == "did you mean zsh?"
+    program = tmp_path / "rmqlb"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m rmqlb "$@"\n')
+    program.chmod(0o755)
+    line = f"COMP_WORDS=(rmqlb show-rou); COMP_CWORD=1; _rmqlb_completion {program}; echo ${{COMPREPLY[@]}}"
+    ask = ["bash", "-c", f"{script('bash')}\n{line}"]
+    done = subprocess.run(ask, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("show-route\n", "")
+
+
+def private_imports(path: Path) -> set[str]:
+    """Names of other packages' modules, and names in them, that begin with an underscore."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return {name for name in found if re.search(r"\._(?!_)", name) and not name.startswith("rmqlb.")}
+
+
+def test_one_file_imports_what_is_private_in_typer() -> None:
+    files = [path for name in ("rmqlb", "tests", "tools", "fuzz", "benchmarks") for path in (ROOT / name).rglob("*.py")]
+    assert len(files) > 300
+    assert {path.relative_to(ROOT).as_posix() for path in files if private_imports(path)} == {"rmqlb/cli/click.py"}

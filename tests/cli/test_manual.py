@@ -14,6 +14,7 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.user_files.config_file import read_user_file
+from tests.support.mismatches import every_case
 from tools.manual.config_page import USER_EXAMPLE
 from tools.manual.files import all_files
 from tools.manual.roff import Page, escaped
@@ -27,41 +28,22 @@ FILES = all_files()
 PAGES = [path for path in FILES if path.startswith("man/")]
 
 
-def need(tool: str) -> str:
-    """The tool's path."""
-    path = shutil.which(tool)
-    if path is None:
-        pytest.skip(f"{tool} is not installed")
-    return path
-
-
 def printed(page: str, width: int = 300) -> str:
     """What `man` shows of it."""
-    done = subprocess.run(
-        [need("groff"), "-man", "-ww", "-Tutf8", "-P-cbou", f"-rLL={width}n"],
-        input=page,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    line = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", f"-rLL={width}n"]
+    done = subprocess.run(line, input=page, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout
 
 
 def test_what_is_committed_is_what_is_made() -> None:
-    committed = {
-        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for folder in ("man", "completions")
-        for path in (ROOT / folder).rglob("*")
-        if path.is_file()
-    }
+    paths = [path for folder in ("man", "completions") for path in (ROOT / folder).rglob("*") if path.is_file()]
+    committed = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
     assert committed == FILES, "run python -m tools.manual"
-
-
-def test_every_command_has_a_page() -> None:
-    assert {path for path in PAGES if path.startswith("man/man1/")} == {
-        f"man/man1/{command.page}.1" for command in command_tree().all()
-    }
+    pages = {path for path in PAGES if path.startswith("man/man1/")}
+    assert pages == {f"man/man1/{command.page}.1" for command in command_tree().all()}
 
 
 def test_every_variable_of_the_environment_is_told() -> None:
@@ -81,19 +63,13 @@ def test_groff_has_no_warning() -> None:
         printed(FILES[path])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        ".SH INJECTED",
-        "'br",
-        r"\fBbold\fR \n(.H \e",
-        "a - b -- --option 'x' `y` ^ ~ \" # %",
-        ".",
-        "\\",
-        "[x] {y} $(touch z) & | ; <>",
-        '.\\" a comment',
-    ],
+TEXTS = (
+    *(".SH INJECTED", "'br", ".", "\\", '.\\" a comment', r"\fBbold\fR \n(.H \e"),
+    *("a - b -- --option 'x' `y` ^ ~ \" # %", "[x] {y} $(touch z) & | ; <>"),
 )
+
+
+@every_case("text", TEXTS)
 def test_text_comes_out_as_it_went_in(text: str) -> None:
     page = Page("x", 1, "nothing")
     page.heading("Here")
@@ -123,14 +99,11 @@ def test_every_strategy_is_drawn_as_the_engine_deals() -> None:
     assert any(line.startswith("(unassigned)") for line in picture("MACHINE_ROOM"))
 
 
-def test_the_snapshot_of_the_page_is_read(tmp_path: Path) -> None:
+def test_the_examples_of_the_pages_are_read(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(EXAMPLE)
     snapshot = DumpSource(str(tmp_path / "s.yaml")).fetch(Wanted(group="pay-svc"))
     assert snapshot.group("pay-svc").client_ids == ("10.0.1.7@4711", "10.0.1.8@4711")
     assert len(snapshot.route("Payments").subscribe_queues()) == 8
-
-
-def test_the_configuration_of_the_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(USER_EXAMPLE)
     (tmp_path / "config.yaml").chmod(0o600)
     assert list(read_user_file(str(tmp_path / "config.yaml")).contexts) == ["prod", "staging"]

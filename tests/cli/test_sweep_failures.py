@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.snapshot_text import snapshot_text
+from rmqlb.cli.common.output_files import snapshot_text
 from rmqlb.cli.exit_codes import ExitCode
 from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
 from tests.support.mismatches import every_case

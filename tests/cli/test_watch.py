@@ -100,32 +100,27 @@ def test_a_look_that_fails_is_stale_until_the_next_that_does_not(capsys: pytest.
     assert lines[3]["error"] is None
 
 
-def test_what_cannot_be_seen_at_first_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_the_first_look_and_a_met_condition_end_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EndpointError):
         watched(GONE, seen(("a", 1)))
     assert capsys.readouterr().out == ""
-
-
-def test_a_condition_that_is_met_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
     last = watched(seen(("a", 1)), seen(("a", 2), met=True), seen(("a", 3)))
     assert last.tried[0].met
     assert [line["row"]["number"] for line in told(capsys)] == [1, 2]
 
 
-@every_case(
-    "line",
-    ["show-route --topic Skewed", "show-owners -g bill-svc", "plan-rebalance -g bill-svc --add 192.0.2.2@inst9"],
-)
+LINES = ("show-route --topic Skewed", "show-owners -g bill-svc", "plan-rebalance -g bill-svc --add 192.0.2.2@inst9")
+
+
+@every_case("line", LINES)
 def test_in_a_pipe_the_rows_of_a_look_are_those_of_json_lines(line: str) -> None:
     arguments = [*line.split(), "-s", EXAMPLE]
     once, watching = run(*arguments, "-o", "jsonl"), run(*arguments, "--watch", "1h", "--rounds", "1")
-    assert (once.code, watching.code) == (0, 0)
-    assert [json.loads(row) for row in once.stdout.splitlines()] == [
-        json.loads(each)["row"] for each in watching.stdout.splitlines()
-    ]
-    assert once.stderr == watching.stderr
+    assert (once.code, watching.code, once.stderr) == (0, 0, watching.stderr)
+    rows = [json.loads(row) for row in once.stdout.splitlines()]
+    assert rows == [json.loads(each)["row"] for each in watching.stdout.splitlines()]
     as_json = run(*arguments, "--watch", "1h", "--rounds", "1", env={"RMQLB_OUTPUT": "json"})
-    assert as_json.stdout.count("\n") == watching.stdout.count("\n")
+    assert as_json.stdout.count("\n") == len(rows)
 
 
 def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
@@ -163,33 +158,22 @@ def shows(terminal: OnTerminal, *texts: str, without: str = "\0") -> Callable[[]
     return lambda: all(text in "\n".join(terminal.lines) for text in texts) and without not in "\n".join(terminal.lines)
 
 
-def test_on_a_terminal_the_screen_is_redrawn(source: Path) -> None:
+def test_on_a_terminal_the_screen_is_redrawn_and_put_back(source: Path) -> None:
     with watching(source) as terminal:
         terminal.until(shows(terminal, "first-one", "every 0.1s"))
+        replaced(source, "{")
+        terminal.until(shows(terminal, "STALE: not read at ", "first-one"))
         replaced(source, snapshot("other"))
-        terminal.until(shows(terminal, "other", without="first-one"))
+        terminal.until(shows(terminal, "other", without="STALE"))
+        assert "first-one" not in "\n".join(terminal.lines)
         assert terminal.lines[0].endswith("Z, every 0.1s; Ctrl-C ends")
         terminal.press(CTRL_C)
         assert terminal.end() == 130
     assert ENTER in terminal.raw
     assert terminal.raw.rstrip().endswith(LEAVE)
     assert b"Traceback" not in terminal.raw
-
-
-def test_on_a_terminal_what_cannot_be_read_is_shown_as_stale_and_tried_again(source: Path) -> None:
     with watching(source) as terminal:
-        terminal.until(shows(terminal, "first-one"))
-        replaced(source, "{")
-        terminal.until(shows(terminal, "STALE: not read at ", "first-one"))
-        replaced(source, snapshot("other"))
-        terminal.until(shows(terminal, "other", without="STALE"))
-        terminal.press(CTRL_C)
-        assert terminal.end() == 130
-
-
-def test_a_termination_puts_the_screen_back_too(source: Path) -> None:
-    with watching(source) as terminal:
-        terminal.until(shows(terminal, "first-one"))
+        terminal.until(shows(terminal, "other"))
         terminal.signal(signal.SIGTERM)
         assert terminal.end() == 128 + signal.SIGTERM
     assert terminal.raw.endswith(LEAVE)

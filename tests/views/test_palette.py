@@ -27,9 +27,7 @@ def painted(system: str, name: str = "timeline") -> str:
 
 def runs(text: str) -> list[tuple[str, str]]:
     """Each run of one letter or sign in a strip, and the codes before it."""
-    return re.findall(r"\x1b\[([\d;]+)m(([a-z!#])\3+)\x1b\[0m", text) and [
-        (codes, run) for codes, run, _ in re.findall(r"\x1b\[([\d;]+)m(([a-z!#])\3+)\x1b\[0m", text)
-    ]
+    return [(codes, run) for codes, run, _ in re.findall(r"\x1b\[([\d;]+)m(([a-z!#])\3+)\x1b\[0m", text)]
 
 
 def test_a_consumer_has_one_colour_and_each_another_one() -> None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.cli.results import RESULTS
 from rmqlb.views.explanations import Explanation, explanations
-from rmqlb.views.json_schema import Result, json_schema
-from rmqlb.views.schema_view import keys_report
+from rmqlb.views.json_schema import Result, json_schema, keys_report
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Page
 from tools.manual.tables_page import tables_page
@@ -75,7 +74,7 @@ def _results() -> str:
 
 
 def _result(result: Result) -> str:
-    lines = [f"# {result.name}", "", f"{result.meaning[:1].upper()}{result.meaning[1:]}."]
+    lines = [f"# {result.name}", "", result.meaning]
     if result.commands:
         lines += ["", "Printed by " + ", ".join(f"`rmqlb {command}`" for command in result.commands) + "."]
     lines += ["", row(("key", "type", "meaning")), row(("---", "---", "---"))]

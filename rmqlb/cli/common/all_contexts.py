@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.click import ParameterSource, get_current_context
-from rmqlb.cli.common.named_source import source_of_context
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.reading import access
+from rmqlb.cli.common.reading import access, source_of_context
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import read_configuration
 from rmqlb.errors import DataError, RmqlbError, UsageError
@@ -23,22 +21,7 @@ from rmqlb.verbs.fetch_routes import fetch_source
 from rmqlb.verbs.source import TextReader
 
 AT_ONCE = 8
-"""So many clusters are read side by side."""
-
-
-class _Fetched(Struct, frozen=True):
-    """One context's outcome: why it failed, or how many parts could not be read."""
-
-    context: str
-    failure: str | None = None
-    unread: int = 0
-
-    @property
-    def line(self) -> str | None:
-        """What to say of it; None when all of it was read."""
-        if self.failure is not None:
-            return f"{self.context}: {self.failure}"
-        return f"{self.context}: incomplete: {counted(self.unread, 'part')} could not be read" if self.unread else None
+"""Clusters that are read at the same time."""
 
 
 def fetch_all_contexts(
@@ -50,7 +33,7 @@ def fetch_all_contexts(
     *,
     evidence: bool,
 ) -> None:
-    """Write a snapshot of each context's cluster below `cluster=CONTEXT`, and say which could not be read whole.
+    """Write a snapshot of each context's cluster below `cluster=CONTEXT`, and report the incomplete ones.
 
     Args:
         write: writes a snapshot into a folder.
@@ -60,31 +43,34 @@ def fetch_all_contexts(
         DataError: a context could not be read, or not whole; the others are written.
     """
     contexts = _contexts(folder, terminal)
+    readers: dict[str, TextReader] = {}
+    failures: dict[str, str] = {}
+    faults: dict[str, str] = {}
 
-    def fetch(context: str) -> _Fetched:
+    def fetch(context: str) -> None:
         try:
             meta, _ = fetch_source(readers[context], everything, evidence=evidence, redact=False)
             meta = replace(meta, snapshot=replace(meta.snapshot, context=context))
             write(os.path.join(folder or "", f"cluster={context}"), meta)
         except RmqlbError as error:
-            return _Fetched(context, error.message)
-        return _Fetched(context, unread=len(meta.snapshot.unread))
+            failures[context] = error.message
+            return
+        if unread := len(meta.snapshot.unread):
+            faults[context] = f"incomplete: {counted(unread, 'part')} could not be read"
 
-    readers, outcomes = {}, []
     for context in contexts:
         try:
             readers[context] = _reader(context, options, terminal)
         except RmqlbError as error:
-            outcomes.append(_Fetched(context, error.message))
+            failures[context] = error.message
     with terminal.progress(verb="fetching") as progress, ask_concurrently(fetch, [*readers], AT_ONCE) as answers:
         for number, answer in enumerate(answers):
             progress("contexts", number, len(readers))
-            outcomes.append(answer.result())
-    written = sum(outcome.failure is None for outcome in outcomes)
-    terminal.say(f"{counted(written, 'snapshot')} written to {folder}")
-    faults = {outcome.context: line for outcome in outcomes if (line := outcome.line) is not None}
+            answer.result()
+    terminal.say(f"{counted(len(contexts) - len(failures), 'snapshot')} written to {folder}")
+    faults |= failures
     for context in sorted(faults):
-        terminal.say(faults[context])
+        terminal.say(f"{context}: {faults[context]}")
     if faults:
         text = f"{len(faults)} of {counted(len(contexts), 'context')} not read whole: {', '.join(sorted(faults))}"
         raise DataError(text)

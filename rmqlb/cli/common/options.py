@@ -24,12 +24,17 @@ def panel(title: str) -> Callable[..., Any]:
     return partial(Option, rich_help_panel=title)
 
 
+def of_value(title: str) -> Callable[..., Any]:
+    """What declares an option under this title by its metavar, its help and perhaps its names."""
+    declare = panel(title)
+    return lambda metavar, text, *names, **more: declare(*names, metavar=metavar, help=text, **more)
+
+
 about_option = panel("What to look at")
 shown_option = panel("What to show")
-source_option = panel("Source")
-native_option = panel("Source: NameServers")
 strategies_option = panel("Strategy")
 output_option = panel("Output")
+_source, _native = of_value("Source"), of_value("Source: NameServers")
 
 
 class SourceOptions(Struct, frozen=True):
@@ -40,70 +45,46 @@ class SourceOptions(Struct, frozen=True):
 
     source: Annotated[
         str | None,
-        source_option(
-            "-s",
-            "--source",
-            metavar="URL|FILE|-",
-            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a file, or - for stdin.",
+        _source(
+            "URL|FILE|-",
+            "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a file, or - for stdin.",
+            *("-s", "--source"),
         ),
     ] = None
     context: Annotated[
-        str | None,
-        source_option(
-            metavar="NAME", help="The context whose source is read, instead of the active one; see rmqlb context."
-        ),
+        str | None, _source("NAME", "The context whose source is read, instead of the active one; see rmqlb context.")
     ] = None
     user: Annotated[
         str | None,
-        source_option(help="Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt."),
+        _source(None, "Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt."),
     ] = None
-    password_file: Annotated[
-        str | None, source_option(metavar="FILE", help="Its first line is the password; mode 0600.")
-    ] = None
-    ca_file: Annotated[
-        str | None, source_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
-    ] = None
-    source_timeout: Annotated[str, source_option(metavar="TIME", help="Timeout of one request: 5s, 800ms, 1m.")] = "5s"
+    password_file: Annotated[str | None, _source("FILE", "Its first line is the password; mode 0600.")] = None
+    ca_file: Annotated[str | None, _source("FILE", "Trust only the CA certificates in this PEM file.")] = None
+    source_timeout: Annotated[str, _source("TIME", "Timeout of one request: 5s, 800ms, 1m.")] = "5s"
     deadline: Annotated[
-        str,
-        source_option(metavar="TIME", help="Time for all requests of one reading; what is unread by then is unknown."),
+        str, _source("TIME", "Time for all requests of one reading; what is unread by then is unknown.")
     ] = "1m"
-    source_retries: Annotated[
-        int, source_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
-    ] = 2
-    max_size: Annotated[str, source_option(metavar="SIZE", help="Largest file or answer that is read: 64MB.")] = "64MB"
+    source_retries: Annotated[int, _source(None, "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)] = 2
+    max_size: Annotated[str, _source("SIZE", "Largest file or answer that is read: 64MB.")] = "64MB"
     proxy: Annotated[
         list[str] | None,
-        source_option(
-            metavar="HOST[:8080]",
-            help="A Proxy's remoting port, which tells its consumers, as those of gRPC; repeatable.",
-        ),
+        _source("HOST[:8080]", "A Proxy's remoting port, which tells its consumers, as those of gRPC; repeatable."),
     ] = None
     map_address: Annotated[
         list[str] | None,
-        native_option(
-            metavar="FROM=TO",
-            help="Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable.",
+        _native(
+            "FROM=TO", "Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable."
         ),
     ] = None
     access_key: Annotated[
         str | None,
-        native_option(
-            help="Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file."
-        ),
+        _native(None, "Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file."),
     ] = None
-    secret_key_file: Annotated[str | None, native_option(metavar="FILE", help="The first line is the secret key.")] = (
-        None
-    )
-    client_cert: Annotated[
-        str | None, native_option(metavar="FILE", help="PEM certificate to show to rocketmqs:// servers.")
-    ] = None
-    client_key: Annotated[str | None, native_option(metavar="FILE", help="Its PEM key, when that is another file.")] = (
-        None
-    )
+    secret_key_file: Annotated[str | None, _native("FILE", "The first line is the secret key.")] = None
+    client_cert: Annotated[str | None, _native("FILE", "PEM certificate to show to rocketmqs:// servers.")] = None
+    client_key: Annotated[str | None, _native("FILE", "Its PEM key, when that is another file.")] = None
     tls_name: Annotated[
-        str | None,
-        native_option(metavar="NAME", help="The name that in every server's certificate, when it is not the host's."),
+        str | None, _native("NAME", "The name that in every server's certificate, when it is not the host's.")
     ] = None
     active_context: ActiveContext | None = None
     ignored_context_note: str | None = None
@@ -135,10 +116,8 @@ IncludeRetry = Annotated[bool, about_option("--include-retry", help="The group's
 Explain = Annotated[bool, shown_option("--explain", help="Say why each queue goes where it goes.")]
 
 
-class GroupOptions(Struct, frozen=True):
-    group: Annotated[
-        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
-    ] = None
+class _OfGroups(Struct, frozen=True):
+    group: Any
     topic: Topics = None
     consumers: Consumers = None
     include_retry: IncludeRetry = False
@@ -146,10 +125,27 @@ class GroupOptions(Struct, frozen=True):
     sdk: Sdk = None
 
     def arguments(self, source: str | None) -> dict[str, Any]:
-        return _arguments(self, source)
+        """The arguments of a verb on groups (raises UsageError)."""
+        from rmqlb.verbs.parse import members
+
+        if source == "-" and self.consumers == "@-":
+            raise UsageError("-s - and --consumers @- both read stdin")
+        return {
+            "group": self.group,
+            "topics": self.topic or (),
+            "consumers": None if self.consumers is None else members(self.consumers),
+            "include_retry": self.include_retry,
+            "sdk": self.sdk,
+        }
 
 
-class GroupsOptions(Struct, frozen=True):
+class GroupOptions(_OfGroups, frozen=True):
+    group: Annotated[
+        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
+    ] = None
+
+
+class GroupsOptions(_OfGroups, frozen=True):
     group: Annotated[
         list[str] | None,
         Option(
@@ -159,28 +155,6 @@ class GroupsOptions(Struct, frozen=True):
             help="Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
         ),
     ] = None
-    topic: Topics = None
-    consumers: Consumers = None
-    include_retry: IncludeRetry = False
-    explain: Explain = False
-    sdk: Sdk = None
-
-    def arguments(self, source: str | None) -> dict[str, Any]:
-        return _arguments(self, source)
-
-
-def _arguments(options: GroupOptions | GroupsOptions, source: str | None) -> dict[str, Any]:
-    from rmqlb.verbs.parse import members
-
-    if source == "-" and options.consumers == "@-":
-        raise UsageError("-s - and --consumers @- both read stdin")
-    return {
-        "group": options.group,
-        "topics": options.topic or (),
-        "consumers": None if options.consumers is None else members(options.consumers),
-        "include_retry": options.include_retry,
-        "sdk": options.sdk,
-    }
 
 
 class StrategyOptions(Struct, frozen=True):
@@ -236,7 +210,7 @@ def command(
 ) -> Callable[..., Any]:
     """The function with each option group among its parameters spread into single options.
 
-    What neither the line nor the environment sets comes from the configuration files (`layers.py`).
+    What neither the line nor the environment sets comes from the context and the user's file (`settings.py`).
 
     Args:
         formats: the only ones that the command can write, the default first, where it cannot write all of them.
@@ -246,32 +220,25 @@ def command(
         return partial(command, formats=formats, without=without)
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
-    fields: dict[str, tuple[str, ...]] = {}
     parameters: list[Parameter] = []
     for name, parameter in signature(function).parameters.items():
         if name in groups:
-            group = groups[name]
-            own = {field: option for field, option in _options(group).items() if field not in without}
-            if formats is not None and group is OutputOptions:
+            own = {field: option for field, option in _options(groups[name]).items() if field not in without}
+            if formats is not None and groups[name] is OutputOptions:
                 own["output"] = _helped(own["output"], f"{', '.join(formats)}; default {formats[0]}.")
-            fields[name] = tuple(own)
             parameters += own.values()
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @wraps(function)
     def spread(**values: Any) -> None:
-        line = get_current_context()
-        settled = resolve_options(line, formats)
-        values |= settled.values(line)
+        settled = resolve_options(get_current_context(), formats)
+        context = {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}
+        values |= settled.values()
         for name, group in groups.items():
-            more = (
-                {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}
-                if group is SourceOptions
-                else {}
-            )
-            values[name] = group(**{field: values.pop(field) for field in fields[name]}, **more)
-        function(**values)
+            given = values | context
+            values[name] = group(**{field: given[field] for field in group.__struct_fields__ if field in given})
+        function(**{name: values[name] for name in hints if name != "return"})
 
     spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -1,30 +1,51 @@
-"""Files that a command writes besides stdout."""
+"""Files that a command writes besides stdout, and a snapshot as the text of a file."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.atomic_file import replace_file
+from rmqlb.views.envelope import Envelope
+from rmqlb.views.report import Report
 
 
 def write_whole(path: str, text: str, option: str, *, mode: int | None = None) -> None:
-    """Write beside the file, then put it in its place: an interrupt leaves the old file or the new one.
+    """Replace a file: an interrupt leaves the old file or the new one (raises UsageError).
 
     A symbolic link is replaced, not followed. A device or a pipe is written to as it is.
 
     Args:
-        mode: who may open it; None is as the file that is there has it, or as the umask has it.
+        mode: who may open the file; None keeps the mode of the old file, or takes that of the umask.
     """
     try:
         if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
             with open(path, "w", encoding="utf-8") as special:
                 special.write(text)
-            return
-    except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror or error}", code="cannot-write") from None
-    try:
-        replace_file(path, text, mode=mode)
+        else:
+            replace_file(path, text, mode=mode)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
+
+
+def snapshot_report(snapshot: ClusterSnapshot) -> Report:
+    from rmqlb.sources.formats.snapshot_file import to_document
+
+    return Report("rmqlb/snapshot", to_document(snapshot), (), ())
+
+
+def snapshot_envelope(snapshot: ClusterSnapshot, findings: Sequence[Finding], command: str) -> Envelope:
+    from rmqlb.views.formats.machine import envelope
+
+    return envelope(snapshot_report(snapshot), command, snapshot, findings)
+
+
+def snapshot_text(snapshot: ClusterSnapshot, findings: Sequence[Finding], command: str) -> str:
+    """The text of a snapshot file, which `-s` and the pipeline read."""
+    from rmqlb.views.formats.machine import as_json
+
+    return as_json(snapshot_envelope(snapshot, findings, command))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
 from typing import Literal, Self
 
 from rmqlb.views.formats.text import cut_to_width, visible, width
@@ -17,7 +16,7 @@ _USUAL_WIDTH = 80
 
 
 class Progress:
-    """Says on stderr what is done, how far it is, and for how long yet: in a line (live), or in one per stage."""
+    """Shows on stderr what is done, how far, and the time left: in a line (live), or in a line per stage."""
 
     def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:
         self._verb = verb
@@ -34,11 +33,14 @@ class Progress:
         if what != self._stage:
             self._stage, self._began = what, now
             if self._manner == "stages":
-                count = f": {total}" if total else ""
-                sys.stderr.write(visible(f"{self._verb} {what}{count}") + "\n")
+                sys.stderr.write(visible(f"{self._verb} {what}{f': {total}' if total else ''}") + "\n")
         if self._manner == "live":
             count = f": {min(done + 1, total)} of {total}" if total else f": {done + 1}" if done else ""
-            self._show(what, count, done, total, now - self._began)
+            left = (now - self._began) / done * (total - done) if done and total else 0.0
+            end = f"{count}, about {left:.0f} s left" if left >= 1 else count
+            room = _room()
+            name = cut_to_width(visible(f"{self._verb} {what}"), room - len(end))
+            self._write(cut_to_width(f"{name}{end}", room))
 
     def clear(self) -> None:
         if self._shown:
@@ -49,15 +51,8 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.clear()
-
-    def _show(self, what: str, count: str, done: int, total: int, seconds: float) -> None:
-        left = seconds / done * (total - done) if done and total else 0.0
-        eta = f", about {left:.0f} s left" if left >= 1 else ""
-        room = _room()
-        name = cut_to_width(visible(f"{self._verb} {what}"), room - len(count + eta))
-        self._write(cut_to_width(f"{name}{count}{eta}", room))
 
     def _write(self, line: str) -> None:
         now = width(line)

@@ -1,4 +1,4 @@
-"""The snapshot that a command works on, its source, and the secrets that open it."""
+"""The snapshot that a command works on, its source, and the secrets that open the source."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from rmqlb.cli.click import get_current_context
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.settings import context_named, read_configuration, resolve_options
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.configuration import secret_place
+from rmqlb.model.configuration import Setting, secret_place
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.opening import Access
 from rmqlb.verbs import amounts
 from rmqlb.verbs.source import Earlier, TextReader, earlier
@@ -23,7 +25,7 @@ from rmqlb.views.formats.text import visible
 
 
 class Reader(TextReader):
-    """The source of a command, read with progress on the terminal."""
+    """The source of a command, read with progress on the terminal (raises UsageError when there is none)."""
 
     def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
         if options.source is None:
@@ -35,7 +37,7 @@ class Reader(TextReader):
         self._stages = stages and self.live
 
     def hurried(self, timeout_s: float) -> Reader:
-        """The same source, which waits for an answer for so long at most, and asks once."""
+        """The same source with at most this request timeout, and without retries."""
         reader = copy(self)
         reader.access = replace(self.access, timeout=min(self.access.timeout, timeout_s), retries=0)
         return reader
@@ -54,33 +56,33 @@ class Reader(TextReader):
         return snapshot if context is None else replace(snapshot, context=context.name)
 
 
-def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
-    return Reader(options, terminal, stages=stages).fetch(wanted)
+def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> ClusterSnapshot:
+    return Reader(options, terminal).fetch(wanted)
 
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:
-    """How to reach the source; a secret is asked for when it is needed, and once."""
+    """How to reach the source; a secret is asked for once, when it is needed."""
 
     @cache
-    def asked_password(user: str) -> str:
+    def password(user: str) -> str:
         terminal.pause_progress()
-        return password(user, options)
+        return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
 
     @cache
-    def asked_secret_key() -> str:
+    def secret_key() -> str:
         terminal.pause_progress()
-        return secret_key(options)
+        return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
 
     return Access(
         user=options.user,
-        password=asked_password,
+        password=password,
         ca_file=options.ca_file,
         timeout=amounts.seconds(options.source_timeout, "--source-timeout"),
         retries=options.source_retries,
         max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=asked_secret_key,
-        security_token=security_token(),
+        secret_key=secret_key,
+        security_token=os.environ.get("RMQLB_SECURITY_TOKEN") or None,
         client_cert=options.client_cert,
         client_key=options.client_key,
         tls_name=options.tls_name,
@@ -90,46 +92,8 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
     )
 
 
-def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Terminal) -> Earlier | None:
-    """The snapshot that `--rates-since` names (raises UsageError)."""
-    if options.source == "-" and path == "-":
-        raise UsageError("-s - and --rates-since - both read stdin")
-    found = earlier(path)
-    if found is None:
-        return None
-    own = replace(options, source=path, active_context=None, ignored_context_note=None)
-    return Earlier(Reader(own, terminal), found.option)
-
-
-def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
-    """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
-    from rmqlb.sources.user_files.text_file import read_text
-    from rmqlb.verbs.amounts import byte_count
-    from rmqlb.verbs.parse import lines_of
-
-    if source == "-" and path == "-":
-        raise UsageError("-s - and --keys-file - both read stdin")
-    lines = lines_of(read_text(path, "--keys-file", byte_count(max_size, "--max-size")))
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            raise DataError(f"--keys-file {path}: line {number} is blank", hint="one key per line")
-    return lines
-
-
-def password(user: str, options: SourceOptions) -> str:
-    return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
-
-
-def secret_key(options: SourceOptions) -> str:
-    return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
-
-
-def security_token() -> str | None:
-    return os.environ.get("RMQLB_SECURITY_TOKEN") or None
-
-
 def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
-    """From a file, the environment, the context, or a prompt on the terminal; never from an option's value."""
+    """Read a secret from a file, the environment, the context, or a prompt on the terminal (raises UsageError)."""
     from rmqlb.sources.user_files.secrets import read_secret, secret_in_file
 
     if path is not None:
@@ -145,3 +109,51 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
 
         return getpass(visible(f"{what[:1].upper()}{what[1:]}: "), stream=sys.stderr)
     raise UsageError(f"no {what}", hint=f"set {variable} or name a {option}", code="no-secret")
+
+
+def named_source(text: str, options: SourceOptions) -> SourceOptions:
+    """The options of a source that is named alone: a URL, a file, `-`, or a context where no file has the name.
+
+    Raises:
+        DataError: it is neither a URL nor a file nor a context.
+    """
+    if ":" in text or text in ("", "-") or os.path.exists(text):
+        return replace(options, source=text)
+    contexts = read_configuration().contexts
+    if text not in contexts:
+        hint = suggestion("contexts", text, contexts) if contexts else "a source is a URL, a file, or - for stdin"
+        raise DataError(f"{text}: there is no such file, and no context of this name", hint=hint, code="cannot-read")
+    return source_of_context(text, options)
+
+
+def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
+    """The options with which to read a context's source (raises UsageError)."""
+    settled = resolve_options(get_current_context(), chosen=Setting("context", name, "flag", name))
+    own = {key: value for key, value in settled.values().items() if key in SourceOptions.__struct_fields__}
+    own["source"] = context_named(name, settled.config).text("source")
+    return replace(options, **own, active_context=settled.active_context)
+
+
+def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Terminal) -> Earlier | None:
+    """The snapshot of `--rates-since` (raises UsageError)."""
+    if options.source == "-" and path == "-":
+        raise UsageError("-s - and --rates-since - both read stdin")
+    found = earlier(path)
+    if found is None:
+        return None
+    own = replace(options, source=path, active_context=None, ignored_context_note=None)
+    return Earlier(Reader(own, terminal), found.option)
+
+
+def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
+    """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
+    from rmqlb.sources.user_files.text_file import read_text
+    from rmqlb.verbs.parse import lines_of
+
+    if source == "-" and path == "-":
+        raise UsageError("-s - and --keys-file - both read stdin")
+    lines = lines_of(read_text(path, "--keys-file", amounts.byte_count(max_size, "--max-size")))
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            raise DataError(f"--keys-file {path}: line {number} is blank", hint="one key per line")
+    return lines

@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.common import producer_values as values
-from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.send_options import SendOptions
+from rmqlb.cli.common.show_or_watch import judge, require_known
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.route_findings import sighting_findings

@@ -1,25 +1,26 @@
-"""Show a moment, once or again and again."""
+"""Show a result once, or again and again, and end as its `--fail-on` conditions say.
+
+Conditions are parsed before any work and judged before anything is on stdout; the exit code reports them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.fail_on import judge
 from rmqlb.cli.common.options import SourceOptions, output_option
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.result import Result
 from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:
-    from rmqlb.model.snapshot import ClusterSnapshot
     from rmqlb.views.report import Report
 
 Shown = TypeVar("Shown", bound=Result)
@@ -37,7 +38,7 @@ class WatchOptions(Struct, frozen=True):
 
 
 def check_watch(options: WatchOptions, source: SourceOptions, consumers: str | None, terminal: Terminal) -> None:
-    """Refuse, before any work, a watch that cannot be kept."""
+    """Refuse a watch that is impossible, before any work (raises UsageError)."""
     if options.watch is None:
         if options.rounds is not None:
             raise UsageError("--rounds goes with --watch", hint="--watch 5s --rounds 3 looks three times")
@@ -49,8 +50,8 @@ def check_watch(options: WatchOptions, source: SourceOptions, consumers: str | N
     terminal.must_redraw_or_stream()
 
 
-def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Terminal) -> None:
-    """Show what there is to see, once or as long as it is watched; conditions that are met end either."""
+def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Terminal) -> SnapshotView:
+    """Show a moment, once or while it is watched; a met condition ends either with its exit code."""
     if options.watch is None:
         seen = look()
         terminal.show(seen.report, seen.snapshot, seen.findings)
@@ -59,6 +60,7 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
 
         seen = watch(look, terminal, amounts.seconds(options.watch, "--watch"), options.rounds)
     judge(seen.tried, terminal)
+    return seen
 
 
 def show_verb(
@@ -72,14 +74,10 @@ def show_verb(
     consumers: str | None = None,
     unknown_hint: str = "",
 ) -> None:
-    """Ask a verb and show its result, once or as long as it is watched.
+    """Ask a verb and show its result, once or while it is watched.
 
     Args:
         ask: the verb with its arguments; the source and `progress` follow here.
-        report: what the result shows.
-        source: the options of the source.
-        options: whether to look again, and how often.
-        terminal: where the result goes.
         verb: the work, as `planning`, for the progress line.
         consumers: `--consumers` as typed, which may read stdin.
         unknown_hint: what to do where a condition's figure is unknown.
@@ -94,15 +92,8 @@ def show_verb(
             result = ask(reader, progress=progress)
         return _view(result, report, unknown_hint)
 
-    last: list[ClusterSnapshot] = []
-
-    def remembered() -> SnapshotView:
-        seen = look()
-        last[:] = [seen.snapshot]
-        return seen
-
-    show(remembered, options, terminal)
-    missing = [part for snapshot in last for part in snapshot.unread if part.is_of_server]
+    seen = show(look, options, terminal)
+    missing = [part for part in seen.snapshot.unread if part.is_of_server]
     if missing:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         terminal.say(f"incomplete: {missing[0].what}{others} could not be read")
@@ -127,8 +118,6 @@ def show_once(
 
 
 def _view(result: Shown, report: Callable[[Shown], Report], unknown_hint: str) -> SnapshotView:
-    from rmqlb.cli.common.fail_on import require_known
-
     tried = conditions_of(result)
     require_known(tried, unknown_hint)
     return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
@@ -138,6 +127,25 @@ def conditions_of(result: Result) -> tuple[TriedCondition, ...]:
     """The conditions that a result answers; of several groups those of each, with its name."""
     found: tuple[TriedCondition, ...] = getattr(result, "conditions", ())
     for part in getattr(result, "groups", ()):
-        its = getattr(part, "conditions", ())
-        found += tuple(replace(each, text=f"{each.text} in group {part.group}") for each in its)
+        own = getattr(part, "conditions", ())
+        found += tuple(replace(each, text=f"{each.text} in group {part.group}") for each in own)
     return found
+
+
+def require_known(tried: Sequence[TriedCondition], hint: str) -> None:
+    """Refuse an unknown figure (raises DataError), unless another condition is met."""
+    unknown = next((condition.text for condition in tried if condition.met is None), None)
+    if unknown and not any(condition.met for condition in tried):
+        raise DataError(f"--fail-on {unknown}: the figure is unknown", hint=hint, code="figure-not-seen")
+
+
+def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
+    """End the command when a condition is met; a figure is shown with all digits that the comparison saw."""
+    met = [condition for condition in tried if condition.met]
+    for condition in met:
+        value = condition.value
+        # A met condition without a figure has no end.
+        figure = "without end" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)
+        terminal.say(f"condition met: {condition.text} (it is {figure})")
+    if met:
+        raise typer.Exit(ExitCode.CONDITION)

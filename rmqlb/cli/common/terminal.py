@@ -1,4 +1,4 @@
-"""The terminal: the one object that writes. Data goes to stdout, talk to stderr."""
+"""The terminal: the one object that writes. Data goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.views.formats.signs import encodable
+from rmqlb.views.formats.palette import encodable
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import FORMATS, SCREENS, Report
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FOR_PEOPLE = ("table", "plain", "markdown")
-"""The formats that are looked at; programs read the others."""
+"""The formats that people look at; programs read the others."""
 _NO_TABLES = ("jsonl", "prometheus")
-_NO_EDGE = 100_000
-"""The width of a pipe: nothing is ever cut or wrapped there."""
+_PIPE_WIDTH = 100_000
+"""Nothing is ever cut or wrapped in a pipe."""
 _LEAST_WIDTH = 20
 """Narrower terminals break the lines themselves, for there is no room for a name and its figures."""
 _MANY_ROWS = 500
@@ -35,7 +35,7 @@ _MANY_ROWS = 500
 
 
 class SnapshotView(Struct, frozen=True):
-    """What a command sees at one moment; a report of it that is watched has rows."""
+    """What a command sees at one moment; a report that is watched has rows."""
 
     report: Report
     snapshot: ClusterSnapshot
@@ -44,7 +44,7 @@ class SnapshotView(Struct, frozen=True):
 
 
 class Terminal:
-    """Where a command's result, findings and progress go; `repeating` is set when it does the same once more."""
+    """Where a command's result, findings and progress go; `repeating` is set when the command repeats its work."""
 
     def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
         self._command = command
@@ -57,7 +57,7 @@ class Terminal:
             raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
         check_value("color", options.color, "--color")
         if options.section:
-            from rmqlb.cli.common.sections import check_sections
+            from rmqlb.cli.results import check_sections
 
             check_sections(command, options.section)
             self._check_lines()
@@ -69,20 +69,16 @@ class Terminal:
         with self.progress(verb="writing") as progress:
             if sum(len(section.rows) for section in chosen.sections) > _MANY_ROWS:
                 progress("the result", 0, 0)
-            text = self._drawn(chosen) if self.format == "table" else self.text(chosen, snapshot, findings)
+            text = self.text(chosen, snapshot, findings)
         if self.format in FOR_PEOPLE:
             text = encodable(text, sys.stdout.encoding)
-        if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
-            from rmqlb.cli.common.pager import page
-
-            page(text, self.write)
-        else:
+        if self.format not in FOR_PEOPLE or self._options.no_pager or not sys.stdout.isatty() or not _paged(text):
             self.write(text)
         if self.format not in ("json", "yaml", *SCREENS):
             self.warn(findings)
 
     def chosen(self, report: Report, findings: Iterable[Finding] = ()) -> Report:
-        """What is shown of a report, with the findings that the format tells itself."""
+        """What is shown of a report, with the findings that are part of the format."""
         wanted = tuple(self._options.section or ())
         self._check_lines()
         names = tuple(section.name for section in report.sections)
@@ -104,7 +100,7 @@ class Terminal:
                 self.say(finding.line)
 
     def head(self, line: str) -> None:
-        """Where the result comes from, on stderr; JSON and YAML say it themselves."""
+        """Where the result comes from, on stderr; JSON and YAML have it in the document."""
         if not self._options.quiet and not self.repeating and self.format not in ("json", "yaml"):
             self.say(line)
 
@@ -112,7 +108,7 @@ class Terminal:
         sys.stderr.write(visible(line) + "\n")
 
     def progress(self, *, stages: bool = False, verb: str = "reading", beside_rows: bool = False) -> Progress:
-        """What to show meanwhile: off a terminal a line per stage, or nothing; nothing beside rows on a terminal."""
+        """A progress line on a terminal; otherwise a line per stage, or nothing; nothing next to rows on a terminal."""
         if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
             return Progress("silent", verb)
         self._progress = Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
@@ -134,66 +130,81 @@ class Terminal:
             )
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
-        if self.format in ("json", "yaml"):
-            from rmqlb.views.formats.machine import as_json, as_yaml, envelope
+        if self.format == "table":
+            return drawn(report, self.console())
+        if self.format in ("plain", "markdown"):
+            from rmqlb.views.formats.people import as_plain
 
-            value = envelope(report, self._command, snapshot, findings)
-            return as_json(value) if self.format == "json" else as_yaml(value)
-        if self.format == "jsonl":
-            from rmqlb.views.formats.machine import as_json_lines
-
-            return as_json_lines(report.rows or ())
+            return as_plain(report, is_markdown=self.format == "markdown")
         if self.format == "prometheus":
             from rmqlb.views.metrics import as_prometheus, metrics_of
 
             return as_prometheus(metrics_of(report, self._command, snapshot, findings))
-        if self.format == "csv":
-            from rmqlb.views.formats.machine import as_csv
+        from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, as_yaml, envelope
 
-            return as_csv(report.table)
-        from rmqlb.views.formats.people import as_plain
-
-        return as_plain(report, is_markdown=self.format == "markdown")
+        match self.format:
+            case "jsonl":
+                return as_json_lines(report.rows or ())
+            case "csv":
+                return as_csv(report.table)
+        write = as_json if self.format == "json" else as_yaml
+        return write(envelope(report, self._command, snapshot, findings))
 
     def write(self, text: str) -> None:
         if self.format == "csv" and hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
 
-    def _drawn(self, report: Report) -> str:
-        from rmqlb.views.formats.people import print_tables
-
-        console = self.console()
-        with console.capture() as capture:
-            print_tables(report, console)
-        return capture.get()
-
     def console(self) -> Console:
         from rich.console import Console
 
-        stream = sys.stdout
         colour = _has_colour(self._options.color)
         arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
-        if colour and (os.environ.get("TERM", "dumb") in ("dumb", "unknown") or not stream.isatty()):
+        if colour and (os.environ.get("TERM", "dumb") in ("dumb", "unknown") or not sys.stdout.isatty()):
             arguments["color_system"] = "standard"
-        if not _columns_wanted():
-            # rich would draw everything in the 0 columns of COLUMNS=0.
+        columns = os.environ.get("COLUMNS", "")
+        if not (columns.isdecimal() and int(columns)):  # rich would draw everything in the 0 columns of COLUMNS=0
             arguments["_environ"] = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-            if not stream.isatty():
-                arguments["width"] = _NO_EDGE
-        console = Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
+            if not sys.stdout.isatty():
+                arguments["width"] = _PIPE_WIDTH
+        console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
         console.width = max(console.width, _LEAST_WIDTH)
         return console
 
 
-def _columns_wanted() -> bool:
-    """Whether the environment's COLUMNS names a width: 0, or what is no number, counts as not set."""
-    text = os.environ.get("COLUMNS", "")
-    return text.isdecimal() and int(text) > 0
+def drawn(report: Report, console: Console) -> str:
+    from rmqlb.views.formats.people import print_tables
+
+    with console.capture() as capture:
+        print_tables(report, console)
+    return capture.get()
+
+
+def _paged(text: str) -> bool:
+    """Show a text that is longer than the screen through RMQLB_PAGER, otherwise PAGER, otherwise less.
+
+    False when the text is to be written: it is short, or there is no pager (`cat`, an empty name, a program that is not
+    there, a dumb terminal). The text has no other escape sequences than rich's colours.
+    """
+    import pydoc
+    import re
+    import shutil
+
+    command = os.environ.get("RMQLB_PAGER", os.environ.get("PAGER", "less"))
+    program = command.split(maxsplit=1)[:1] or ["cat"]
+    if program == ["cat"] or not shutil.which(program[0]) or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    size = shutil.get_terminal_size()
+    lengths = [len(line) for line in re.sub("\x1b\\[[0-9;]*m", "", text).splitlines()]
+    if sum(max(1, -(-length // max(size.columns, 1))) for length in lengths) < size.lines:
+        return False
+    os.environ.setdefault("LESS", "FRX")  # ends when all fits, lets colours pass, leaves the text where it is
+    pydoc.pipepager(text, command)
+    return True
 
 
 def _has_colour(choice: str) -> bool:
-    """What `--color` means for stdout: auto is as NO_COLOR and FORCE_COLOR say, otherwise on a terminal."""
+    """Whether `--color` means colour on stdout: auto is as NO_COLOR and FORCE_COLOR say, otherwise on a terminal."""
     forced = os.environ.get("FORCE_COLOR", "")
     if choice != "auto":
         return choice == "always"

@@ -14,17 +14,19 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from types import FrameType
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
-from rmqlb.cli.common.terminal import SnapshotView, Terminal
+from rmqlb.cli.common.terminal import SnapshotView, Terminal, drawn
 from rmqlb.cli.exit_codes import exit_code_of
 from rmqlb.errors import DataError, EndpointError, RmqlbError
 from rmqlb.model.times import utc_text
+from rmqlb.views.formats.palette import encodable
+from rmqlb.views.formats.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +55,7 @@ def utc_now() -> str:
 
 
 def wait_for_next(seconds: float) -> None:
-    """Let time pass; BrokenPipeError when nobody reads stdout any more: what never changes would never tell."""
+    """Let time pass; raise BrokenPipeError when nobody reads stdout any more, which no write may ever show."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):
@@ -67,7 +69,7 @@ def wait_for_next(seconds: float) -> None:
 
 @contextmanager
 def heeding_an_end() -> Iterator[None]:
-    """SIGTERM ends it as Ctrl-C does: with what was seen so far."""
+    """Let SIGTERM end the work as Ctrl-C does: with what was seen so far."""
 
     def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of handlers
         raise KeyboardInterrupt
@@ -88,7 +90,7 @@ def watch(
     wait: Callable[[float], None] = wait_for_next,
     clock: Callable[[], str] = utc_now,
 ) -> SnapshotView:
-    """Look again and again until the last look that succeeds; an error of the first or of the last look is raised."""
+    """Look again and again, and return the last look that succeeded; raise an error of the first or the last look."""
     latest, seen_at = look(), clock()
     terminal.repeating = True
     with _display(terminal, every_s) as display:
@@ -110,15 +112,11 @@ def watch(
     return latest
 
 
-@contextmanager
-def _display(terminal: Terminal, every_s: float) -> Iterator[_Lines | _Frames]:
+def _display(terminal: Terminal, every_s: float) -> AbstractContextManager[_Lines | _Frames]:
     if terminal.format == "jsonl":
-        yield _Lines(terminal)
-    elif os.environ.get("TERM", "dumb") == "dumb":
-        yield _Frames(terminal, every_s)
-    else:
-        with _Screen(terminal, every_s) as screen:
-            yield screen
+        return nullcontext(_Lines(terminal))
+    is_dumb = os.environ.get("TERM", "dumb") == "dumb"
+    return nullcontext(_Frames(terminal, every_s)) if is_dumb else _Screen(terminal, every_s)
 
 
 class _Lines:
@@ -133,15 +131,13 @@ class _Lines:
         from rmqlb.views.envelope import Error
         from rmqlb.views.row_changes import ChangeLine, row_changes
 
+        last, trouble = self._last, self._trouble
         if stale is not None:
-            error = stale.error
-            if error.message != self._trouble:
-                told = Error(error.code, error.message, error.hint, int(exit_code_of(error)))
-                self._write([ChangeLine(stale.tried_at, "stale", error=told)])
-            self._trouble = error.message
+            error, self._trouble = stale.error, stale.error.message
+            shown = Error(error.code, error.message, error.hint, int(exit_code_of(error)))
+            self._write([ChangeLine(stale.tried_at, "stale", error=shown)] if error.message != trouble else [])
             return
-        lines = [ChangeLine(seen_at, "fresh")] if self._trouble is not None else []
-        last = self._last
+        lines = [] if trouble is None else [ChangeLine(seen_at, "fresh")]
         if look.report.rows is not None:
             lines += row_changes(seen_at, last.report.rows if last else None, look.report.rows)
         self._write(lines)
@@ -169,34 +165,29 @@ class _Frames:
     def _frame(self, console: Console, look: SnapshotView, seen_at: str, stale: Stale | None) -> list[str]:
         from rich.text import Text
 
-        from rmqlb.views.formats.people import print_tables
-        from rmqlb.views.formats.signs import encodable
-        from rmqlb.views.formats.text import visible
-
+        every = f"every {self._every_s:g}s"
         with console.capture() as capture:
-            console.print(Text(f"{seen_at}, every {self._every_s:g}s; Ctrl-C ends", style="dim"))
+            console.print(Text(f"{seen_at}, {every}; Ctrl-C ends", style="dim"))
             if stale is not None:
-                text = (
-                    f"STALE: not read at {stale.tried_at}: {stale.error.message}; tried again every {self._every_s:g}s"
-                )
+                text = f"STALE: not read at {stale.tried_at}: {stale.error.message}; tried again {every}"
                 console.print(Text(visible(text), style="bold red"))
-            print_tables(self._terminal.chosen(look.report, look.findings), console)
-        return encodable(capture.get(), sys.stdout.encoding).splitlines()
+        tables = drawn(self._terminal.chosen(look.report, look.findings), console)
+        return encodable(capture.get() + tables, sys.stdout.encoding).splitlines()
 
 
 class _Screen(_Frames):
     """The terminal's second screen, redrawn in place; the first is back however it ends, and while it is stopped.
 
-    Only this class writes meanwhile. A signal that comes while it does is heeded afterwards.
+    Only this class writes meanwhile. A signal that arrives during a write is handled afterwards.
     """
 
     def __enter__(self) -> Self:
         self._shown: tuple[SnapshotView, str, Stale | None] | None = None
         self._put_off: int | None = None
-        heeded = {signal.SIGTERM: _end, signal.SIGHUP: _end, signal.SIGWINCH: self._heed}
+        handlers = {signal.SIGTERM: _end, signal.SIGHUP: _end, signal.SIGWINCH: self._handle}
         if signal.getsignal(signal.SIGTSTP) == signal.SIG_DFL:
-            heeded[signal.SIGTSTP] = self._heed
-        self._before = {number: signal.signal(number, handler) for number, handler in heeded.items()}
+            handlers[signal.SIGTSTP] = self._handle
+        self._before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         sys.stdout.write(_ENTER)
         return self
 
@@ -210,14 +201,22 @@ class _Screen(_Frames):
 
     def show(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
         self._shown = None
-        self._draw(look, seen_at, stale)
+        console = self._terminal.console()
+        lines = self._frame(console, look, seen_at, stale)
+        room = max(console.height, 2)
+        if len(lines) > room:
+            more = f"and {len(lines) - room + 1} more lines: --section shows one table"
+            lines = [*lines[: room - 1], more[: console.width]]
+        body = "\r\n".join(f"{line}{_END_OF_LINE}" for line in lines)
+        sys.stdout.write(f"{_HOME}{body}{_BELOW}")
+        sys.stdout.flush()
         self._shown = (look, seen_at, stale)
         if self._put_off is not None:
             number, self._put_off = self._put_off, None
-            self._heed(number, None)
+            self._handle(number, None)
 
-    def _heed(self, number: int, _: FrameType | None) -> None:
-        """Draw anew for a terminal of another size; stop with the first screen back, and go on with the second."""
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        """Draw again for a terminal of another size; stop with the first screen back, and continue with the second."""
         if self._shown is None:
             self._put_off = number
             return
@@ -227,22 +226,11 @@ class _Screen(_Frames):
             sys.stdout.flush()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-            signal.signal(number, self._heed)
+            signal.signal(number, self._handle)
             sys.stdout.write(_ENTER)
         self.show(*shown)
 
-    def _draw(self, look: SnapshotView, seen_at: str, stale: Stale | None) -> None:
-        console = self._terminal.console()
-        lines = self._frame(console, look, seen_at, stale)
-        room = max(console.height, 2)
-        if len(lines) > room:
-            more = len(lines) - room + 1
-            lines = [*lines[: room - 1], f"and {more} more lines: --section shows one table"[: console.width]]
-        body = "\r\n".join(f"{line}{_END_OF_LINE}" for line in lines)
-        sys.stdout.write(f"{_HOME}{body}{_BELOW}")
-        sys.stdout.flush()
-
 
 def _end(number: int, _: FrameType | None) -> None:
-    """A signal that ends the process ends it with the screen put back."""
+    """End the process as the signal would, with the screen put back."""
     raise SystemExit(128 + number)

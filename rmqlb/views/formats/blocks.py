@@ -1,30 +1,77 @@
-"""Blocks of a section: a heading, and below it texts behind their labels."""
+"""The sentences of a report: facts, findings and blocks of labelled lines, for a terminal, plain and as Markdown."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rmqlb.views.formats.lead import LONGEST_FACT, broken, print_behind
-from rmqlb.views.formats.signs import SIGNS, STYLES
-from rmqlb.views.formats.text import clip, safe_markdown, visible
-from rmqlb.views.formats.text import width as columns
-from rmqlb.views.report import Block, Part, Section
+from rmqlb.model.finding import NO_CODE, Finding
+from rmqlb.views.formats.palette import SIGNS, STYLES
+from rmqlb.views.formats.text import clip, safe_markdown, visible, width
+from rmqlb.views.report import BETWEEN, Block, Part, Report, Section
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+_LONGEST = 1_000
+"""Characters of a sentence that people still read; only terminals cut sentences."""
+_GLUE = "\ufdd0"
+"""Stands for the blank between a number and its unit, where no line ends; it is no character of any text."""
 _INDENT = 2
 _GAP = 2
-_WIDEST = 120
+_RIGHT_EDGE = 120
 """Columns within which what stands at the right is still read as part of its line."""
-_LEAST_TEXT = 30
-"""Columns beside the labels; where there are fewer, texts stand below them."""
+_LEAST_SENTENCE, _LEAST_TEXT = 40, 30
+"""Columns next to a finding's code, and next to a label; where there are fewer, the text stands below."""
+_Prefix = tuple[str, str]
+"""What stands before a text, and its style."""
+
+
+def short(text: str) -> str:
+    return clip(visible(text), _LONGEST)
+
+
+def print_lead(report: Report, console: Console) -> None:
+    """Print the facts, the first one as grave as the result, and the findings."""
+    for at, fact in enumerate(report.facts):
+        style = "" if at else STYLES.get(report.grave, "bold")
+        _print(("  " * fact.startswith(" "), ""), short(fact.strip()), console, style)
+    findings = report.findings[: report.most_findings]
+    if findings:
+        console.print()
+    labels = [f"{SIGNS[finding.severity]} {visible(_code(finding))}" for finding in findings]
+    widest = max(map(width, labels), default=0) + _GAP
+    for finding, label in zip(findings, labels, strict=True):
+        style = STYLES.get(finding.severity, "")
+        if not _code(finding):
+            _print((label, style), short(finding.message), console)
+        elif console.width - widest >= _LEAST_SENTENCE:
+            _print((label + " " * (widest - width(label)), style), short(finding.message), console)
+        else:
+            _print(("", ""), label, console, style)
+            _print((" " * _INDENT, ""), short(finding.message), console)
+    if left := len(report.findings) - len(findings):
+        _print((" " * _INDENT, ""), _and_more(left), console)
+
+
+def markdown_lead(report: Report) -> Iterator[str]:
+    if report.facts:
+        yield "\n".join(safe_markdown(visible(fact)) for fact in report.facts)
+    findings = report.findings[: report.most_findings]
+    lines = []
+    for finding in findings:
+        code = f"**{safe_markdown(visible(_code(finding)))}** " if _code(finding) else ""
+        lines.append(f"- {SIGNS[finding.severity]} {code}{safe_markdown(visible(finding.message))}")
+    if left := len(report.findings) - len(findings):
+        lines.append(f"- {_and_more(left)}")
+    if lines:
+        yield "\n".join(lines)
 
 
 def print_blocks(section: Section, console: Console) -> None:
-    """The blocks of a section as wide as the terminal allows, each after an empty line."""
+    """Print the blocks of a section as wide as the terminal allows, each after an empty line."""
     from rich.text import Text
 
     if section.title:
@@ -33,59 +80,56 @@ def print_blocks(section: Section, console: Console) -> None:
         console.print()
         style = STYLES.get(block.severity, "bold")
         if block.heading:
-            before = [(SIGNS[block.severity] + " ", style)] if block.severity else []
-            _print(before, clip(visible(block.heading), LONGEST_FACT), visible(block.beside), style, console)
+            _print((_sign(block), style), short(block.heading), console, style, visible(block.beside))
         labels = _label_width(block)
         for part in block.parts:
-            before = [(_label(part, block).ljust(labels), "dim" if block.heading else "")]
+            label, dim = _label(part, block), "dim" if block.heading else ""
+            prefix = (label + " " * (labels - width(label)), dim)
+            if console.width - labels < _LEAST_TEXT:
+                if label.strip():
+                    _print(("", ""), label, console, dim)
+                prefix = (" " * 2 * _INDENT, "")
             for text, beside in _lines(part):
-                if console.width - labels < _LEAST_TEXT:
-                    if before[0][0].strip():
-                        print_behind([], before[0][0].rstrip(), before[0][1], console)
-                    before = [(" " * 2 * _INDENT, "")]
                 if part.is_command and not beside:
-                    _print_command(before[0], text, console)
+                    _print_command(prefix, text, console)
                 else:
-                    _print(before, text, beside, "", console)
-                before = [(" " * columns(before[0][0]), "")]
+                    _print(prefix, text, console, beside=beside)
+                prefix = (" " * width(prefix[0]), "")
     if left := _left(section):
         console.print(Text(left))
 
 
 def plain_blocks(section: Section) -> str:
-    """The same without colours; nothing is cut or wrapped."""
-    parts = [visible(section.title)] if section.title else []
+    """The blocks without colours; nothing is cut or wrapped."""
+    paragraphs = [visible(section.title)] if section.title else []
     for block in _shown(section):
-        lines = []
-        if block.heading:
-            lines.append(f"{_sign(block)}{_with(visible(block.heading), visible(block.beside))}")
+        lines = [f"{_sign(block)}{_with(visible(block.heading), visible(block.beside))}"] if block.heading else []
         labels = _label_width(block)
         for part in block.parts:
-            label = _label(part, block).ljust(labels)
+            label = _label(part, block)
             for text, beside in _lines(part, cut=False):
-                lines.append(f"{label}{_with(text, beside)}".rstrip())
-                label = " " * labels
-        parts.append("\n".join(lines))
-    return "\n\n".join([*parts, *filter(None, [_left(section)])])
+                lines.append(f"{label}{' ' * (labels - width(label))}{_with(text, beside)}".rstrip())
+                label = ""
+        paragraphs.append("\n".join(lines))
+    return "\n\n".join([*paragraphs, *filter(None, [_left(section)])])
 
 
 def markdown_blocks(section: Section) -> str:
-    parts = [f"**{safe_markdown(visible(section.title))}**"] if section.title else []
+    def quoted(text: str) -> str:
+        return safe_markdown(visible(text))
+
+    paragraphs = [f"**{quoted(section.title)}**"] if section.title else []
     for block in _shown(section):
-        lines = []
-        if block.heading:
-            name, beside = safe_markdown(visible(block.heading)), safe_markdown(visible(block.beside))
-            lines.append(f"- {_sign(block)}{_with(f'**{name}**', beside)}")
-        indent = "  " if block.heading else ""
+        head = f"- {_sign(block)}{_with(f'**{quoted(block.heading)}**', quoted(block.beside))}"
+        lines, indent = ([head], "  ") if block.heading else ([], "")
         for part in block.parts:
             texts = [safe_markdown(_with(text, beside)) for text, beside in _lines(part)]
-            label = safe_markdown(visible(part.label))
             if len(texts) == 1:
-                lines.append(f"{indent}- {label}: {texts[0]}")
+                lines.append(f"{indent}- {quoted(part.label)}: {texts[0]}")
             else:
-                lines += [f"{indent}- {label}:", *(f"{indent}  - {text}" for text in texts)]
-        parts.append("\n".join(lines))
-    return "\n\n".join([*parts, *map(safe_markdown, filter(None, [_left(section)]))])
+                lines += [f"{indent}- {quoted(part.label)}:", *(f"{indent}  - {text}" for text in texts)]
+        paragraphs.append("\n".join(lines))
+    return "\n\n".join([*paragraphs, *map(safe_markdown, filter(None, [_left(section)]))])
 
 
 def _shown(section: Section) -> list[Block]:
@@ -98,6 +142,14 @@ def _left(section: Section) -> str:
     return f"and {left} more: --section {section.name} shows all" if left else ""
 
 
+def _and_more(left: int) -> str:
+    return f"and {left} more: --all shows all"
+
+
+def _code(finding: Finding) -> str:
+    return "" if finding.code == NO_CODE else finding.code
+
+
 def _sign(block: Block) -> str:
     return f"{SIGNS[block.severity]} " if block.severity else ""
 
@@ -107,32 +159,60 @@ def _label(part: Part, block: Block) -> str:
 
 
 def _label_width(block: Block) -> int:
-    return max((columns(_label(part, block)) for part in block.parts), default=0) + 2
+    return max((width(_label(part, block)) for part in block.parts), default=0) + _GAP
 
 
 def _lines(part: Part, *, cut: bool = True) -> Iterator[tuple[str, str]]:
     most = part.most if cut else None
     for text, beside in part.lines[:most]:
-        shown = visible(text)
-        yield (clip(shown, LONGEST_FACT) if cut and not part.is_command else shown), visible(beside)
+        yield (short(text) if cut and not part.is_command else visible(text)), visible(beside)
     if most is not None and len(part.lines) > most:
-        yield f"and {len(part.lines) - most} more: --all shows all", ""
+        yield _and_more(len(part.lines) - most), ""
 
 
 def _with(text: str, beside: str) -> str:
     return f"{text}  ({beside})" if beside else text
 
 
-def _print_command(before: tuple[str, str], text: str, console: Console) -> None:
+def _print(prefix: _Prefix, text: str, console: Console, style: str = "", beside: str = "") -> None:
+    """Print a text behind its prefix, further lines indented; `beside` stands at the right, or follows the text."""
     from rich.text import Text
 
-    first, *others = command_lines(text, console.width, columns(before[0]))
-    console.print(Text.assemble(before, first), soft_wrap=True)
-    for line in others:
-        console.print(Text(line), soft_wrap=True)
+    indent = width(prefix[0])
+    blanks = min(console.width, _RIGHT_EDGE) - indent - width(text) - width(beside)
+    if beside and blanks >= _GAP:
+        lines = [Text.assemble((text, style), " " * blanks, (beside, "dim"))]
+    else:
+        room = max(console.width - indent, 1)
+        kept = re.sub(r"(\d) (ms|s)\b", rf"\1{_GLUE}\2", _with(text, beside))
+        wrapped = (line for part in _broken(kept, room) for line in Text(part).wrap(console, room, overflow="fold"))
+        lines = [Text(line.plain.rstrip().replace(_GLUE, " "), style=style) for line in wrapped]
+    for line in lines:
+        console.print(Text.assemble(prefix, line), soft_wrap=True)
+        prefix = (" " * indent, "")
 
 
-def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
+def _broken(text: str, room: int) -> Iterator[str]:
+    """The text as lines, broken between its parts where it is too long."""
+    line = ""
+    for part in text.split(BETWEEN):
+        joined = f"{line}{BETWEEN}{part}" if line else part
+        if line and width(joined) > room:
+            yield line
+            joined = part
+        line = joined
+    yield line
+
+
+def _print_command(prefix: _Prefix, text: str, console: Console) -> None:
+    from rich.text import Text
+
+    first, *others = command_lines(text, console.width, width(prefix[0]))
+    for line in (Text.assemble(prefix, first), *map(Text, others)):
+        console.print(line, soft_wrap=True)
+
+
+def command_lines(command: str, columns: int, indent: int = 0) -> list[str]:
     r"""A command as lines that a shell reads as one: the first as it follows a label, the others as they stand.
 
     Broken before options; a word that is wider than the terminal stays whole.
@@ -141,41 +221,19 @@ def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
     rmqlb plan-rebalance \
       -g 'my group' --remove a
     """
-    if indent + columns(command) <= width:
+    if indent + width(command) <= columns:
         return [command]
-    margin = " " * (indent + _INDENT)
-    lines = [" " * indent]
-    for words in _with_values(command):
-        text = shlex.join(words)
-        joined = f"{lines[-1]} {text}" if lines[-1].strip() else lines[-1] + text
-        if lines[-1].strip() and columns(joined) + 2 > width:
-            lines[-1] += " \\"
-            joined = margin + text
-            lines.append("")
-        lines[-1] = joined
-    lines[0] = lines[0][indent:]
-    return lines
-
-
-def _with_values(command: str) -> Iterator[list[str]]:
-    found: list[str] = []
+    groups: list[list[str]] = []  # an option with its value
     for word in shlex.split(command):
-        if found and (word.startswith("-") or len(found) > 1):
-            yield found
-            found = []
-        found.append(word)
-    yield found
-
-
-def _print(before: list[tuple[str, str]], text: str, beside: str, style: str, console: Console) -> None:
-    """A text behind a label, and at the right what belongs there; where there is no room, that follows the text."""
-    from rich.text import Text
-
-    room = console.width - sum(columns(part) for part, _ in before)
-    blanks = room - max(console.width - _WIDEST, 0) - columns(text) - columns(beside)
-    if beside and blanks >= _GAP:
-        console.print(Text.assemble(*before, (text, style), (" " * blanks, ""), (beside, "dim")), soft_wrap=True)
-        return
-    for line in broken(_with(text, beside), room):
-        print_behind(before, line, style, console)
-        before = [(" " * sum(columns(part) for part, _ in before), "")]
+        if not groups or word.startswith("-") or len(groups[-1]) > 1:
+            groups.append([])
+        groups[-1].append(word)
+    lines = [""]
+    for text in map(shlex.join, groups):
+        joined = f"{lines[-1]} {text}" if lines[-1] else text
+        if lines[-1] and indent + width(joined) + 2 > columns:
+            lines[-1] += " \\"
+            lines.append(" " * _INDENT + text)
+        else:
+            lines[-1] = joined
+    return [lines[0], *(" " * indent + line for line in lines[1:])]

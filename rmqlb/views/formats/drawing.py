@@ -46,21 +46,17 @@ def add_text(
     parent: ET.Element, x: float, y: float, words: str, *, cls: str = "ink", anchor: str = "start", **more: str
 ) -> None:
     """A text with nothing hostile in it; without a class it stands on a light bar and is dark whatever the page is."""
-    fill = QUIET if cls == "quiet" else INK
-    attributes = {"x": coordinate(x), "y": coordinate(y), "fill": fill, **more}
-    if cls:
-        attributes["class"] = cls
-    if anchor != "start":
-        attributes["text-anchor"] = anchor
-    ET.SubElement(parent, "text", attributes).text = fit_for_xml(words)
+    attributes = {"x": coordinate(x), "y": coordinate(y), "fill": QUIET if cls == "quiet" else INK, **more}
+    attributes |= {"class": cls, "text-anchor": anchor if anchor != "start" else ""}
+    _add(parent, "text", attributes).text = fit_for_xml(words)
 
 
 def add_rect(
     parent: ET.Element, x: float, y: float, width: float, height: float, *, fill: str, cls: str = "", stroke: str = ""
 ) -> None:
-    places = zip(("x", "y", "width", "height"), (x, y, width, height), strict=True)
-    attributes = {name: coordinate(value) for name, value in places} | {"fill": fill}
-    ET.SubElement(parent, "rect", attributes | _given({"class": cls, "stroke": stroke}))
+    places = {"x": x, "y": y, "width": width, "height": height}
+    attributes = {name: coordinate(value) for name, value in places.items()}
+    _add(parent, "rect", {**attributes, "fill": fill, "class": cls, "stroke": stroke})
 
 
 def add_line(
@@ -70,8 +66,12 @@ def add_line(
 
 
 def add_path(parent: ET.Element, way: str, stroke: str, *, cls: str, dashes: str = "") -> None:
-    attributes = {"d": way, "stroke": stroke, "class": cls}
-    ET.SubElement(parent, "path", attributes | _given({"stroke-dasharray": dashes}))
+    _add(parent, "path", {"d": way, "stroke": stroke, "class": cls, "stroke-dasharray": dashes})
+
+
+def _add(parent: ET.Element, name: str, attributes: Mapping[str, str]) -> ET.Element:
+    """An element with the attributes that are not empty."""
+    return ET.SubElement(parent, name, {key: value for key, value in attributes.items() if value})
 
 
 def coordinate(number: float) -> str:
@@ -81,7 +81,3 @@ def coordinate(number: float) -> str:
     ('12', '3.1')
     """
     return f"{number:.1f}".removesuffix(".0")
-
-
-def _given(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in attributes.items() if value}

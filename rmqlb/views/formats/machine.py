@@ -28,10 +28,8 @@ Value = Struct | Mapping[str, Any]
 def as_json(value: Value) -> str:
     try:
         text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
-        import json
-
-        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2, allow_nan=False)
+    except UnicodeEncodeError:
+        text = _with_half_pairs(value, indent=2)
     return safe_json(text) + "\n"
 
 
@@ -47,11 +45,8 @@ class JsonLines:
         end = len(self._buffer)
         try:
             self._encode(value, self._buffer, -1)
-        except UnicodeEncodeError:  # half a surrogate pair, as a name in the environment may hold
-            import json
-
-            text = json.dumps(msgspec.to_builtins(value), separators=(",", ":"), allow_nan=False)
-            self._buffer[end:] = text.encode()
+        except UnicodeEncodeError:
+            self._buffer[end:] = _with_half_pairs(value, separators=(",", ":")).encode()
         self._buffer += b"\n"
         if len(self._buffer) > self.LARGEST:
             self.flush()
@@ -68,6 +63,13 @@ def as_json_lines(values: Iterable[Value]) -> str:
         lines.add(value)
     lines.flush()
     return "".join(parts)
+
+
+def _with_half_pairs(value: Value, **form: Any) -> str:
+    """JSON of half a surrogate pair, which a name in the environment may hold and msgspec does not encode."""
+    import json
+
+    return json.dumps(msgspec.to_builtins(value), allow_nan=False, **form)
 
 
 def as_yaml(value: Value) -> str:

@@ -1,23 +1,41 @@
-"""The colours of consumers, in pictures and on terminals, where a letter always says the same."""
+"""How grave something is, as a sign and a colour, either of which says it alone; and the colours of consumers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+SIGNS = {"error": "✗", "warning": "!", "info": "i", "unknown": "i", "offline": "i", "inOrder": "✓"}
+"""Severity of a finding, or status of a group → its sign."""
+STYLES = {"error": "bold red", "warning": "yellow", "inOrder": "green"}
+BAD = "bold white on red"
+WARN = "bold red"
 COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#c9b3e6")
-"""Light enough for dark letters; the colour-blind tell them apart (Paul Tol's light scheme, but for the last)."""
+"""Light enough for dark letters; the colour-blind can distinguish them (Paul Tol's light scheme, except the last)."""
 INK = "#20242a"
 _OF_SIXTEEN = (
     *("bright_blue", "yellow", "bright_yellow", "bright_magenta"),
     *("bright_cyan", "green", "bright_green", "magenta"),
 )
-"""What comes near them where a terminal has 16 colours; red is for what is bad."""
-BAD = "bold white on red"
-WARN = "bold red"
+"""The nearest colours of a terminal that has 16; red is for what is bad."""
+_ASCII = {"✗ ": "x ", "✓ ": "ok", "→": "->", "·": "|"}
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """The text with signs that the encoding has.
+
+    >>> encodable("✗ a", "ascii"), encodable("✗ a", "utf-8"), encodable("✓  b · 3 → 4", "ascii")
+    ('x a', '✗ a', 'ok b | 3 -> 4')
+    """
+    try:
+        "✗✓".encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        for sign, fallback in _ASCII.items():
+            text = text.replace(sign, fallback)
+    return text
 
 
 def owner_style(place: int) -> str:
-    """The name of the style of the consumer at a place; after eight they begin again.
+    """The style of the consumer at a place; the ninth has that of the first.
 
     >>> owner_style(0), owner_style(9)
     ('owner0', 'owner1')
@@ -26,9 +44,7 @@ def owner_style(place: int) -> str:
 
 
 def owner_styles(color_system: str | None) -> Mapping[str, str]:
-    """The styles of those names on a terminal that rich calls so: dark letters on colours, whatever the page is."""
-    if color_system in ("standard", "windows"):
-        colours, ink = _OF_SIXTEEN, "black"
-    else:
-        colours, ink = COLOURS, INK
+    """The styles of consumers under rich's name for a terminal's colours: dark letters on light colours."""
+    of_sixteen = color_system in ("standard", "windows")
+    colours, ink = (_OF_SIXTEEN, "black") if of_sixteen else (COLOURS, INK)
     return {owner_style(place): f"{ink} on {colour}" for place, colour in enumerate(colours)}

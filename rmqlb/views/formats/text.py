@@ -15,7 +15,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 """The last four are the wide forms of the first four, which spreadsheets take for them."""
 _MARKDOWN = r"[\\|<\[`*]|(?<![^\W_])_|_(?![^\W_])|~(?=\S)|(?<=\S)~|&(?=[#\w])"
 """Underscores between letters or digits, tildes between blanks and a lone `&` mean nothing, and stay readable."""
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
@@ -27,7 +26,7 @@ def visible(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _unsafe().sub(lambda match: _SHORT.get(match[0]) or _escape(match[0]), text)
+    return _unsafe().sub(_escape, text)
 
 
 def safe_json(text: str) -> str:
@@ -39,7 +38,7 @@ def safe_json(text: str) -> str:
 
 def safe_yaml(text: str) -> str:
     """YAML text with those characters as escapes; they only stand in double-quoted strings."""
-    return _unsafe().sub(lambda match: match[0] if match[0] == "\n" else _escape(match[0]), text)
+    return _unsafe().sub(lambda match: match[0] if match[0] == "\n" else _escape(match), text)
 
 
 def safe_cell(text: str) -> str:
@@ -103,14 +102,10 @@ def _unsafe() -> re.Pattern[str]:
     return re.compile(_UNSAFE)
 
 
-def _escape(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
 
 
 def _json_escape(char: str) -> str:
-    code = ord(char)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

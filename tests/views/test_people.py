@@ -1,0 +1,268 @@
+"""What people see of any report: its verdict and findings, brief sections, blocks, pictures, and tables on narrow terminals."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import subprocess
+
+import pytest
+from rich.console import Console
+
+from rmqlb import BrokerData, Event, GroupScenario, Members, QueueData, TopicRouteData, simulate_group
+from rmqlb.model.finding import Finding
+from rmqlb.model.group_scenario import SECOND_US
+from rmqlb.views.formats.blocks import command_lines
+from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
+from rmqlb.views.formats.text import width as columns
+from rmqlb.views.report import Column, Report, Section
+from rmqlb.views.simulate_rebalance import group_report
+from tests.cli.run import EXAMPLE, run
+from tests.support.mismatches import every_case
+from tests.views.shown import on_a_terminal
+
+LETTERS = (Column("letter", "letter"),)
+
+
+def report(*sections: Section, facts: tuple[str, ...] = (), labels: dict[str, str] | None = None) -> Report:
+    return Report("rmqlb/test", {}, facts, sections, labels or {})
+
+
+# -- the verdict and the findings ---------------------------------------------------------------------------------------
+
+LONG = "a sentence that goes on and on about what was found, why it matters and what to do about it in the end"
+FINDINGS = (
+    Finding("info", "good to know", severity="info"),
+    Finding("placeholder-ids", LONG, severity="info"),
+    Finding("idle-consumers", "c2 is idle"),
+    Finding("unassigned-queues", LONG, severity="error"),
+)
+VERDICT = report(facts=("orders: 1 of 4 queues unassigned", "  strategy AVG"))
+SCREENS = {
+    58: """\
+orders: 1 of 4 queues unassigned
+  strategy AVG
+
+✗ unassigned-queues
+  a sentence that goes on and on about what was found, why
+  it matters and what to do about it in the end
+! idle-consumers
+  c2 is idle
+i good to know
+i placeholder-ids
+  a sentence that goes on and on about what was found, why
+  it matters and what to do about it in the end
+""",
+    80: """\
+orders: 1 of 4 queues unassigned
+  strategy AVG
+
+✗ unassigned-queues  a sentence that goes on and on about what was found, why it
+                     matters and what to do about it in the end
+! idle-consumers     c2 is idle
+i good to know
+i placeholder-ids    a sentence that goes on and on about what was found, why it
+                     matters and what to do about it in the end
+""",
+}
+
+
+@every_case("width", SCREENS)
+def test_findings_follow_the_facts_the_worst_first_with_sign_and_code(width: int) -> None:
+    text = on_a_terminal(VERDICT.told(FINDINGS), width)
+    assert "".join(f"{line.rstrip()}\n" for line in text.splitlines()) == SCREENS[width]
+
+
+@every_case(("findings", "code"), [(FINDINGS, "1;31"), (FINDINGS[:3], "33"), (FINDINGS[:2], "1"), ((), "1")])
+def test_the_first_line_is_as_grave_as_the_worst_finding(findings: tuple[Finding, ...], code: str) -> None:
+    console = Console(file=io.StringIO(), width=100, color_system="standard", force_terminal=True, highlight=False)
+    with console.capture() as capture:
+        print_tables(VERDICT.told(findings), console)
+    assert capture.get().startswith(f"\x1b[{code}morders: 1 of 4 queues unassigned\x1b[0m\n")
+
+
+@every_case("width", range(20, 40))
+def test_a_number_stays_with_its_unit(width: int) -> None:
+    text = on_a_terminal(report(facts=("it converges in about 1.1 s, at most 56 ms later",)), width)
+    assert " ".join(text.split()) == "it converges in about 1.1 s, at most 56 ms later"
+    assert not re.search(r"(?m)\d$", text)
+
+
+def test_a_fact_of_long_names_is_clipped_on_a_terminal() -> None:
+    shown = on_a_terminal(report(facts=(f"group {'x' * 10_000}, 3 consumers",)), 80).replace("\n", "")
+    assert ("…" in shown, ", 3 consumers" in shown, len(shown) < 1_100) == (True, True, True)
+
+
+def test_many_findings_and_information_of_one_kind_are_counted_and_shown_on_request() -> None:
+    many = [Finding("idle-consumers", f"c{number} is idle") for number in range(20)]
+    text = on_a_terminal(VERDICT.told(many), 80)
+    assert ("c7 is idle" in text, "c8 is idle" in text, "and 12 more: --all shows all" in text) == (True, False, True)
+    assert "and 12 more: \\-\\-all" not in as_markdown(VERDICT.told(many))
+    everything = VERDICT.only((), screen=True, everything=True)
+    whole = as_markdown(everything.told(many))
+    assert ("c19 is idle" in whole, "more" in whole) == (True, False)
+    alike = [Finding("placeholder-ids", f"g{number}: they sort last", severity="info") for number in range(3)]
+    text = on_a_terminal(VERDICT.told([*FINDINGS, *alike, Finding("x", "other", severity="info")]), 200)
+    assert f"{LONG} (and 3 more: --all shows all)\n" in text
+    assert ("g0:" in text, "other" in text) == (False, True)
+    assert on_a_terminal(everything.told(alike), 200).count("they sort last") == 3
+    faults = [Finding("y", f"g{number}") for number in range(3)]
+    assert on_a_terminal(VERDICT.told(faults), 200).count("! y") == 3
+
+
+# -- which sections -----------------------------------------------------------------------------------------------------
+
+
+def section(name: str, *, named_only: bool = False, audience: str = "all", row: str = "") -> Section:
+    return Section(name, name, LETTERS, ((row or name,),), named_only=named_only, audience=audience)  # type: ignore[arg-type]
+
+
+def test_a_screen_names_the_tables_that_it_leaves_out() -> None:
+    sections = (section("a"), section("b", named_only=True), section("c", audience="scripts"))
+    shown = report(*sections, section("d", audience="screen")).only((), screen=True)
+    assert ([each.name for each in shown.sections], shown.more) == (["a", "d"], "--all shows more: b, c")
+    whole = report(*sections).only((), screen=True, everything=True)
+    assert ([each.name for each in whole.sections], whole.more) == (["a", "b", "c"], "")
+
+
+def test_a_table_for_screens_and_one_for_scripts_may_have_one_name() -> None:
+    both = report(section("x", audience="screen", row="1"), section("x", audience="scripts", row="2"))
+    for names in ((), ("x",)):
+        assert [each.rows[0][0] for each in both.only(names, screen=True).sections] == ["1"]
+        assert [each.rows[0][0] for each in both.only(names).sections] == ["2"]
+    assert [each.rows[0][0] for each in both.only((), screen=True, everything=True).sections] == ["1"]
+    assert "2" in as_plain(both.only(()))
+
+
+SHORT = Section("letters", "letters", LETTERS, (("x",), ("y",), ("z",)), brief=(0, 2))
+
+
+def test_people_see_brief_rows_and_how_to_see_the_rest() -> None:
+    for text in (as_plain(report(SHORT)), as_markdown(report(SHORT)), on_a_terminal(report(SHORT), 60)):
+        assert "y" not in text.replace("--section letters", "").replace("any", "")
+        assert text.rstrip().endswith("and 1 more: --section letters shows all")
+    named = as_plain(report(SHORT).only(("letters",)))
+    assert ("y" in named, "more" in named) == (True, False)
+
+
+def picture(length: int) -> Section:
+    """A row of as many characters, below names that need some room."""
+    above = (Column("name", "name"), Column("", "strip", "strip"))
+    rows = (("above", "=" * length), ("the one below", "-" * length))
+    return Section("picture", "picture", above, rows, heads=1, brief=(1,), draw=picture)
+
+
+def test_a_picture_takes_the_width_that_its_names_leave_and_is_no_table_of_csv() -> None:
+    text = on_a_terminal(report(picture(5)).only(("picture",)), 80)
+    assert len(max(text.splitlines(), key=len)) == 80
+    assert "=" * 64 in text
+    assert "-----" in as_plain(report(picture(5)))
+    assert f" {'-' * 5}\n" in on_a_terminal(report(picture(5)), 100_000)
+    assert report(picture(5), SHORT).table is SHORT
+    assert report(picture(5)).table.name == "picture"
+
+
+# -- tables on narrow terminals -----------------------------------------------------------------------------------------
+
+
+@every_case("columns", [60, 80, 100])
+def test_the_strips_of_a_timeline_are_whole(columns: int) -> None:
+    send = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--fail", "broker-b@45s-1m20s", "--rate", "10")
+    line = (*send, "--for", "2m", "--section", "timeline", "-o", "table", "-q")
+    shown = [row.rstrip() for row in run(*line, env={"COLUMNS": str(columns)}).stdout.splitlines()]
+    rows = [row.split() for row in shown if row.startswith("broker-") and len(row.split()) == 2]
+    assert [name for name, _ in rows] == ["broker-a", "broker-b"]
+    assert len({len(strip) for _, strip in rows}) == 1
+    assert "X" in rows[1][1]
+    (legend,) = (at for at, row in enumerate(shown) if row.startswith("failed, 9 = "))
+    assert shown[legend + 1] == ""
+
+
+def test_on_the_narrowest_terminal_a_row_is_a_block() -> None:
+    line = ("plan-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--add", "1", "--section", "queues", "-o", "table", "-q")
+    shown = [row.rstrip() for row in run(*line, env={"COLUMNS": "24"}).stdout.splitlines()]
+    assert shown[shown.index("broker-b  2") + 1].startswith("    before #")
+
+
+CLIENT_ID = "192.0.2.1@1-with-a-long-name"
+BRIEF = Section(
+    "windows",
+    "windows",
+    (Column("topic", "topic", quiet=True), Column("row", "row", "number"), Column("before", "before", "clients")),
+    tuple((f"topic-{row // 20}", 1000 + row, (CLIENT_ID,)) for row in range(60)),
+    heads=2,
+    brief=(3, 19, 20, 25, 41, 42, 59),
+    chosen="the worst",
+)
+
+
+@every_case("width", range(20, 133))
+def test_each_brief_row_is_shown_once_and_no_other(width: int) -> None:
+    words = on_a_terminal(report(BRIEF, labels={CLIENT_ID: "#0"}), width).split()
+    shown = [int(word) - 1000 for word in words if word in map(str, range(1000, 1060))]
+    assert shown == [*(BRIEF.brief or ())]
+    assert " ".join(words).count("windows, the worst") == words.count("windows,") > 0
+    assert "and 53 more" in " ".join(words)
+
+
+@pytest.fixture(scope="module")
+def restarted() -> Report:
+    """Three topics on four brokers, whose consumers are restarted one after the other."""
+    brokers = [f"broker-{name}" for name in "abcd"]
+    routes = [
+        TopicRouteData(
+            topic,
+            tuple(QueueData(broker, 4, 4, 6, 0) for broker in brokers),
+            tuple(BrokerData("c", broker, {0: f"{broker}:10911"}) for broker in brokers),
+        )
+        for topic in ("Invoices", "Orders", "Payments")
+    ]
+    ids = tuple(f"192.0.2.{host}@{host}#1" for host in range(1, 5))
+    events = [
+        event
+        for at_us, client_id in zip(range(10 * SECOND_US, 180 * SECOND_US, 45 * SECOND_US), ids, strict=False)
+        for event in (Event("leave", at_us, client_id), Event("join", at_us + 15 * SECOND_US, f"{client_id}0"))
+    ]
+    return group_report(simulate_group("order-svc", Members(ids, "AVG"), routes, GroupScenario(tuple(events))))
+
+
+@every_case("width", range(40, 133, 4))
+def test_a_simulation_of_several_topics_fits_any_terminal(width: int, restarted: Report) -> None:
+    assert max(map(len, on_a_terminal(restarted, width).splitlines())) <= width
+    (windows,) = (each for each in restarted.sections if each.name == "windows")
+    assert len(windows.brief or ()) == 30
+    assert f"and {len(windows.rows) - 30} more: --section windows shows all" in as_plain(restarted.only(()))
+
+
+def test_a_table_of_one_value_or_of_bars_only_keeps_a_column() -> None:
+    one = Section("one", "one", (Column("topic", "topic", quiet=True),), (("Orders",),))
+    bars = Section("bars", "bars", (Column("share", "share", "bar"),), ((0.5,),))
+    shown = on_a_terminal(report(one, bars), 40)
+    assert [word for word in shown.split() if "─" not in word] == ["one", "topic", "Orders", "bars", "share", "█" * 10]
+
+
+# -- commands in blocks -------------------------------------------------------------------------------------------------
+
+COMMAND = shlex.join(
+    [
+        *("rmqlb", "simulate-rebalance", "-s", "a file.json", "-g", "order-svc", "--orderly"),
+        *("--event", "crash it's#1@0s", "--event", "broker-down broker-a@0s, with slaves", "--remove=-x", "-t", "注文"),
+    ]
+)
+
+
+@every_case("indent", [0, 9])
+@every_case("width", [18, 30, 80, 110, 500])
+def test_a_command_of_several_lines_is_the_same_to_a_shell(width: int, indent: int) -> None:
+    first, *others = command_lines(COMMAND, width, indent)
+    assert width < 80 or max(map(columns, (" " * indent + first, *others))) <= width
+    text = "\n".join([first, *others])
+    done = subprocess.run(["sh", "-c", f"printf '%s\\n' {text}"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == shlex.split(COMMAND)
+
+
+def test_lines_of_a_command_begin_with_options_where_there_is_room() -> None:
+    _, *others = command_lines(COMMAND, 60, 9)
+    assert all(line.startswith(" " * 11 + "-") for line in others)
+    assert command_lines(COMMAND, 500) == [COMMAND]
