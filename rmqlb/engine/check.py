@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import Literal
+from itertools import filterfalse
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -154,10 +153,10 @@ def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
     """The names that the rule matches, sorted; RocketMQ's own topics and groups have no limits."""
     if rule.about == GROUP:
         skipped = _offline(snapshot, missing) if rule.skip_offline else ()
-        names = {*snapshot.groups, *missing.groups}.difference(skipped)
-        return sorted(name for name in names if not is_system_group(name) and rule.takes(name))
-    names = {*snapshot.routes, *missing.topics} - snapshot.own_topics
-    return sorted(name for name in names if not is_system_topic(name) and rule.takes(name))
+        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}.difference(skipped)
+    else:
+        names = {*filterfalse(is_system_topic, {*snapshot.routes, *missing.topics} - snapshot.own_topics)}
+    return sorted(name for name in names if rule.takes(name))
 
 
 def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
@@ -171,67 +170,47 @@ def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
 def _judge(
     rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Progress
 ) -> Iterator[JudgedLimit]:
-    names = subjects(rule, snapshot, missing)
-    found = []
+    names, applies = subjects(rule, snapshot, missing), False
     for done, name in enumerate(names):
         progress(f"rule {rule.name}", done, len(names))
-        if rule.about == GROUP:
-            group = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
-            found += [_judged(rule, name, limit, _measure_group(limit, group)) for limit in rule.limits]
-        else:
-            measured = ((limit, _measure_topic(limit, name, snapshot, missing)) for limit in rule.limits)
-            found += [_judged(rule, name, *each) for each in measured]
-    yield from found
+        group = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
+        for limit in rule.limits:
+            if rule.about == GROUP:
+                measured = measure_group(limit, group)
+            elif name in snapshot.routes:
+                measured = measure_topic(limit.name, snapshot.routes[name])
+            else:
+                measured = Measured(missing=f"its route could not be read: {missing.topics[name]}")
+            one = judgement(rule, name, limit, verdict(limit, measured), measured)
+            applies = applies or one.verdict != NOT_APPLICABLE
+            yield one
     if rule.about == GROUP and missing.unlisted is not None:
-        yield judgement(rule, None, None, INCOMPLETE, why=missing.unlisted)
+        yield judgement(rule, None, None, INCOMPLETE, Measured(why=missing.unlisted))
     elif not names:
         without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
         text = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
-        yield judgement(rule, None, None, INCOMPLETE, why=text)
-    elif all(one.verdict == NOT_APPLICABLE for one in found):
-        yield judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that matches")
+        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
+    elif not applies:
+        text = f"its limits apply to no {rule.about} that matches"
+        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
 
 
-def _judged(rule: Rule, name: str, limit: Limit, measured: Measured) -> JudgedLimit:
-    result = verdict(limit, measured)
-    why = measured.why if measured.apart is None else measured.apart
-    value: Bound | None = measured.value
-    if result == INCOMPLETE:
-        why, value = measured.missing or why, None
-    return judgement(rule, name, limit, result, value, why, measured.basis, measured.findings)
-
-
-def judgement(
-    rule: Rule,
-    name: str | None,
-    limit: Limit | None,
-    verdict: Verdict,
-    value: Bound | None = None,
-    why: str = "",
-    basis: Basis | None = None,
-    findings: tuple[GroupFinding, ...] = (),
-) -> JudgedLimit:
-    of_limit = (None, None, None) if limit is None else (limit.name, limit.bound, limit.kind.unit)
-    text, bound, unit = of_limit
+def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured) -> JudgedLimit:
+    """The limit of a rule for one name; without either, the rule as a whole."""
     return JudgedLimit(
-        rule.name, rule.severity, rule.about, name, text, verdict, value, bound, unit, basis, why or None, findings
+        rule=rule.name,
+        severity=rule.severity,
+        about=rule.about,
+        name=name,
+        limit=limit.name if limit else None,
+        verdict=verdict,
+        value=None if verdict == INCOMPLETE else measured.value,
+        bound=limit.bound if limit else None,
+        unit=limit.kind.unit if limit else None,
+        basis=measured.basis,
+        why=measured.apart or (measured.missing if verdict == INCOMPLETE else None) or measured.why or None,
+        findings=measured.findings,
     )
-
-
-def _measure_group(limit: Limit, group: Group) -> Measured:
-    try:
-        return forbidden_findings(limit, group) if limit.name == FORBIDDEN else GROUP_MEASURES[limit.name](group)
-    except RmqlbError as error:  # a fact is missing, or RocketMQ's clients would throw
-        return Measured(missing=error.message)
-
-
-def _measure_topic(limit: Limit, name: str, snapshot: ClusterSnapshot, missing: Gaps) -> Measured:
-    if name not in snapshot.routes:
-        return Measured(missing=f"its route could not be read: {missing.topics[name]}")
-    try:
-        return measure_topic(limit.name, snapshot.routes[name])
-    except DataError as error:  # a malformed order configuration
-        return Measured(missing=error.message)
 
 
 def waive(
@@ -246,14 +225,17 @@ def waive(
     undecided: set[int] = set()
     found: list[JudgedLimit] = []
     for one in judged:
-        at = _first_waiver(one, waivers, today) if one.verdict in (FAILED, INCOMPLETE) else None
-        if at is None or one.verdict == INCOMPLETE:
-            found.append(one)
-            undecided |= set() if at is None else {at}
-        else:
+        fits = (
+            at for at, w in enumerate(waivers) if w.until >= today and w.fits(one.rule, one.about, one.name, one.limit)
+        )
+        at = next(fits, None) if one.verdict in (FAILED, INCOMPLETE) else None
+        if at is not None and one.verdict == FAILED:
             uses[at] += 1
             waiver = waivers[at]
             found.append(WaivedLimit(**asdict(one), until=waiver.until, reason=waiver.reason, owner=waiver.owner))
+        else:
+            undecided |= set() if at is None else {at}
+            found.append(one)
 
     def state(at: int) -> WaiverState:
         if waivers[at].until < today:
@@ -264,13 +246,6 @@ def waive(
         WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
         for at, w in enumerate(waivers)
     )
-
-
-def _first_waiver(one: JudgedLimit, waivers: Sequence[Waiver], today: date) -> int | None:
-    for at, waiver in enumerate(waivers):
-        if waiver.until >= today and waiver.fits(one.rule, one.about, one.name, one.limit):
-            return at
-    return None
 
 
 def _waiver_findings(waivers: Sequence[WaiverResult]) -> Iterator[Finding]:
@@ -327,10 +302,21 @@ def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
     return None
 
 
-# -- limits of groups; each raises RmqlbError where what it measures is unknown
+# -- limits of groups
 
 
-Measure = Callable[[Group], Measured]
+def measure_group(limit: Limit, group: Group) -> Measured:
+    """The limit's figure of the group; missing where a fact is, or where RocketMQ's clients would throw."""
+    try:
+        if limit.name in _OF_SHARED_QUEUES:
+            if group.apart is not None:
+                return Measured(apart=group.apart)
+            group.must_be_assigned()
+        if isinstance(limit.bound, tuple) and limit.name == FORBIDDEN:
+            return _forbidden_findings(limit.bound, group)
+        return GROUP_MEASURES[limit.name](group)
+    except RmqlbError as error:
+        return Measured(missing=error.message)
 
 
 def _moved_on_consumer_loss(group: Group) -> Measured:
@@ -393,10 +379,9 @@ def _idle(group: Group) -> Measured:
     return Measured(len(idle), why=named(idle), basis=found.basis)
 
 
-def _faulty(which: Literal["unassigned", "duplicate_owners"], group: Group) -> Measured:
+def _faulty(group: Group, queues: tuple[MessageQueue, ...]) -> Measured:
     """How many queues have such owners; where not all owners are known, the observed ones are certain."""
     faults = group.faults
-    queues: tuple[MessageQueue, ...] = getattr(faults, which)
     most = None if faults.unknown is None else len(queues) + faults.unknown
     return Measured(len(queues), missing=faults.missing, why=queue_ranges(queues), basis=faults.basis, most=most)
 
@@ -455,8 +440,6 @@ def _lag(group: Group) -> Measured:
 
 
 def _without_lock(group: Group) -> Measured:
-    if group.group.message_model == BROADCASTING:
-        return Measured(apart=f"group {group.group.group} is BROADCASTING: its consumers need no locks")
     value = without_lock(group.routes, orderly=is_orderly(group.group))
     if value is None:
         return Measured(missing="whether its consumers consume in order, or a slave acts as the master, is not known")
@@ -497,39 +480,30 @@ def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
     return fits, none_fits if group.observed else "no queue's owner is known"
 
 
-def _where_clients_rebalance(measure: Measure) -> Measure:
-    """The measure, which does not apply where clients do not share queues among themselves."""
-
-    def measured(group: Group) -> Measured:
-        if group.apart is not None:
-            return Measured(apart=group.apart)
-        group.must_be_assigned()
-        return measure(group)
-
-    return measured
-
-
-GROUP_MEASURES: Mapping[str, Measure] = {
+GROUP_MEASURES: Mapping[str, Callable[[Group], Measured]] = {
     "minConsumers": lambda group: Measured(len(group.visible_ids), missing=group.untold),
-    "imbalance": _where_clients_rebalance(_imbalance),
-    "idle": _where_clients_rebalance(_idle),
-    "unassigned": _where_clients_rebalance(partial(_faulty, "unassigned")),
-    "duplicateOwners": _where_clients_rebalance(partial(_faulty, "duplicate_owners")),
+    "imbalance": _imbalance,
+    "idle": _idle,
+    "unassigned": lambda group: _faulty(group, group.faults.unassigned),
+    "duplicateOwners": lambda group: _faulty(group, group.faults.duplicate_owners),
     "duplicateClientIds": _duplicate_client_ids,
-    "movedOnConsumerLoss": _where_clients_rebalance(_moved_on_consumer_loss),
-    "movedOnBrokerLoss": _where_clients_rebalance(_moved_on_broker_loss),
-    "mixedStrategies": _where_clients_rebalance(_mixed_strategies),
+    "movedOnConsumerLoss": _moved_on_consumer_loss,
+    "movedOnBrokerLoss": _moved_on_broker_loss,
+    "mixedStrategies": _mixed_strategies,
     "mixedSubscriptions": _mixed_subscriptions,
     "splitViews": _split_views,
-    "withoutLock": _where_clients_rebalance(_without_lock),
+    "withoutLock": _without_lock,
     "lag": _lag,
-    "strategies": _where_clients_rebalance(_strategies),
+    "strategies": _strategies,
 }
+"""Limit → its figure of a group (raises RmqlbError where that is unknown)."""
+_OF_ANY_GROUP = {"minConsumers", "duplicateClientIds", "mixedSubscriptions", "splitViews", "lag"}
+_OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP
+"""Limits that do not apply where consumers do not share queues among themselves."""
 
 
-def forbidden_findings(limit: Limit, group: Group) -> Measured:
+def _forbidden_findings(codes: tuple[str, ...], group: Group) -> Measured:
     """Which of the codes hold, consequences of a cause included; unknown while a rule could not decide."""
-    codes = limit.bound if isinstance(limit.bound, tuple) else ()
     _ = group.group
     found = diagnose(GroupEvidence(group))
     causes = {each.code: each.causes for each in found.consequences}
@@ -552,10 +526,13 @@ def forbidden_findings(limit: Limit, group: Group) -> Measured:
 
 
 def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
-    """The measure of a topic, unknown where NameServers disagree about it (raises DataError)."""
-    names = TOPIC_MEASURES[limit](sighting.route)
-    if any(len(TOPIC_MEASURES[limit](other.route)) != len(names) for other in sighting.others):
-        return Measured(missing="NameServers give different routes of it")
+    """How many brokers the limit counts; unknown where NameServers disagree or an order configuration is malformed."""
+    try:
+        names = TOPIC_MEASURES[limit](sighting.route)
+        if any(len(TOPIC_MEASURES[limit](other.route)) != len(names) for other in sighting.others):
+            return Measured(missing="NameServers give different routes of it")
+    except DataError as error:
+        return Measured(missing=error.message)
     return Measured(len(names), why=named(sorted(names)))
 
 

@@ -12,7 +12,7 @@ from rmqlb.engine.check import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.sweep_failures.cases import Effect, GroupSubject
-from rmqlb.engine.sweep_failures.failures import Failure
+from rmqlb.engine.sweep_failures.failures import Failure, Thing
 from rmqlb.errors import DataError
 from rmqlb.model.check_result import FAILED
 from rmqlb.model.message_queue import sort_client_ids
@@ -37,8 +37,8 @@ def cases(snapshot: ClusterSnapshot) -> Iterator[Case]:
 
 def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]) -> Changes:
     """What plan-rebalance is told of the case: in plain words, from the losses themselves."""
-    present = [(each, place) for each in sort_client_ids(set(ids)) for place in range(ids.count(each))]
-    lost_ids = [each for each in present if any(each in one.processes for one in case)]
+    present = [Thing("process", each, at) for each in sort_client_ids(set(ids)) for at in range(ids.count(each))]
+    gone_things = {thing for one in case for thing in one.things}
     gone, headless = [], []
     for name in sorted({data.broker_name for route in routes for data in route.queue_datas}):
         own = {
@@ -48,12 +48,12 @@ def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]
             if each.broker_name == name
             for number in each.broker_addrs
         }
-        lost = {number for one in case for of, number in one.addresses if of == name}
+        lost = {each.number for each in gone_things if each.what == "address" and each.name == name}
         if lost >= own:
             gone.append(name)
         elif 0 in lost:
             headless.append(name)
-    removed = tuple(each for each, _ in lost_ids)
+    removed = tuple(each.name for each in present if each in gone_things)
     return Changes(remove=removed, remove_brokers=tuple(gone), remove_masters=tuple(headless))
 
 
@@ -122,8 +122,12 @@ def parts(snapshot: ClusterSnapshot, name: str, case: Case) -> frozenset[object]
     else:
         ids, routes = (), [snapshot.routes[name].route]
     brokers = {data.broker_name for route in routes for data in route.queue_datas}
-    processes = {each for one in case for each in one.processes if each[1] < ids.count(each[0])}
-    return frozenset(processes | {each for one in case for each in one.addresses if each[0] in brokers})
+    return frozenset(
+        each
+        for one in case
+        for each in one.things
+        if (each.name in brokers if each.what == "address" else (each.number or 0) < ids.count(each.name))
+    )
 
 
 @settings(max_examples=10, deadline=None)
