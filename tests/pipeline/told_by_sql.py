@@ -9,8 +9,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
-
 _DOCUMENTS = r"""
 CREATE TABLE documents AS
 SELECT regexp_extract(filename, 'cluster=([^/]+)', 1) AS cluster, json->'data' AS data
@@ -169,64 +167,28 @@ GROUP BY ALL;
 """
 
 _SCORES = r"""
--- What most report; of equals what the first by client id does, in the order of code points.
-CREATE TABLE reported AS
-SELECT cluster, "group", arg_min(strategy, (-number, first)) AS strategy FROM (
-    SELECT cluster, "group", CASE name
-            WHEN 'AllocateMessageQueueAveragely' THEN 'AVG'
-            WHEN 'AllocateMessageQueueAveragelyByCircle' THEN 'AVG_BY_CIRCLE'
-            WHEN 'AllocateMessageQueueConsistentHash' THEN 'CONSISTENT_HASH'
-            ELSE name END AS strategy, count(*) AS number, min(clientId) AS first
-    FROM (
-        SELECT cluster, "group", j->>'clientId' AS clientId, j->>'strategyClass' AS name
-        FROM (SELECT cluster, "group", unnest(CAST(j->'reports' AS JSON[])) AS j FROM groups)
-    ) SEMI JOIN members USING (cluster, "group", clientId) WHERE name IS NOT NULL GROUP BY ALL
-) GROUP BY ALL;
-CREATE TABLE by_queue AS
-SELECT h.cluster, h."group", h.strategy, count(DISTINCT topic)::INTEGER AS topics, count(*)::INTEGER AS queues,
-    count_if(len(h.owners) = 0)::INTEGER AS unassigned, count_if(len(h.owners) > 1)::INTEGER AS duplicateOwners,
-    count_if(EXISTS (
-        SELECT 1 FROM members AS m
-        WHERE m.cluster = h.cluster AND m."group" = h."group" AND m.process = 1 AND list_contains(h.owners, m.clientId)
-    ))::INTEGER AS queuesOfDuplicateClientIds,
-    CASE WHEN count(lag) = count(*) THEN sum(lag)::BIGINT END AS lag, count(observed)::INTEGER AS observed,
-    (count(*) FILTER (list_sort(list_distinct(observed)) <> list_sort(h.owners)))::INTEGER AS mismatches
-FROM held AS h GROUP BY ALL;
-CREATE TABLE by_consumer AS
-SELECT cluster, "group", strategy, count(*)::INTEGER AS consumers, count_if(queues = 0)::INTEGER AS idle,
-    min(queues)::INTEGER AS minQueuesPerConsumer, avg(queues) AS meanQueuesPerConsumer,
-    max(queues)::INTEGER AS maxQueuesPerConsumer,
-    CASE WHEN count(lag) = count(*) THEN max(lag)::BIGINT END AS maxLagPerConsumer,
-    arg_min(queues, utf16(clientId)) - avg(queues) AS firstIdBias
-FROM loads GROUP BY ALL;
-CREATE TABLE libraries AS
-SELECT cluster, "group", arg_min(sdk, (-number, CASE sdk WHEN 'java' THEN 0 WHEN 'go' THEN 1 ELSE 2 END)) AS sdk,
-    count(*) > 1 AS mixedSdks
-FROM (SELECT cluster, "group", sdk, count(DISTINCT clientId) AS number FROM members GROUP BY ALL) GROUP BY ALL;
-CREATE TABLE shown AS
-SELECT cluster, "group", min(strategy) AS strategy FROM by_queue WHERE observed > 0 AND mismatches = 0 GROUP BY ALL;
 CREATE TABLE scores AS
-SELECT q.cluster, q."group", q.strategy, q.strategy = coalesce(r.strategy, s.strategy, 'AVG') AS runs,
-    CASE WHEN q.strategy <> coalesce(r.strategy, s.strategy, 'AVG') THEN NULL WHEN r.strategy IS NOT NULL THEN 'reported'
-        WHEN s.strategy IS NOT NULL THEN 'observed' ELSE 'assumed' END AS origin,
-    l.sdk, coalesce(l.mixedSdks, false) AS mixedSdks, topics, coalesce(consumers, 0) AS consumers, queues,
-    coalesce(idle, 0) AS idle, unassigned, duplicateOwners, queuesOfDuplicateClientIds, minQueuesPerConsumer,
-    round(meanQueuesPerConsumer, 6) AS meanQueuesPerConsumer, maxQueuesPerConsumer,
-    CASE WHEN meanQueuesPerConsumer > 0 THEN round(maxQueuesPerConsumer / meanQueuesPerConsumer, 6) END AS imbalance,
-    lag, maxLagPerConsumer, observed, mismatches, round(firstIdBias, 6) AS firstIdBias
-FROM by_queue AS q LEFT JOIN by_consumer AS c USING (cluster, "group", strategy)
-LEFT JOIN libraries AS l USING (cluster, "group") LEFT JOIN reported AS r USING (cluster, "group")
-LEFT JOIN shown AS s USING (cluster, "group");
+SELECT * REPLACE (round(meanQueuesPerConsumer, 6) AS meanQueuesPerConsumer),
+    CASE WHEN meanQueuesPerConsumer > 0 THEN round(maxQueuesPerConsumer / meanQueuesPerConsumer, 6) END AS imbalance
+FROM (
+    SELECT cluster, "group", strategy, count(DISTINCT topic)::INTEGER AS topics, count(*)::INTEGER AS queues,
+        count_if(len(owners) = 0)::INTEGER AS unassigned, count_if(len(owners) > 1)::INTEGER AS duplicateOwners
+    FROM held GROUP BY ALL
+) LEFT JOIN (
+    SELECT cluster, "group", strategy, count(*)::INTEGER AS consumers, count_if(queues = 0)::INTEGER AS idle,
+        min(queues)::INTEGER AS minQueuesPerConsumer, avg(queues) AS meanQueuesPerConsumer,
+        max(queues)::INTEGER AS maxQueuesPerConsumer,
+        CASE WHEN count(lag) = count(*) THEN max(lag)::BIGINT END AS maxLagPerConsumer
+    FROM loads GROUP BY ALL
+) USING (cluster, "group", strategy);
 """
 
 _CHANGES = r"""
-CREATE TABLE sorted AS
-SELECT *, row_number() OVER (PARTITION BY cluster, "group" ORDER BY utf16(clientId) DESC, process DESC) AS from_end
-FROM members;
+CREATE TABLE libraries AS
+SELECT cluster, "group", arg_min(sdk, (-number, CASE sdk WHEN 'java' THEN 0 WHEN 'go' THEN 1 ELSE 2 END)) AS sdk
+FROM (SELECT cluster, "group", sdk, count(DISTINCT clientId) AS number FROM members GROUP BY ALL) GROUP BY ALL;
 CREATE TABLE changed_members AS
-SELECT * EXCLUDE from_end, 'now' AS state FROM sorted
-UNION ALL SELECT * EXCLUDE from_end, '-1' FROM sorted WHERE from_end > 1
-UNION ALL SELECT * EXCLUDE from_end, '+1' FROM sorted
+SELECT *, unnest(['now', '+1']) AS state FROM members
 UNION ALL SELECT g.cluster, g."group", 'placeholder-01', coalesce(l.sdk, 'java'), 1, 0, '+1'
     FROM groups AS g LEFT JOIN libraries AS l USING (cluster, "group");
 CREATE TABLE lost AS
@@ -237,9 +199,7 @@ SELECT *, '' AS without FROM queues
 UNION ALL SELECT q.*, b.brokerName FROM queues AS q
     JOIN (SELECT DISTINCT cluster, brokerName FROM lost) AS b ON b.cluster = q.cluster AND b.brokerName <> q.brokerName;
 CREATE TABLE changes AS
-SELECT DISTINCT n.cluster, n."group", c.state, '' AS without, n.strategy FROM now_states AS n, (
-    SELECT unnest(['now', '-1', '+1']) AS state
-) AS c WHERE c.state <> '-1' OR (n.cluster, n."group") IN (SELECT (cluster, "group") FROM members)
+SELECT cluster, "group", unnest(['now', '+1']) AS state, '' AS without, strategy FROM now_states
 UNION ALL SELECT n.cluster, n."group", 'now', b.brokerName, n.strategy FROM now_states AS n
     JOIN lost AS b USING (cluster, "group");
 CREATE OR REPLACE VIEW states AS SELECT * FROM changes SEMI JOIN pairs USING (cluster, "group");
@@ -256,57 +216,29 @@ FROM states AS s JOIN pairs AS p USING (cluster, "group") JOIN queues AS q USING
 LEFT JOIN looked AS l USING (cluster, "group", topic, brokerName, queueId)
 LEFT JOIN claims AS c USING (cluster, "group", state, without, strategy, topic, brokerName, queueId)
 GROUP BY ALL;
-CREATE TABLE spreads AS
-SELECT s.*, coalesce(c.consumers, 0) AS consumers, coalesce(c.idle, 0) AS idle, least, mean, most
-FROM states AS s LEFT JOIN (
-    SELECT cluster, "group", state, without, strategy, count(*)::INTEGER AS consumers,
-        count_if(queues = 0)::INTEGER AS idle, min(queues)::INTEGER AS least, round(avg(queues), 6) AS mean,
-        max(queues)::INTEGER AS most
-    FROM loads GROUP BY ALL
-) AS c USING (cluster, "group", state, without, strategy);
-CREATE TABLE steps AS
-SELECT cluster, "group", strategy, 'consumers' AS change, state AS subject, strategy AS strategyAfter, state, without
-FROM states WHERE state <> 'now'
-UNION ALL SELECT cluster, "group", strategy, 'broker-lost', without, strategy, state, without FROM states WHERE without <> ''
-UNION ALL SELECT a.cluster, a."group", a.strategy, 'strategy', b.strategy, b.strategy, 'now', ''
-    FROM states AS a JOIN states AS b USING (cluster, "group", state, without)
-    WHERE a.state = 'now' AND a.without = '' AND a.strategy <> b.strategy;
-CREATE TABLE counted AS
-SELECT s.cluster, s."group", s.strategy, s.change, s.subject, s.strategyAfter, count(*)::INTEGER AS queuesBefore,
-    count_if(b.stays)::INTEGER AS queuesAfter,
-    count_if(b.stays AND len(a.owners) > 0 AND len(b.owners) > 0 AND a.owners <> b.owners)::INTEGER AS moved,
-    count_if(b.stays AND len(a.owners) = 0 AND len(b.owners) > 0)::INTEGER AS newlyAssigned,
-    count_if(b.stays AND len(a.owners) > 0 AND len(b.owners) = 0)::INTEGER AS newlyUnassigned,
-    count_if(NOT b.stays)::INTEGER AS removed, count_if(b.stays AND len(b.owners) = 0)::INTEGER AS unassignedAfter,
-    count_if(b.stays AND len(b.owners) > 1)::INTEGER AS duplicateOwnersAfter,
-    CASE WHEN count_if(b.stays AND len(a.owners) > 0 AND len(b.owners) > 0 AND a.owners <> b.owners AND a.lag IS NULL) = 0
-        THEN coalesce(sum(a.lag) FILTER (b.stays AND len(a.owners) > 0 AND len(b.owners) > 0 AND a.owners <> b.owners), 0)
-    END::BIGINT AS lagMoved
-FROM steps AS s
-JOIN owned AS a ON a.cluster = s.cluster AND a."group" = s."group" AND a.strategy = s.strategy
-    AND a.state = 'now' AND a.without = ''
-JOIN owned AS b ON b.cluster = s.cluster AND b."group" = s."group" AND b.strategy = s.strategyAfter
-    AND b.state = s.state AND b.without = s.without
-    AND (b.topic, b.brokerName, b.queueId) = (a.topic, a.brokerName, a.queueId)
-GROUP BY ALL;
+CREATE TABLE compared AS
+SELECT b.*, b.stays AND len(a.owners) > 0 AND len(b.owners) > 0 AND a.owners <> b.owners AS moves
+FROM owned AS b JOIN owned AS a ON (a.cluster, a."group", a.strategy) = (b.cluster, b."group", b.strategy)
+    AND a.state = 'now' AND a.without = '' AND (a.topic, a.brokerName, a.queueId) = (b.topic, b.brokerName, b.queueId)
+WHERE b.state <> 'now' OR b.without <> '';
 CREATE TABLE what_if AS
-SELECT c.cluster, c."group", c.strategy, c.change, c.subject, c.strategyAfter, a.consumers AS consumersBefore,
-    b.consumers AS consumersAfter, queuesBefore, queuesAfter, moved, newlyAssigned, newlyUnassigned, removed,
-    a.idle AS idleBefore, b.idle AS idleAfter, unassignedAfter, duplicateOwnersAfter,
-    b.least AS minQueuesPerConsumerAfter, b.mean AS meanQueuesPerConsumerAfter, b.most AS maxQueuesPerConsumerAfter,
-    lagMoved
-FROM counted AS c
-JOIN steps AS s USING (cluster, "group", strategy, change, subject, strategyAfter)
-JOIN spreads AS a ON a.cluster = c.cluster AND a."group" = c."group" AND a.strategy = c.strategy
-    AND a.state = 'now' AND a.without = ''
-JOIN spreads AS b ON b.cluster = c.cluster AND b."group" = c."group" AND b.strategy = c.strategyAfter
-    AND b.state = s.state AND b.without = s.without;
+SELECT c.cluster, c."group", c.strategy, CASE WHEN c.without = '' THEN 'consumer-added' ELSE 'broker' END AS change,
+    CASE WHEN c.without = '' THEN c.state ELSE c.without END AS subject,
+    coalesce(any_value(l.consumers), 0) AS consumers, count_if(stays)::INTEGER AS queues,
+    count_if(stays AND len(owners) = 0)::INTEGER AS unassigned,
+    count_if(stays AND len(owners) > 1)::INTEGER AS duplicateOwners, coalesce(any_value(l.idle), 0) AS idle,
+    count_if(moves)::INTEGER AS moved,
+    CASE WHEN count_if(moves AND lag IS NULL) = 0 THEN coalesce(sum(lag) FILTER (moves), 0) END::BIGINT AS lagMoved
+FROM compared AS c LEFT JOIN (
+    SELECT cluster, "group", state, without, strategy, count(*)::INTEGER AS consumers, count_if(queues = 0)::INTEGER AS idle
+    FROM loads GROUP BY ALL
+) AS l USING (cluster, "group", state, without, strategy)
+GROUP BY c.cluster, c."group", c.strategy, c.state, c.without;
 """
 
 SCRIPT = _DOCUMENTS + _MEMBERS + _QUEUES + _NOW + _OWNERS + _ASSIGNMENTS + _LOADS + _SCORES + _CHANGES
 SCRIPT += _OWNERS + _LOADS + _WHAT_IF
 """Makes, of the snapshots below `{dumps}`, the tables `assignments`, `scores` and `what_if`.
 
-They have the columns of the pipeline's tables without date and snapshot; `scores` has no `assumedSdks`. `what_if` has one
-consumer more, one fewer, each broker lost and each other strategy.
+`what_if` has one consumer more, and each broker lost.
 """
