@@ -112,17 +112,12 @@ class _Read(Struct):
 
 
 class DocumentReader(Struct, frozen=True):
-    """How documents are read; it travels to the workers.
+    """How documents are read; it travels to the workers."""
 
-    Attributes:
-        cluster: the name of the cluster of all documents, as the user says; None takes the path's or the brokers'.
-        version: of rmqlb.
-        last_day: the last date that is not in the future anywhere on earth.
-    """
-
+    # the name of the cluster of all documents, as the user says; None takes the path's or the brokers'
     cluster: str | None
-    version: str
-    last_day: date
+    version: str  # of rmqlb
+    last_day: date  # the last date that is not in the future anywhere on earth
 
     def rows(self, batches: Batches) -> Batches:
         """Files (unit, path, length, modified, content) in the order of unit and path → `union_ddl(INGESTED)`."""

@@ -69,24 +69,14 @@ class Head(Struct, frozen=True, rename="camel"):
 
 
 class Ingested(Struct, frozen=True):
-    """What an ingest did.
+    """What an ingest did."""
 
-    Attributes:
-        files: how many files were given.
-        read: how many of them were new.
-        nights: the nights that were written.
-        snapshots: the snapshots that were read.
-        quarantined: rejected documents, with their files and reasons.
-        unread: nights that an interrupted run left incomplete, and whose files were not given.
-    """
-
-    files: int
-    read: int
-    nights: tuple[date, ...] = ()
-    snapshots: int = 0
-    groups: int = 0
-    quarantined: tuple[tuple[str, str], ...] = ()
-    unread: tuple[date, ...] = ()
+    files: int  # how many files were given
+    read: int  # how many of them were new
+    nights: tuple[date, ...] = ()  # the nights that were written
+    snapshots: int = 0  # the snapshots that were read
+    quarantined: tuple[tuple[str, str], ...] = ()  # rejected documents, with their files and reasons
+    unread: tuple[date, ...] = ()  # nights that an interrupted run left incomplete, and whose files were not given
 
 
 def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
@@ -268,7 +258,6 @@ def _write(
         read=len(chosen),
         nights=tuple(days),
         snapshots=len(new),
-        groups=sum(head.groups for head in new if head.key in counting),
         quarantined=tuple((row.file.path, row.reason) for row in rejected),
         unread=tuple(sorted(broken - touched)),
     )

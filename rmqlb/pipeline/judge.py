@@ -47,50 +47,28 @@ _MOST_TASKS = 2048
 
 
 class Asked(Struct, frozen=True):
-    """What the user asks of judge.
+    """What the user asks of judge."""
 
-    Attributes:
-        settings: what consumers' strategy objects were constructed with.
-        strategies: further strategies under which figures and assignments are computed.
-        policy: the limits of the fleet.
-        expected: the clusters that must report.
-        text: differs when something else is asked.
-    """
-
-    settings: Settings = Settings()
-    strategies: tuple[str, ...] = ()
-    policy: Policy | None = None
-    expected: tuple[str, ...] = ()
-    text: str = ""
+    settings: Settings = Settings()  # what consumers' strategy objects were constructed with
+    strategies: tuple[str, ...] = ()  # further strategies under which figures and assignments are computed
+    policy: Policy | None = None  # the limits of the fleet
+    expected: tuple[str, ...] = ()  # the clusters that must report
+    text: str = ""  # differs when something else is asked
 
 
 class Judged(Struct, frozen=True):
-    """What a run of judge did.
+    """What a run of judge did."""
 
-    Attributes:
-        nights: the nights that were judged now.
-        groups: how many groups they have.
-        unread: nights whose snapshots are not whole.
-        verdict: of the last night; None for an empty warehouse.
-    """
-
-    nights: tuple[date, ...]
-    groups: int
-    unread: tuple[date, ...]
-    verdict: Verdict | None
+    nights: tuple[date, ...]  # the nights that were judged now
+    unread: tuple[date, ...]  # nights whose snapshots are not whole
+    verdict: Verdict | None  # of the last night; None for an empty warehouse
 
 
-def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Any = None) -> Judged:
+def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> Judged:
     """Judge the nights that are new, and those whose snapshots have changed.
 
     The last night is judged again too when something else is asked than before. A policy holds from the night on in
     which it is first given; `force` judges all nights.
-
-    Args:
-        warehouse: while this process is the only one that writes.
-        asked: strategies, policy and expected clusters.
-        force: judge every night.
-        progress: called with the accumulator that counts groups.
     """
     from pyspark.sql import functions as fn
 
@@ -100,15 +78,10 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Any = No
     wanted = {day: _token(nights, ingested, day, asked) for day in ingested}
     days = [day for day in ingested if force or _is_stale(nights[day], wanted[day], last=day == ingested[-1])]
     previous = dict(zip(ingested[1:], ingested[:-1], strict=True))
-    groups = 0
     if days:
-        spark = warehouse.spark
-        done, used = spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(set(), _union())
-        if progress is not None:
-            progress(done)
-        worker = Judge(asked.settings, asked.strategies, asked.policy, done, used)
+        used = warehouse.spark.sparkContext.accumulator(set(), _union())
+        worker = Judge(asked.settings, asked.strategies, asked.policy, used)
         staged = warehouse.stage(in_workers(_inputs(warehouse, days), worker.rows, union_ddl(PER_GROUP)), "judged")
-        groups = done.value
         for day in days:
             warehouse.unmark(day, ingested=False)
         for table in (Assignments, Figures, WhatIf):
@@ -124,7 +97,7 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Any = No
         warehouse.replace(Changes, changes(warehouse, pairs), days)
         for day in days:
             warehouse.mark(day, NIGHTS, wanted[day])
-    return Judged(tuple(days), groups, unread, verdict_of_last_night(warehouse, asked))
+    return Judged(tuple(days), unread, verdict_of_last_night(warehouse, asked))
 
 
 def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:

@@ -75,17 +75,11 @@ exec {java} -XX:-UsePerfData -Djava.io.tmpdir={folder} "$@"
 
 
 class SparkSettings(Struct, frozen=True):
-    """How to get a session (raises UsageError for a master or a key that Spark does not have).
+    """How to get a session (raises UsageError for a master or a key that Spark does not have)."""
 
-    Attributes:
-        master: local[N], spark://HOST:PORT, yarn or k8s://….
-        conf: Spark's own keys, as the user gives them.
-        log_file: receives all that Spark and its processes print.
-    """
-
-    master: str = "local[*]"
-    conf: Mapping[str, str] = {}
-    log_file: str = "rmqlb-spark.log"
+    master: str = "local[*]"  # local[N], spark://HOST:PORT, yarn or k8s://…
+    conf: Mapping[str, str] = {}  # Spark's own keys, as the user gives them
+    log_file: str = "rmqlb-spark.log"  # receives all that Spark and its processes print
 
     def __post_init__(self) -> None:
         if not _LOCAL.fullmatch(self.master) and not _CLUSTER.fullmatch(self.master):

@@ -27,22 +27,15 @@ Day = date  # where a field has that name
 
 
 class Answers(Struct, frozen=True):
-    """The rows of all queries, for the fleet under None and for each cluster that has rows.
-
-    Attributes:
-        place: where the warehouse is.
-        tables: those that have rows, of whatever night.
-        queries: as they ran, with the dates in place.
-        rows: query → scope → its rows in order.
-        counts: list → scope → how many rows there are, of which `rows` are the first.
-    """
+    """The rows of all queries, for the fleet under None and for each cluster that has rows."""
 
     nights: Nights
     thresholds: Thresholds
-    place: str
-    tables: Sequence[str]
-    queries: Mapping[str, Query]
-    rows: Mapping[str, Mapping[str | None, Sequence[Row]]]
+    place: str  # where the warehouse is
+    tables: Sequence[str]  # those that have rows, of whatever night
+    queries: Mapping[str, Query]  # as they ran, with the dates in place
+    rows: Mapping[str, Mapping[str | None, Sequence[Row]]]  # query → scope → its rows in order
+    # list → scope → how many rows there are, of which `rows` are the first
     counts: Mapping[str, Mapping[str | None, int]]
 
     def of(self, query: str, scope: str | None = None) -> Sequence[Row]:
@@ -142,69 +135,39 @@ def _in_one(asked: Iterable[Query]) -> str:
 
 
 class Counts(Struct, frozen=True, rename="camel", kw_only=True):
-    """Findings of the last night that are errors or warnings, and what became of those of the night before.
+    """Findings of the last night that are errors or warnings, and what became of those of the night before."""
 
-    Attributes:
-        errors: findings of severity error, waived ones left out.
-        warnings: findings of severity warning, waived ones left out.
-        new: those of them that the night before did not have.
-        gone: findings of the night before that are gone.
-        stays: those that both nights have.
-        first: those of clusters that the night before has no snapshot of.
-        failed: failed limits of the policy whose rules have the severity error.
-        incomplete: limits of the policy that could not be judged.
-        waived: limits of the policy that fail and are waived.
-    """
-
-    errors: int = 0
-    warnings: int = 0
-    new: int = 0
-    gone: int = 0
-    stays: int = 0
-    first: int = 0
-    failed: int = 0
-    incomplete: int = 0
-    waived: int = 0
+    errors: int = 0  # findings of severity error, waived ones left out
+    warnings: int = 0  # findings of severity warning, waived ones left out
+    new: int = 0  # those of them that the night before did not have
+    gone: int = 0  # findings of the night before that are gone
+    stays: int = 0  # those that both nights have
+    first: int = 0  # those of clusters that the night before has no snapshot of
+    failed: int = 0  # failed limits of the policy whose rules have the severity error
+    incomplete: int = 0  # limits of the policy that could not be judged
+    waived: int = 0  # limits of the policy that fail and are waived
 
 
 class ClusterVerdict(Counts, frozen=True, rename="camel", kw_only=True):
-    """A cluster in the last night.
+    """A cluster in the last night."""
 
-    Attributes:
-        cluster: its name.
-        page: its page, relative to the one of the fleet.
-        groups: its consumer groups.
-    """
-
-    cluster: str
-    page: str
-    groups: int
+    cluster: str  # its name
+    page: str  # its page, relative to the one of the fleet
+    groups: int  # its consumer groups
 
 
 class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
-    """The fleet in the last night: what the first line of the page says.
+    """The fleet in the last night: what the first line of the page says."""
 
-    Attributes:
-        line: the first line.
-        date: the last night.
-        previous: the night before; null when there is none.
-        groups: consumer groups.
-        clusters: those with a snapshot of the last night, by name.
-        silent: clusters without one.
-        rejected: documents that were rejected.
-        page: where the page of the fleet is.
-        unchanged: the pages were there already, made from the same tables.
-    """
-
-    line: str
-    date: Day
-    previous: Day | None
-    groups: int
-    clusters: tuple[ClusterVerdict, ...]
-    silent: tuple[str, ...]
-    rejected: int
-    page: str
-    unchanged: bool = False
+    line: str  # the first line
+    date: Day  # the last night
+    previous: Day | None  # the night before; null when there is none
+    groups: int  # consumer groups
+    clusters: tuple[ClusterVerdict, ...]  # those with a snapshot of the last night, by name
+    silent: tuple[str, ...]  # clusters without one
+    rejected: int  # documents that were rejected
+    page: str  # where the page of the fleet is
+    unchanged: bool = False  # the pages were there already, made from the same tables
 
     @property
     def is_violated(self) -> bool:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -60,131 +61,15 @@ class Section(Struct, frozen=True):
     parts: tuple[Part, ...]
 
 
-def _sections(found: Answers) -> tuple[Section, ...]:
+def _sections(found: Answers) -> Iterator[Section]:
+    """Those of `sections.toml`."""
     limits, nights = found.thresholds, found.nights
-    return (
-        Section(
-            "worst",
-            "Worst groups",
-            (
-                Part(
-                    "worst",
-                    "Groups with errors first, then by the queues concerned",
-                    "The command shows each group; rmqlb explain CODE says what a code means.",
-                    "No group has an error or a warning.",
-                ),
-            ),
-        ),
-        Section(
-            "news",
-            "New and gone findings",
-            (
-                Part("new", f"New since {nights.previous}", empty="Nothing is new."),
-                Part("gone", f"Gone since {nights.previous}", empty="Nothing is gone."),
-            ),
-        ),
-        Section(
-            "policy",
-            "Policy",
-            (
-                Part("policy", "Limits that failed or could not be judged"),
-                Part("waived", "Waived limits, those that expire next first"),
-            ),
-        ),
-        Section(
-            "clusters",
-            "Clusters",
-            (
-                Part(
-                    "silent",
-                    f"Silent clusters: no snapshot of {nights.night}",
-                    "The rest of this page leaves these clusters out. Fetch their routes, then run the pipeline again.",
-                ),
-                Part("clusters", "Clusters with a snapshot", "Unread: parts of the cluster that could not be read."),
-            ),
-        ),
-        Section(
-            "nights",
-            "Last nights",
-            (
-                Part("nights", "Groups as they run, night by night"),
-                Part("nightlyFindings", "Findings, night by night"),
-                Part("nightlyChanges", "Changes from the night before, night by night"),
-            ),
-        ),
-        Section(
-            "changes",
-            "Changes",
-            (
-                Part("changed", f"What changed since {nights.previous}, other than findings", "", "Nothing changed."),
-                Part(
-                    "unstable",
-                    f"Unstable groups: queues taken over in {limits.nights} nights or more since {nights.since}",
-                    "Consumers that restart each night, or scale up and down, move queues each time.",
-                ),
-            ),
-        ),
-        Section(
-            "groups",
-            "Groups",
-            (
-                Part("owners", "Unassigned queues, duplicate owners, mismatches and idle consumers"),
-                Part(
-                    "imbalanced",
-                    f"Imbalance of {limits.imbalance:g} or more, of groups with a queue for each consumer",
-                    "Imbalance is the queues of the busiest consumer over the mean. Compare strategies below.",
-                ),
-                Part(
-                    "lag",
-                    f"Lag of {limits.lag:,.0f} messages or more",
-                    "A large share with one consumer: it is slow, or its queues are busy.",
-                ),
-            ),
-        ),
-        Section(
-            "strategies",
-            "Strategies",
-            (
-                Part(
-                    "strategies",
-                    "Imbalance by strategy: as groups run it, and as if every group ran it",
-                    "Moved: queues that another consumer would own than now.",
-                ),
-            ),
-        ),
-        Section(
-            "losses",
-            "Failures",
-            (
-                Part("brokers", "What losing one broker would do"),
-                Part("losses", "Losses that leave queues unassigned, with duplicate owners, or without a lock"),
-                Part("whatIf", "All losses, and one more consumer for each group", "Share: queues that move."),
-            ),
-        ),
-        Section(
-            "topics",
-            "Topics without a writable broker",
-            (
-                Part(
-                    "unwritable",
-                    "Topics that producers cannot write to: now (none), or once the broker, master or host is lost",
-                ),
-            ),
-        ),
-        Section(
-            "others",
-            "Groups that do not share queues by a strategy",
-            (
-                Part("notShared", "POP, Proxy and broadcasting groups"),
-                Part("unknown", "Groups whose figures are unknown", "rmqlb explain CODE says why."),
-            ),
-        ),
-        Section(
-            "rejected",
-            "Rejected documents",
-            (Part("rejected", "What these documents hold is missing everywhere on this page"),),
-        ),
-    )
+    of_nights = {"night": nights.night, "previous": nights.previous, "since": nights.since}
+    named = {**of_nights, "nights": limits.nights, "imbalance": limits.imbalance, "lag": limits.lag}
+    text = files(__package__).joinpath("sections.toml").read_text("utf-8")
+    for anchor, section in tomllib.loads(text).items():
+        parts = ({key: value.format_map(named) for key, value in part.items()} for part in section["parts"])
+        yield Section(anchor, section["title"], tuple(Part(**part) for part in parts))
 
 
 _CHARTS = (

@@ -252,7 +252,7 @@ def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, give
     found = size_group("g", [topic], question, given_)
     assert found.sdk == "go"
     trials = [ids(6)] if found.every_order else future_ids(strategy, given_, question, 6)
-    of_go = {"sdk": "go", "consumer_idcs": given_.consumer_idcs}
+    of_go: dict[str, Any] = {"sdk": "go", "consumer_idcs": given_.consumer_idcs}
     for point in found.curve:
         each = [own(strategy, queues_of([topic]), one[: point.consumers], **of_go) for one in trials]
         assert point.imbalance == max(one.imbalance or 0 for one in each)
