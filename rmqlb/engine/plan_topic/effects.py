@@ -75,7 +75,7 @@ class Keys(Struct, frozen=True):
 def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteData) -> GroupEffect:
     """What becomes of the group's owners (raises AllocationError)."""
     if group.members is None:
-        return GroupEffect(group.name, None, None, None, None, None, None, None, (), None, None, None)
+        return GroupEffect(group.name)
     sides = Side(group.members, (before,)), Side(group.members, (after,))
     plan = plan_rebalance(group.name, *sides, states=group.states)
     plan = with_starts(plan, group.states, group.consume_from, (before,))
@@ -86,20 +86,14 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
         if move.change in (ADDED, ASSIGNED) and move.owners_after
     ]
     rules = Counter(move.start_rule or "unknown" for _, move in begun)
-    summary = plan.summary
+    same = ("moved", "added", "removed", "unassigned", "idle", "imbalance", "lag_removed")
     return GroupEffect(
         group=group.name,
         strategy=group.members.name,
-        moved=summary.moved,
-        added=summary.added,
-        removed=summary.removed,
-        unassigned=summary.unassigned,
-        idle=summary.idle,
-        imbalance=summary.imbalance,
+        **{name: getattr(plan.summary, name) for name in same},
         starts=tuple(StartCount(rule, rules[rule]) for rule in sorted(rules)),
         skipped=_skipped(begun, group.states),
         first_lost=_first_lost(move for _, move in begun),
-        lag_removed=summary.lag_removed,
     )
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -86,17 +86,16 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
     if not target.publish_queues() or not target.subscribe_queues():
         raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
     for data in target.queue_datas:
-        if data != old.get(data.broker_name):
-            _must_be_read(data, request)
+        unread = data.writable and data.write_queue_nums > (data.read_queue_nums if data.readable else 0)
+        if data != old.get(data.broker_name) and unread:
+            raise _unread(data.broker_name, data.write_queue_nums, request)
     return found
 
 
-def _must_be_read(data: QueueData, request: TopicRequest) -> None:
-    """Refuse to give a broker write queues that consumers cannot read (raises UsageError)."""
-    name, writes = data.broker_name, data.write_queue_nums
-    if not data.writable or writes <= (data.read_queue_nums if data.readable else 0):
-        return
+def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
+    """The error for a broker that would have write queues that consumers cannot read."""
     added = next((broker for broker in request.add_brokers if broker.name == name), None)
+    of_broker = "" if added else f" of {name}"
     if added is not None:
         counts = (number for number in (added.read_queue_nums, added.write_queue_nums) if number is not None)
         option = ":".join((f"--add-broker {name}", *map(str, counts)))
@@ -107,8 +106,7 @@ def _must_be_read(data: QueueData, request: TopicRequest) -> None:
     else:
         option = f"--move-to-cluster {request.move_to_cluster}"
         hint = f"say how many queues each broker gets: --queues {writes}"
-    of_broker = "" if added else f" of {name}"
-    raise UsageError(f"{option}: producers would write queues{of_broker} that consumers cannot read", hint=hint)
+    return UsageError(f"{option}: producers would write queues{of_broker} that consumers cannot read", hint=hint)
 
 
 def describe(request: TopicRequest) -> tuple[str, ...]:
@@ -125,22 +123,30 @@ def describe(request: TopicRequest) -> tuple[str, ...]:
 
 def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, BrokerData]) -> TopicRouteData:
     brokers = route.brokers_by_name()
-    drained = _drained(route, request, brokers)
-    reads, writes = _usual(route)
+    everywhere = {**known, **brokers}
+    there = [name for name, broker in everywhere.items() if broker.cluster == request.move_to_cluster]
+    if request.move_to_cluster is not None and not there:
+        raise DataError(
+            f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source",
+            hint=suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()}),
+            code="unknown-cluster",
+        )
     datas = {data.broker_name: data for data in route.queue_datas}
-    for broker in (*request.add_brokers, *_of_cluster(request, {**known, **brokers})):
+    drained = _drained(route, request, {*there})
+    more = [NewBroker(name) for name in there if name not in request.drain_brokers]
+    usual = Counter((d.read_queue_nums, d.write_queue_nums) for d in route.queue_datas if d.read_queue_nums > 0)
+    reads, writes = usual.most_common(1)[0][0] if usual else (0, 0)
+    for broker in (*request.add_brokers, *(more if request.move_to_cluster is not None else ())):
         if broker.name in drained:
             raise UsageError(f"broker {broker.name} is added and drained: the changes contradict each other")
         here = datas.get(broker.name)
         first = here if here is not None and here.read_queue_nums > 0 else QueueData(broker.name, reads, writes)
-        read = first.read_queue_nums if broker.read_queue_nums is None else broker.read_queue_nums
-        write = (
-            (broker.read_queue_nums or first.write_queue_nums)
-            if broker.write_queue_nums is None
-            else broker.write_queue_nums
-        )
+        read, write = broker.read_queue_nums, broker.write_queue_nums
         datas[broker.name] = replace(
-            first, read_queue_nums=read, write_queue_nums=write, perm=first.perm | PERM_READ | PERM_WRITE
+            first,
+            read_queue_nums=first.read_queue_nums if read is None else read,
+            write_queue_nums=(read or first.write_queue_nums) if write is None else write,
+            perm=first.perm | PERM_READ | PERM_WRITE,
         )
         brokers.setdefault(broker.name, known.get(broker.name) or BrokerData("", broker.name, _NO_MASTER))
     datas = {name: _becomes(data, request.queues, name in drained) for name, data in datas.items()}
@@ -152,40 +158,15 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     )
 
 
-def _drained(route: TopicRouteData, request: TopicRequest, brokers: Mapping[str, BrokerData]) -> set[str]:
+def _drained(route: TopicRouteData, request: TopicRequest, there: Collection[str]) -> set[str]:
+    """The brokers that lose their queues; `there` are those of the cluster to move to."""
     names = [data.broker_name for data in route.queue_datas]
     for name in request.drain_brokers:
         if name not in names:
-            raise UsageError(
-                f"--drain-broker {name}: topic {route.topic} has no such broker",
-                hint=suggestion("brokers", name, names),
-                code="unknown-broker",
-            )
-    if request.move_to_cluster is None:
-        return set(request.drain_brokers)
-    there = {name for name, broker in brokers.items() if broker.cluster == request.move_to_cluster}
-    return {*request.drain_brokers, *(name for name in names if name not in there)}
-
-
-def _of_cluster(request: TopicRequest, brokers: Mapping[str, BrokerData]) -> list[NewBroker]:
-    if request.move_to_cluster is None:
-        return []
-    there = [name for name, broker in brokers.items() if broker.cluster == request.move_to_cluster]
-    if not there:
-        raise DataError(
-            f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source",
-            hint=suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in brokers.values()}),
-            code="unknown-cluster",
-        )
-    return [NewBroker(name) for name in there if name not in request.drain_brokers]
-
-
-def _usual(route: TopicRouteData) -> tuple[int, int]:
-    """As many read and write queues as most of the topic's brokers have."""
-    counts = Counter(
-        (data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas if data.read_queue_nums > 0
-    )
-    return counts.most_common(1)[0][0] if counts else (0, 0)
+            problem = f"--drain-broker {name}: topic {route.topic} has no such broker"
+            raise UsageError(problem, hint=suggestion("brokers", name, names), code="unknown-broker")
+    left = () if request.move_to_cluster is None else (name for name in names if name not in there)
+    return {*request.drain_brokers, *left}
 
 
 def _becomes(data: QueueData, queues: int | None, drained: bool) -> QueueData:
@@ -416,44 +397,40 @@ def check_step(
     waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
     waits += steps[number - 1].wait_for
     found = tuple(check(wait, snapshot, topic, groups) for wait in dict.fromkeys(waits))
-    return StepCheck(number, all_hold(each.holds for each in found), found)
-
-
-def all_hold(each: Iterable[bool | None]) -> bool | None:
-    """One that does not hold decides; otherwise one that is unknown does.
-
-    >>> all_hold([True, None]), all_hold([None, False]), all_hold([])
-    (None, False, True)
-    """
-    values = list(each)
-    return False if False in values else None if None in values else True
+    holds = {each.holds for each in found}  # one that does not hold decides; otherwise one that is unknown does
+    return StepCheck(number, False if False in holds else None if None in holds else True, found)
 
 
 def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]) -> Checked:
     """What came of waiting for it (raises DataError where the topic is not there)."""
     snapshot.route(topic)
-    sighting = snapshot.routes[topic]
     if wait.kind in ("readable", "writable", "not-readable"):
-        return _check_routes(wait, sighting)
-    present = {name: snapshot.groups[name] for name in groups if name in snapshot.groups}
-    unread = [each.what for each in snapshot.unread if each.kind in ("groups", "group", "members", "member", "offsets")]
+        sighting = snapshot.routes[topic]
+        faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
+        return Checked(wait.kind, not faults, "; ".join(faults))
+    faults, unknown = [], []
+    for name in groups:
+        if name in snapshot.groups:
+            fault, number = _fault_of_group(wait, topic, snapshot.groups[name])
+            faults += [f"group {name}{fault}"] if fault else []
+            what = "lag" if wait.kind == "drained" else "owners"
+            unknown += [f"group {name}: {what} of {counted(number, 'queue')}"] if number and not fault else []
     if wait.kind == "drained":
-        if not snapshot.groups:
-            unread.append("the source has no group of the topic")
-        return _check_drained(wait, topic, present, unread)
-    return _check_owned(wait, topic, present)
-
-
-def _check_routes(wait: WaitFor, sighting: RouteSighting) -> Checked:
-    faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
-    return Checked(wait.kind, not faults, "; ".join(faults))
+        parts = ("groups", "group", "members", "member", "offsets")
+        unknown += [each.what for each in snapshot.unread if each.kind in parts]
+        unknown += [] if snapshot.groups else ["the source has no group of the topic"]
+    if faults:
+        return Checked(wait.kind, holds=False, found="; ".join(faults))
+    if unknown and wait.queues:
+        return Checked(wait.kind, holds=None, found=f"unknown: {named(unknown)}")
+    return Checked(wait.kind, holds=True, found="")
 
 
 def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
     queues = sighting.route.publish_queues() if wait.kind == "writable" else sighting.route.subscribe_queues()
-    found = [QueueName(queue.broker_name, queue.queue_id) for queue in queues]
+    found = _names(queues)
     if wait.kind == "writable":
-        return None if found == [*wait.queues] else f"producers have {counted(len(found), 'queue')}: {_listed(found)}"
+        return None if found == wait.queues else f"producers have {counted(len(found), 'queue')}: {_listed(found)}"
     if wait.kind == "readable":
         missing = [queue for queue in wait.queues if queue not in set(found)]
         return f"consumers cannot read {_listed(missing)}" if missing else None
@@ -461,48 +438,21 @@ def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
     return f"consumers can still read {_listed(left)}" if left else None
 
 
-def _check_drained(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup], unread: Sequence[str]) -> Checked:
-    behind: list[str] = []
-    unknown: list[str] = []
-    for name, group in groups.items():
-        lags = [_state(group, topic, queue).lag for queue in wait.queues]
-        if any(lags):
-            known = sum(lag or 0 for lag in lags)
-            which = [queue for queue, lag in zip(wait.queues, lags, strict=True) if lag]
-            behind.append(f"group {name} has {messages(known, 'unread ')} in {_listed(which)}")
-        elif None in lags:
-            unknown.append(f"group {name}: lag of {counted(lags.count(None), 'queue')}")
-    if behind:
-        return Checked(wait.kind, holds=False, found="; ".join(behind))
-    unknown += unread
-    if not wait.queues or not unknown:
-        return Checked(wait.kind, holds=True, found="")
-    return Checked(wait.kind, holds=None, found="unknown: " + named(unknown))
-
-
-def _check_owned(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup]) -> Checked:
-    missing: list[str] = []
-    unknown: list[str] = []
-    for name, group in groups.items():
-        if not group.client_ids or group.message_model == BROADCASTING or _by_pop(group, topic):
-            continue
-        owners = [_state(group, topic, queue).owners for queue in wait.queues]
-        without = [queue for queue, ids in zip(wait.queues, owners, strict=True) if ids is not None and not ids]
-        if without:
-            missing.append(f"group {name}: {_listed(without)} without an owner")
-        elif None in owners:
-            unknown.append(f"group {name}: owners of {counted(owners.count(None), 'queue')}")
-    if missing:
-        return Checked(wait.kind, holds=False, found="; ".join(missing))
-    return Checked(wait.kind, None if unknown else True, "unknown: " + named(unknown) if unknown else "")
-
-
-def _by_pop(group: ConsumerGroup, topic: str) -> bool:
-    return group.consume_type == CONSUME_POP or "POP" in (group.request_modes or {}).get(topic, ())
-
-
-def _state(group: ConsumerGroup, topic: str, queue: QueueName) -> QueueState:
-    return group.queues.get(MessageQueue(topic, queue.broker_name, queue.queue_id), QueueState())
+def _fault_of_group(wait: WaitFor, topic: str, group: ConsumerGroup) -> tuple[str, int]:
+    """What is wrong with the group's lag or owners, and of how many queues they are unknown."""
+    queues = {queue: MessageQueue(topic, queue.broker_name, queue.queue_id) for queue in wait.queues}
+    states = {queue: group.queues.get(of, QueueState()) for queue, of in queues.items()}
+    if wait.kind == "drained":
+        lags = {queue: state.lag for queue, state in states.items()}
+        behind = [queue for queue, lag in lags.items() if lag]
+        unread = messages(sum(lags[queue] or 0 for queue in behind), "unread ")
+        return f" has {unread} in {_listed(behind)}" if behind else "", list(lags.values()).count(None)
+    by_pop = group.consume_type == CONSUME_POP or "POP" in (group.request_modes or {}).get(topic, ())
+    if not group.client_ids or group.message_model == BROADCASTING or by_pop:
+        return "", 0
+    without = [queue for queue, state in states.items() if state.owners is not None and not state.owners]
+    unknown = sum(state.owners is None for state in states.values())
+    return f": {_listed(without)} without an owner" if without else "", unknown
 
 
 def _listed(queues: Sequence[QueueName]) -> str:
