@@ -15,8 +15,7 @@ from rmqlb.model.check_result import JudgedPolicy
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import Unread
-from rmqlb.views.formats.junit import as_junit
-from rmqlb.views.formats.sarif import as_sarif
+from rmqlb.views.formats.ci_reports import as_junit, as_sarif
 from rmqlb.views.formats.text import visible
 from tests.engine.check.clusters import DAY, cluster, members
 from tests.support.builders import route

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import NewBroker
-from rmqlb.engine.plan_topic.steps import TopicRequest, commands_between, plan_topic, routes_of
+from rmqlb.engine.plan_topic import TopicRequest, commands_between, plan_topic, routes_of
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.plan_topic import TopicChangePlan
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData

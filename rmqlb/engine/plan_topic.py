@@ -18,38 +18,31 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from math import lcm
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import NewBroker
-from rmqlb.engine.plan_topic.effects import (
-    Keys,
-    PlannedGroup,
-    drain_ms,
-    group_effect,
-    moved_keys,
-    out_of_order,
-    uniform_share,
-)
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.profile import Clocks
+from rmqlb.engine.rebalance.start_offsets import with_starts
+from rmqlb.engine.send.sdks.profile import ChosenSdk
+from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState
+from rmqlb.model import plan_topic as result
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState, States
+from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.java import split
+from rmqlb.model.key_queues import KeyedSdk, KeyQueue
 from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues
-from rmqlb.model.plan_topic import (
-    AdminCommand,
-    BrokerQueues,
-    Checked,
-    Step,
-    StepCheck,
-    StepKind,
-    TopicChangePlan,
-    WaitFor,
-    WaitKind,
-)
+from rmqlb.model.plan import ADDED, ASSIGNED, Move
+from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
+from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, suggestion
+from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
 
 _NO_MASTER: Mapping[int, str] = {0: "unknown"}
@@ -226,7 +219,7 @@ _UNIT, _UNIT_SUB = 1, 2
 
 def commands_between(
     before: TopicRouteData, after: TopicRouteData, name_servers: str | None, message_type: str | None = None
-) -> list[AdminCommand]:
+) -> list[result.AdminCommand]:
     """What leads from one route to the other; brokers that producers gain first, so that there always is a queue.
 
     Without `name_servers` (`HOST:PORT;HOST:PORT`) mqadmin takes NAMESRV_ADDR. The message type is for brokers that lack
@@ -240,13 +233,13 @@ def commands_between(
     ]
     if before.order_topic_conf != after.order_topic_conf and after.order_topic_conf is not None:
         words = ["mqadmin", "updateOrderConf", *_n(name_servers), "-t", after.topic, "-m", "put"]
-        found.append(AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
+        found.append(result.AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
     return found
 
 
 def _update_topic(
     route: TopicRouteData, data: QueueData, name_servers: str | None, message_type: str | None
-) -> AdminCommand:
+) -> result.AdminCommand:
     broker = route.broker(data.broker_name)
     address = None if broker is None else broker.broker_addrs.get(MASTER_ID)
     if address == "unknown":
@@ -257,7 +250,7 @@ def _update_topic(
     words += ["-u", "true"] if data.topic_sys_flag & _UNIT else []
     words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
     words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
-    return AdminCommand(data.broker_name, address, shlex.join(words))
+    return result.AdminCommand(data.broker_name, address, shlex.join(words))
 
 
 def _n(name_servers: str | None) -> list[str]:
@@ -277,7 +270,7 @@ def plan_topic(
     *,
     name_servers: str | None = None,
     message_type: str | None = None,
-) -> TopicChangePlan:
+) -> result.TopicChangePlan:
     """The steps and what each of them does (raises DataError, AllocationError).
 
     Args:
@@ -289,13 +282,13 @@ def plan_topic(
         message_type: the topic's, for brokers that lack the topic; None leaves it out.
     """
 
-    def commands(before: TopicRouteData, after: TopicRouteData) -> tuple[AdminCommand, ...]:
+    def commands(before: TopicRouteData, after: TopicRouteData) -> tuple[result.AdminCommand, ...]:
         return tuple(commands_between(before, after, name_servers, message_type))
 
     made = _steps(routes, groups, keys or Keys(), commands, request.ordered)
     steps = tuple(replace(step, number=number) for number, step in enumerate(made, start=1))
     times = [step.estimated_ms for step in steps]
-    return TopicChangePlan(
+    return result.TopicChangePlan(
         topic=routes.now.topic,
         changes=describe(request),
         ordered=request.ordered,
@@ -313,7 +306,7 @@ def _steps(
     routes: Routes,
     groups: Sequence[PlannedGroup] | None,
     keys: Keys,
-    commands: Callable[[TopicRouteData, TopicRouteData], tuple[AdminCommand, ...]],
+    commands: Callable[[TopicRouteData, TopicRouteData], tuple[result.AdminCommand, ...]],
     ordered: bool,
 ) -> Iterator[Step]:
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
@@ -334,7 +327,12 @@ def _steps(
     broken_ms = 0.0 if not switches else None if drained is None else _POLL_MS + drained
 
     def step(
-        kind: StepKind, before: TopicRouteData, after: TopicRouteData, todo: bool, ms: float | None, *waits: WaitFor
+        kind: result.StepKind,
+        before: TopicRouteData,
+        after: TopicRouteData,
+        todo: bool,
+        ms: float | None,
+        *waits: WaitFor,
     ) -> Step:
         return Step(
             number=0,
@@ -344,7 +342,7 @@ def _steps(
             wait_for=waits,
             estimated_ms=ms if todo else 0.0,
             brokers=tuple(
-                BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
+                result.BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
                 for data in sorted(after.queue_datas, key=lambda data: data.broker_name)
             ),
             readable_queues=len(after.subscribe_queues()),
@@ -376,7 +374,7 @@ def _steps(
     yield step("remove-read-queues", switched, target, bool(leaving), _NOTICED_MS, *closing)
 
 
-def _wait(kind: WaitKind, queues: Sequence[MessageQueue]) -> WaitFor:
+def _wait(kind: result.WaitKind, queues: Sequence[MessageQueue]) -> WaitFor:
     return WaitFor(kind, _names(sort_queues(queues)))
 
 
@@ -392,22 +390,22 @@ _LASTING = ("readable", "writable")
 
 def check_step(
     steps: Sequence[Step], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
-) -> StepCheck:
+) -> result.StepCheck:
     """Whether the step after step `number` (from 1) may begin (raises DataError where the topic is not there)."""
     waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
     waits += steps[number - 1].wait_for
     found = tuple(check(wait, snapshot, topic, groups) for wait in dict.fromkeys(waits))
     holds = {each.holds for each in found}  # one that does not hold decides; otherwise one that is unknown does
-    return StepCheck(number, False if False in holds else None if None in holds else True, found)
+    return result.StepCheck(number, False if False in holds else None if None in holds else True, found)
 
 
-def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]) -> Checked:
+def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]) -> result.Checked:
     """What came of waiting for it (raises DataError where the topic is not there)."""
     snapshot.route(topic)
     if wait.kind in ("readable", "writable", "not-readable"):
         sighting = snapshot.routes[topic]
         faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
-        return Checked(wait.kind, not faults, "; ".join(faults))
+        return result.Checked(wait.kind, not faults, "; ".join(faults))
     faults, unknown = [], []
     for name in groups:
         if name in snapshot.groups:
@@ -420,10 +418,10 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
         unknown += [each.what for each in snapshot.unread if each.kind in parts]
         unknown += [] if snapshot.groups else ["the source has no group of the topic"]
     if faults:
-        return Checked(wait.kind, holds=False, found="; ".join(faults))
+        return result.Checked(wait.kind, holds=False, found="; ".join(faults))
     if unknown and wait.queues:
-        return Checked(wait.kind, holds=None, found=f"unknown: {named(unknown)}")
-    return Checked(wait.kind, holds=True, found="")
+        return result.Checked(wait.kind, holds=None, found=f"unknown: {named(unknown)}")
+    return result.Checked(wait.kind, holds=True, found="")
 
 
 def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
@@ -457,3 +455,212 @@ def _fault_of_group(wait: WaitFor, topic: str, group: ConsumerGroup) -> tuple[st
 
 def _listed(queues: Sequence[QueueName]) -> str:
     return named(f"{queue.broker_name} {queue.queue_id}" for queue in queues)
+
+
+# -- what a step does: to the owners of each group, to where new queues begin, and to the keys of producers
+
+
+def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, where: str) -> dict[MessageQueue, float]:
+    """Messages per millisecond of each queue that both snapshots know (raises DataError).
+
+    Args:
+        now: the later one.
+        then: the earlier one.
+        group: a group of the later one; one that the earlier one does not have has no rates.
+        where: what the earlier one is called in errors.
+    """
+    if group not in then.groups:
+        return {}
+    later, earlier = now.groups[group], then.groups[group]
+    to, since = later.seen.at or now.taken_at, earlier.seen.at or then.taken_at
+    if to is None or since is None:
+        which = f"{where} does" if since is None else "the source does"
+        raise DataError(f"{which} not report when it was taken, so that no rate follows")
+    if to <= since:
+        raise DataError(
+            f"{where} is not earlier than the source: {utc_text(since)} and {utc_text(to)}",
+            hint="-s is the later snapshot, --rates-since the earlier one",
+        )
+    length_ms = (to - since).total_seconds() * 1000
+    rates: dict[MessageQueue, float] = {}
+    for queue, state in later.queues.items():
+        old = earlier.queues.get(queue)
+        if old is None or None in (state.consumer_offset, old.consumer_offset):
+            continue
+        read = max(state.consumer_offset or 0, 0) - max(old.consumer_offset or 0, 0)
+        rates[queue] = max(read, 0) / length_ms
+    return rates
+
+
+class PlannedGroup(Struct, frozen=True):
+    name: str
+    members: Members | None  # None when it has no consumer online, or when no strategy decides who owns a queue
+    states: States  # what is known of its queues
+    consume_from: str = CONSUME_FROM_LAST_OFFSET
+    consumed_per_ms: Mapping[MessageQueue, float] = {}  # messages of each queue, as two snapshots show
+
+
+class Keys(Struct, frozen=True):
+    keys: tuple[str, ...] = ()
+    sdks: tuple[ChosenSdk, ...] = ()
+    proxy_mode: ProxyMode = "local"
+
+
+def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteData) -> GroupEffect:
+    """What becomes of the group's owners (raises AllocationError)."""
+    if group.members is None:
+        return GroupEffect(group.name)
+    sides = Side(group.members, (before,)), Side(group.members, (after,))
+    plan = plan_rebalance(group.name, *sides, states=group.states)
+    plan = with_starts(plan, group.states, group.consume_from, (before,))
+    begun = [
+        (MessageQueue(topic.topic, move.broker_name, move.queue_id), move)
+        for topic in plan.topics
+        for move in topic.queues
+        if move.change in (ADDED, ASSIGNED) and move.owners_after
+    ]
+    rules = Counter(move.start_rule or "unknown" for _, move in begun)
+    same = ("moved", "added", "removed", "unassigned", "idle", "imbalance", "lag_removed")
+    return GroupEffect(
+        group=group.name,
+        strategy=group.members.name,
+        **{name: getattr(plan.summary, name) for name in same},
+        starts=tuple(result.StartCount(rule, rules[rule]) for rule in sorted(rules)),
+        skipped=_skipped(begun, group.states),
+        first_lost=_first_lost(move for _, move in begun),
+    )
+
+
+def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int | None:
+    """How many messages of these queues are never read because their owners begin at the end."""
+    skipped = 0
+    for queue, move in begun:
+        if move.start_offset is None:
+            return None
+        if move.start_rule == "end":
+            state = states.get(queue)
+            skipped += max(move.start_offset - ((state.min_offset if state else None) or 0), 0)
+    return skipped
+
+
+def _first_lost(begun: Iterable[Move]) -> int | None:
+    """In how many of these queues messages are lost that come before they have an owner.
+
+    A queue that begins at 0 is begun there, even by CONSUME_FROM_LAST_OFFSET, as long as its first message is in the
+    broker's memory (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 what is in the page cache, as Java 8
+    and 11 can say, while on 17 all is taken to be; before, the last 40 % of the machine's memory). So it is those of
+    which a broker says that nothing is stored although there are messages, or were.
+    """
+    lost = 0
+    for move in begun:
+        if move.start_rule in (None, "unknown") or move.start_offset is None:
+            return None
+        lost += move.start_rule == "end" and move.start_offset > 0
+    return lost
+
+
+class MovedKeys(Struct, frozen=True):
+    """Keys that go to another queue: how many of each SDK's, and what share of each queue's former keys."""
+
+    sdks: tuple[KeysMoved, ...]
+    leaving: tuple[Mapping[MessageQueue, float], ...]  # SDK by SDK; evenly hashed keys where none is known
+
+
+def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> MovedKeys:
+    """The keys that go to another queue, those given or evenly hashed ones (raises DataError)."""
+    if before.publish_queues() == after.publish_queues():
+        return MovedKeys((), ())
+    evenly = leaving_shares(before.publish_queues(), after.publish_queues())
+    if not keys.keys:
+        return MovedKeys((), (evenly,))
+    found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
+    sdks = tuple(
+        KeysMoved(each.sdk, each.moved, each.moved_share, tuple(_moving(found.keys, each))) for each in found.sdks
+    )
+    leaving = tuple(_leaving(before.topic, found.keys, each.sdk) for each in sdks if each.moved is not None)
+    return MovedKeys(sdks, leaving or (evenly,))
+
+
+def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
+    for key in keys if sdk.moved else ():
+        queue, after = key.queues[sdk.sdk], (key.queues_after or {}).get(sdk.sdk)
+        if queue != after:
+            yield MovedKey(key.key, queue, after)
+
+
+def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
+    """The share of each queue's keys that leave it; of a queue without a key nothing is said."""
+    whole: Counter[MessageQueue] = Counter()
+    left: Counter[MessageQueue] = Counter()
+    for key in keys:
+        place = key.queues[sdk]
+        if place is not None:
+            queue = MessageQueue(topic, place.broker_name, place.queue_id)
+            whole[queue] += 1
+            left[queue] += (key.queues_after or {}).get(sdk) != place
+    return {queue: left[queue] / count for queue, count in whole.items()}
+
+
+def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
+    """The share of each queue's evenly distributed hashes that go elsewhere when a key goes to queue number hash % n.
+
+    >>> a = [MessageQueue("T", "a", i) for i in range(4)]
+    >>> list(leaving_shares(a[:1], a).values()), list(leaving_shares(a[:2], a[:3]).values())
+    ([0.75], [0.6666666666666666, 0.6666666666666666])
+    """
+    if not after:
+        return dict.fromkeys(before, 1.0)
+    rounds = lcm(len(before), len(after)) // max(len(before), 1)
+    return {
+        queue: sum(after[(place + turn * len(before)) % len(after)] != queue for turn in range(rounds)) / rounds
+        for place, queue in enumerate(before)
+    }
+
+
+def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> float:
+    """The share of all evenly distributed hashes that go elsewhere.
+
+    >>> a = [MessageQueue("T", "a", i) for i in range(8)]
+    >>> uniform_share(a[:4], a), uniform_share(a, a[:4]), uniform_share(a[:2], a[:3]), uniform_share(a, a)
+    (0.5, 0.5, 0.6666666666666666, 0.0)
+    """
+    if not before:
+        return 0.0 if not after else 1.0
+    return sum(leaving_shares(before, after).values()) / len(before)
+
+
+def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, float]]) -> int | None:
+    """How many messages unread now have a key that leaves their queue; of several SDKs the most, None when unknown."""
+    most = 0.0
+    for shares in leaving:
+        found = 0.0
+        for queue, share in shares.items():
+            state = group.states.get(queue)
+            lag = None if state is None else state.lag
+            if lag is None and share > 0:
+                return None
+            found += (lag or 0) * share
+        most = max(most, found)
+    return round(most)
+
+
+def drain_ms(groups: Sequence[PlannedGroup] | None, queues: Sequence[MessageQueue]) -> float | None:
+    """How long the groups take to read what is in the queues, if nothing more comes; None when it is unknown.
+
+    A group goes on as two snapshots show it. While messages still come it may be slower than it could be, so this is
+    rather too long than too short.
+    """
+    if groups is None and queues:
+        return None
+    longest = 0.0
+    for group in groups or ():
+        for queue in queues:
+            state = group.states.get(queue)
+            lag = None if state is None else state.lag
+            if lag == 0:
+                continue
+            rate = group.consumed_per_ms.get(queue, 0.0)
+            if lag is None or rate <= 0:
+                return None
+            longest = max(longest, lag / rate)
+    return longest
