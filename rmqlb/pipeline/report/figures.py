@@ -1,9 +1,9 @@
-# ruff: noqa: S608 - a query consists of texts of this file and of literals that `literal` has quoted
+# ruff: noqa: S608 - a query consists of texts of `tables.toml` and of literals that `literal` has quoted
 """The figures of the report, as SQL over the tables of the warehouse.
 
 Rules of this file:
-- A table of a page is one `Query`. Spark runs it for the fleet and all clusters at once; the page shows the same query
-  for its own scope, in words that Spark SQL and DuckDB both know.
+- A table of a page is one `Query` of `tables.toml`. Spark runs it for the fleet and all clusters at once; the page
+  shows the same query for its own scope, in words that Spark SQL and DuckDB both know.
 - A column that is a reserved word (`group`) stands behind the table's alias: a quoted one would be a text in Spark.
 - Every order ends in names: equal tables give equal pages.
 """
@@ -11,14 +11,17 @@ Rules of this file:
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
 from datetime import date
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 from msgspec import Struct
 
 TOP = 20
 """Rows of a list on a page."""
-_ALL = 100_000
 
 
 class Thresholds(Struct, frozen=True):
@@ -27,6 +30,12 @@ class Thresholds(Struct, frozen=True):
     lag: float = 1000  # unread messages of a group
     imbalance: float = 1.5
     nights: int = 3  # with takeovers, for a group that is not stable
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """For `tables.toml`."""
+        lag = str(max(1, round(self.lag)))
+        return {"nights": str(self.nights), "imbalance:g": f"{self.imbalance:g}", "lag": lag}
 
 
 class Nights(Struct, frozen=True):
@@ -129,348 +138,35 @@ new, gone and stays compare both nights; first is in a cluster without a snapsho
 same when cluster, kind, group, topic, code and rule are.
 """
 
-_COUNTS = "t.state IN ('new', 'stays', 'first')"
-_WHERE_IT_IS = {"cluster": "t.cluster", "group": "t.group"}
-_FINDING = {
-    "severity": "t.severity",
-    **_WHERE_IT_IS,
-    "topic": "t.topic",
-    "message": "t.message",
-    "code": "t.code",
+_WORDS = {
+    "{counts}": "t.state IN ('new', 'stays', 'first')",
+    "{gravest}": "CASE WHEN t.severity = 'error' THEN 0 ELSE 1 END",
 }
-_POLICY = {
-    **_WHERE_IT_IS,
-    "topic": "t.topic",
-    "rule": "t.rule",
-    "code": "t.code",
-    "value": "t.value",
-    "bound": "t.bound",
-}
-_GRAVEST = "CASE WHEN t.severity = 'error' THEN 0 ELSE 1 END"
-_BY_NAME = "t.cluster NULLS FIRST, t.group NULLS FIRST, t.topic NULLS FIRST, t.code"
 
 
-def _sums(*columns: str) -> dict[str, str]:
-    return {column: f"sum(t.{column})" for column in columns}
-
-
-def _own(*columns: str) -> dict[str, str]:
-    return {column: f"t.{column}" for column in columns}
-
-
-def _count(condition: str) -> str:
-    """How many rows meet it; `count_if` would be null in DuckDB where it is unknown for all."""
-    return f"count(CASE WHEN {condition} THEN 1 END)"
-
-
-def _of_change(*changes: str) -> str:
-    return _count(f"t.change IN ({', '.join(map(_quoted, changes))})")
+@cache
+def sections() -> dict[str, Any]:
+    """Anchor → a section of the page with its tables, as `tables.toml` has them; `facts` is none of the page's."""
+    return tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
 
 
 def queries(thresholds: Thresholds) -> dict[str, Query]:
     """All queries of the pages, by name."""
-    of_tonight = "figures AS t", "t.runs AND t.date = {night}"
-    found = (
-        Query(
-            "findings",
-            {
-                "errors": _count(f"t.severity = 'error' AND {_COUNTS}"),
-                "warnings": _count(f"t.severity = 'warning' AND {_COUNTS}"),
-                **{state: _count(f"t.state = '{state}'") for state in ("new", "gone", "stays", "first", "waived")},
-                "failed": _count(f"t.verdict = 'failed' AND t.severity = 'error' AND {_COUNTS}"),
-                "incomplete": _count(f"t.verdict = 'incomplete' AND {_COUNTS}"),
-            },
-            "news AS t",
-            per=(),
-        ),
-        Query(
-            "totals",
-            {
-                "groups": "count(*)",
-                **_sums("consumers", "queues", "unassigned", "duplicateOwners", "idle", "mismatches"),
-                "lag": "sum(t.lagAtLeast)",
-                "unknown": _count("t.code IS NOT NULL AND coalesce(t.sharesQueues, true)"),
-            },
-            *of_tonight,
-            per=(),
-        ),
-        Query(
-            "worst",
-            {
-                **_WHERE_IT_IS,
-                "errors": _count("t.severity = 'error'"),
-                "warnings": _count("t.severity = 'warning'"),
-                "new": _count("t.state = 'new'"),
-                "queues": "max(t.queues)",
-                "finding": "coalesce(min(CASE WHEN t.severity = 'error' THEN t.message END), min(t.message))",
-                "codes": "array_sort(array_agg(DISTINCT t.code))",
-                "command": "coalesce(min(CASE WHEN t.severity = 'error' THEN t.command END), min(t.command))",
-            },
-            "news AS t",
-            f"t.group IS NOT NULL AND {_COUNTS} GROUP BY t.cluster, t.group",
-            "CASE WHEN errors > 0 THEN 0 ELSE 1 END, queues DESC, new DESC, errors DESC, warnings DESC, "
-            "t.cluster, t.group",
-        ),
-        *(
-            Query(
-                state,
-                _FINDING | ({"command": "t.command"} if state == "new" else {}),
-                "news AS t",
-                f"t.state = '{state}'",
-                f"{_GRAVEST}, {_BY_NAME}, t.message",
-            )
-            for state in ("new", "gone")
-        ),
-        Query(
-            "policy",
-            {"severity": "t.severity", "verdict": "t.verdict", **_POLICY, "state": "t.state", "command": "t.command"},
-            "news AS t",
-            f"t.kind = 'policy' AND {_COUNTS}",
-            f"CASE WHEN t.verdict = 'failed' THEN 0 ELSE 1 END, {_GRAVEST}, t.rule, t.cluster NULLS FIRST, "
-            "t.group NULLS FIRST, t.topic NULLS FIRST, t.code",
-        ),
-        Query(
-            "waived",
-            {**_POLICY, "until": "t.waivedUntil", "owner": "t.waivedBy", "reason": "t.waivedReason"},
-            "news AS t",
-            "t.state = 'waived'",
-            "until, t.rule, t.cluster NULLS FIRST, t.group NULLS FIRST, t.topic NULLS FIRST, t.code",
-        ),
-        Query(
-            "silent",
-            {"cluster": "t.cluster", "lastNight": "max(t.lastNight)", "message": "max(t.message)"},
-            "(SELECT t.cluster, max(t.date) AS lastNight, CAST(NULL AS STRING) AS message FROM snapshots AS t "
-            "WHERE t.counts AND t.date >= {since} GROUP BY t.cluster UNION ALL "
-            "SELECT t.cluster, CAST(NULL AS DATE), t.message FROM findings AS t "
-            "WHERE t.kind = 'fleet' AND t.date = {night}) AS t",
-            "t.cluster IS NOT NULL GROUP BY t.cluster HAVING coalesce(max(t.lastNight) < {night}, true)",
-            "lastNight NULLS FIRST, t.cluster",
-            limit=_ALL,
-        ),
-        Query(
-            "clusters",
-            _own("cluster", "snapshot", "topics", "groups", "brokers", "unread"),
-            "snapshots AS t",
-            "t.counts AND t.date = {night}",
-            "t.cluster",
-            limit=_ALL,
-        ),
-        Query(
-            "nights",
-            {
-                "groups": "count(*)",
-                **_sums("consumers", "queues", "unassigned", "idle"),
-                "lag": "sum(t.lagAtLeast)",
-                "imbalance": "max(t.imbalance)",
-            },
-            "figures AS t",
-            "t.runs AND t.date >= {since}",
-            per=("date",),
-        ),
-        Query(
-            "nightlyFindings",
-            {
-                "errors": _count("t.severity = 'error'"),
-                "warnings": _count("t.severity = 'warning'"),
-            },
-            "findings AS t",
-            "coalesce(t.verdict, 'failed') <> 'waived' AND t.date >= {since}",
-            per=("date",),
-        ),
-        Query(
-            "nightlyChanges",
-            {
-                "takeovers": _of_change("queue-moved"),
-                "joins": _of_change("consumer-joined"),
-                "leaves": _of_change("consumer-left"),
-                "strategies": _of_change("strategy"),
-                "queueCounts": _of_change("queue-count"),
-                "newGroups": _of_change("group-new"),
-                "goneGroups": _of_change("group-gone"),
-            },
-            "changes AS t",
-            "t.date >= {since}",
-            per=("date",),
-        ),
-        Query(
-            "changed",
-            {
-                **_WHERE_IT_IS,
-                "change": "t.change",
-                "number": "count(*)",
-                "topics": "count(DISTINCT t.topic)",
-                "consumer": "min(t.subject)",
-                "before": "min(t.before)",
-                "after": "min(t.after)",
-            },
-            "changes AS t",
-            "t.date = {night} AND t.change NOT IN ('finding-new', 'finding-gone') "
-            "GROUP BY t.cluster, t.group, t.change",
-            "CASE WHEN t.change = 'queue-moved' THEN 1 ELSE 0 END, number DESC, t.cluster, t.group, t.change",
-        ),
-        Query(
-            "unstable",
-            {
-                **_WHERE_IT_IS,
-                "nights": "count(DISTINCT CASE WHEN t.change = 'queue-moved' THEN t.date END)",
-                "takeovers": _of_change("queue-moved"),
-                "joins": _of_change("consumer-joined"),
-                "leaves": _of_change("consumer-left"),
-                "lastNight": "max(t.date)",
-            },
-            "changes AS t",
-            "t.date >= {since} AND t.change IN ('queue-moved', 'consumer-joined', 'consumer-left') "
-            "GROUP BY t.cluster, t.group "
-            f"HAVING count(DISTINCT CASE WHEN t.change = 'queue-moved' THEN t.date END) >= {thresholds.nights}",
-            "nights DESC, takeovers DESC, t.cluster, t.group",
-        ),
-        Query(
-            "owners",
-            {**_WHERE_IT_IS, **_own("unassigned", "duplicateOwners", "mismatches", "idle", "consumers", "queues")},
-            "figures AS t",
-            "t.runs AND t.date = {night} AND coalesce(t.unassigned, 0) + coalesce(t.duplicateOwners, 0) "
-            "+ coalesce(t.mismatches, 0) + coalesce(t.idle, 0) > 0",
-            "coalesce(t.unassigned, 0) + coalesce(t.duplicateOwners, 0) DESC, coalesce(t.mismatches, 0) DESC, "
-            "coalesce(t.idle, 0) DESC, t.cluster, t.group",
-        ),
-        Query(
-            "imbalanced",
-            {
-                **_WHERE_IT_IS,
-                "strategy": "t.strategy",
-                "consumers": "t.consumers",
-                "queues": "t.queues",
-                "most": "t.maxQueuesPerConsumer",
-                "mean": "t.meanQueuesPerConsumer",
-                "imbalance": "t.imbalance",
-                "lag": "t.lagAtLeast",
-            },
-            "figures AS t",
-            f"t.runs AND t.date = {{night}} AND t.queues >= t.consumers AND t.imbalance >= {thresholds.imbalance:g}",
-            "t.imbalance DESC, t.queues DESC, t.cluster, t.group",
-        ),
-        Query(
-            "lag",
-            {
-                **_WHERE_IT_IS,
-                "consumers": "t.consumers",
-                "queues": "t.queues",
-                "lag": "t.lagAtLeast",
-                "ofOneConsumer": "t.maxLagPerConsumer",
-                "share": "CASE WHEN t.consumers > 1 THEN t.maxLagPerConsumer / nullif(CAST(t.lag AS DOUBLE), 0) END",
-            },
-            "figures AS t",
-            f"t.runs AND t.date = {{night}} AND t.lagAtLeast >= {max(1, round(thresholds.lag))}",
-            "lag DESC, t.cluster, t.group",
-        ),
-        Query(
-            "strategies",
-            {
-                "groups": "count(*)",
-                **{
-                    f"p{share}": f"percentile_cont({share / 100}) WITHIN GROUP (ORDER BY t.imbalance)"
-                    for share in (50, 95)
-                },
-                "max": "max(t.imbalance)",
-                **_sums("unassigned", "idle", "moved"),
-            },
-            "figures AS t",
-            "t.date = {night} AND t.strategy IS NOT NULL AND coalesce(t.sharesQueues, true)",
-            per=("runs", "strategy"),
-        ),
-        Query(
-            "brokers",
-            {
-                "cluster": "t.cluster",
-                "broker": "t.subject",
-                "groups": "count(DISTINCT t.group)",
-                **_sums("moved", "unassigned", "idle"),
-                "lagMoved": "sum(t.lagMoved)",
-                "imbalance": "max(t.imbalance)",
-            },
-            "what_if AS t",
-            "t.date = {night} AND t.change = 'broker' GROUP BY t.cluster, t.subject",
-            "unassigned DESC, moved DESC, t.cluster, broker",
-        ),
-        Query(
-            "losses",
-            {
-                **_WHERE_IT_IS,
-                "change": "t.change",
-                "subject": "t.subject",
-                **_own("unassigned", "duplicateOwners", "withoutLock", "queues", "moved"),
-            },
-            "what_if AS t",
-            "t.date = {night} AND t.change <> 'consumer-added' "
-            "AND t.unassigned + t.duplicateOwners + coalesce(t.withoutLock, 0) > 0",
-            "t.unassigned + t.duplicateOwners + coalesce(t.withoutLock, 0) DESC, "
-            "t.cluster, t.group, t.change, t.subject",
-        ),
-        Query(
-            "whatIf",
-            {
-                "cases": "count(*)",
-                "groups": "count(DISTINCT concat(t.cluster, '/', t.group))",
-                "leaveUnassigned": _count("t.unassigned > 0"),
-                "moved": "sum(t.moved)",
-                "queues": "sum(t.queues)",
-                "share": "sum(t.moved) / nullif(CAST(sum(t.queues) AS DOUBLE), 0)",
-                "imbalance": "max(t.imbalance)",
-            },
-            "what_if AS t",
-            "t.date = {night}",
-            per=("change",),
-        ),
-        Query(
-            "unwritable",
-            {
-                "cluster": "t.cluster",
-                "topic": "t.topic",
-                "change": "t.change",
-                "subject": "t.subject",
-                "groups": "t.groups",
-            },
-            "sends AS t",
-            "t.date = {night}",
-            "CASE WHEN t.change = 'none' THEN 0 ELSE 1 END, t.groups DESC, t.cluster, t.topic, t.change, "
-            "t.subject NULLS FIRST",
-        ),
-        Query(
-            "notShared",
-            {
-                **_WHERE_IT_IS,
-                "type": "g.consumeType",
-                "model": "g.messageModel",
-                "consumers": "t.consumers",
-                "queues": "t.queues",
-                "lag": "t.lagAtLeast",
-                "code": "t.code",
-            },
-            "figures AS t JOIN groups AS g ON g.cluster = t.cluster AND g.group = t.group AND g.date = t.date",
-            "t.runs AND t.date = {night} AND t.sharesQueues = false",
-            "lag DESC NULLS LAST, t.cluster, t.group",
-        ),
-        Query(
-            "unknown",
-            {**_WHERE_IT_IS, "code": "t.code", "problem": "t.problem"},
-            "figures AS t",
-            "t.runs AND t.date = {night} AND t.code IS NOT NULL AND coalesce(t.sharesQueues, true)",
-            "t.code, t.cluster, t.group",
-        ),
-        Query(
-            "rejected",
-            {
-                "cluster": "t.cluster",
-                "night": "t.date",
-                "path": "t.file.path",
-                "position": "t.position",
-                "code": "t.code",
-                "reason": "t.reason",
-                "other": "t.other",
-            },
-            "quarantine AS t",
-            "t.date = {night}",
-            "path, t.position, t.code",
-        ),
-    )
-    return {query.name: query for query in found}
+    texts = {**_WORDS, **{f"{{{name}}}": text for name, text in thresholds.texts.items()}}
+
+    def filled(sql: str) -> str:
+        return re.sub("|".join(map(re.escape, texts)), lambda found: texts[found[0]], sql)
+
+    found = {}
+    for table in (table for section in sections().values() for table in section["tables"]):
+        columns = [text.rpartition(" AS ") for text in map(filled, table["columns"])]
+        found[table["name"]] = Query(
+            table["name"],
+            {name.removeprefix("t."): expression or name for expression, _, name in columns},
+            table["from"],
+            filled(table.get("where", "true")),
+            filled(table.get("order", "")).strip(),
+            tuple(table["per"]) if "per" in table else None,
+            table.get("limit", TOP),
+        )
+    return found

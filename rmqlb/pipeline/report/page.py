@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -18,7 +17,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from rmqlb.pipeline.report.answers import Answers, ClusterVerdict, FleetVerdict, page_name, summary
-from rmqlb.pipeline.report.figures import NEWS
+from rmqlb.pipeline.report.figures import NEWS, sections
 from rmqlb.pipeline.tables import TABLES, columns, name
 from rmqlb.views.formats.text import clip, fit_for_xml
 
@@ -42,34 +41,6 @@ _FACTS = {
     "unknown": "groups with unknown figures",
 }
 _SIGNS = {"error": "✗", "failed": "✗", "warning": "!", "incomplete": "?", "new": "+", "gone": "−"}
-
-
-class Part(Struct, frozen=True):
-    """A table of the page; without rows the page shows `empty` in its place, or nothing where that is empty too."""
-
-    query: str
-    title: str
-    note: str = ""
-    empty: str = ""
-
-
-class Section(Struct, frozen=True):
-    """A part of the page that the contents list; one whose tables show nothing is left out."""
-
-    anchor: str
-    title: str
-    parts: tuple[Part, ...]
-
-
-def _sections(found: Answers) -> Iterator[Section]:
-    """Those of `sections.toml`."""
-    limits, nights = found.thresholds, found.nights
-    of_nights = {"night": nights.night, "previous": nights.previous, "since": nights.since}
-    named = {**of_nights, "nights": limits.nights, "imbalance": limits.imbalance, "lag": limits.lag}
-    text = files(__package__).joinpath("sections.toml").read_text("utf-8")
-    for anchor, section in tomllib.loads(text).items():
-        parts = ({key: value.format_map(named) for key, value in part.items()} for part in section["parts"])
-        yield Section(anchor, section["title"], tuple(Part(**part) for part in parts))
 
 
 _CHARTS = (
@@ -97,7 +68,8 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
     facts = {
         key: number for query in ("findings", "totals") for row in found.of(query, scope) for key, number in row.items()
     }
-    sections = [(section, parts) for section in _sections(found) if (parts := _tables(found, section, scope))]
+    titled = [(anchor, section) for anchor, section in sections().items() if "title" in section]
+    shown = ((anchor, section["title"], _tables(found, section["tables"], scope)) for anchor, section in titled)
     return _template().render(
         title=fit_for_xml(title),
         line=fit_for_xml(line),
@@ -107,7 +79,7 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
             (_FACTS.get(key) or _words(key), "?" if number is None else f"{number:,}") for key, number in facts.items()
         ],
         fact_queries=[_sql(found.queries[query].shown(scope)) for query in ("findings", "totals")],
-        sections=sections,
+        sections=[each for each in shown if each[2]],
         charts=list(_charts(found, scope)),
         scripts=[(engine, _sql(text)) for engine, text in scripts(found).items()],
         policy=POLICY,
@@ -115,28 +87,32 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
 
 
 class _Table(Struct, frozen=True):
-    part: Part
+    """A table of the page; without rows the page shows `empty` in its place."""
+
+    name: str
+    title: str
+    note: str
+    empty: str
     columns: Sequence[tuple[str, bool]]  # title, is a number
     rows: Sequence[Sequence[Markup]]
     left_out: int
     sql: str
 
 
-def _tables(found: Answers, section: Section, scope: str | None) -> list[_Table]:
-    made = []
-    for part in section.parts:
-        rows, query = found.of(part.query, scope), found.queries[part.query]
-        if part.empty and found.nights.previous is None and part.query in ("new", "gone", "changed"):
+def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) -> list[_Table]:
+    made, limits, nights = [], found.thresholds, found.nights
+    named = {"night": nights.night, "previous": nights.previous, "since": nights.since, "nights": limits.nights}
+    for table in of:
+        name, empty = table["name"], table.get("empty", "")
+        rows, query = found.of(name, scope), found.queries[name]
+        if (empty and nights.previous is None and name in ("new", "gone", "changed")) or not (rows or empty):
             continue
-        if not rows and not part.empty:
-            continue
-        names = [key for key in (*(query.per or ()), *query.columns) if scope is None or key != "cluster"]
-        numeric = {key: any(type(row[key]) in (int, float) for row in rows) for key in names}
-        cells = [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in names] for row in rows]
-        left_out = max(0, found.count(part.query, scope) - len(rows))
-        made.append(
-            _Table(part, [(_words(key), numeric[key]) for key in names], cells, left_out, _sql(query.shown(scope)))
-        )
+        keys = [key for key in (*(query.per or ()), *query.columns) if scope is None or key != "cluster"]
+        columns = [(_words(key), any(type(row[key]) in (int, float) for row in rows)) for key in keys]
+        cells = [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in keys] for row in rows]
+        title = table.get("title", "").format_map(named | {"imbalance": limits.imbalance, "lag": limits.lag})
+        left_out, sql = max(0, found.count(name, scope) - len(rows)), _sql(query.shown(scope))
+        made.append(_Table(name, title, table.get("note", ""), empty, columns, cells, left_out, sql))
     return made
 
 
