@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from itertools import filterfalse
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import (
     behind_proxy,
@@ -105,41 +106,36 @@ def _result(
     today: date,
     fail_from: Severity,
 ) -> CheckResult:
-    by_verdict: dict[Verdict, list[JudgedLimit]] = {}
-    by_rule: dict[str, list[JudgedLimit]] = {rule.name: [] for rule in policy.rules}
-    for one in sorted(judged, key=lambda one: SEVERITIES.index(one.severity)):
-        by_rule[one.rule].append(one)
-        if not isinstance(one, WaivedLimit):
-            by_verdict.setdefault(one.verdict, []).append(one)
+    gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
+    by_verdict: dict[Verdict, tuple[JudgedLimit, ...]] = {
+        verdict: tuple(one for one in gravest_first if one.verdict == verdict and not isinstance(one, WaivedLimit))
+        for verdict in (FAILED, INCOMPLETE, NOT_APPLICABLE)
+    }
     outcome = PASSED
     for verdict in (INCOMPLETE, FAILED):  # a failure is certain, and decides before what is incomplete
-        if any(one.decides(fail_from) for one in by_verdict.get(verdict, ())):
+        if any(one.decides(fail_from) for one in by_verdict[verdict]):
             outcome = verdict
+    rules = []
+    for rule in policy.rules:
+        own = [one for one in judged if one.rule == rule.name]
+        head: dict[str, Any] = {"rule": rule.name, "severity": rule.severity, "about": rule.about}
+        rules.append(RuleCounts(**head, names=len({one.name for one in own} - {None}), **_counts(own)))
     return CheckResult(
         policy=policy.where,
         today=today,
         fail_from=fail_from,
         outcome=outcome,
-        failed=tuple(by_verdict.get(FAILED, ())),
+        failed=by_verdict[FAILED],
         waived=tuple(one for one in judged if isinstance(one, WaivedLimit)),
-        incomplete=tuple(by_verdict.get(INCOMPLETE, ())),
-        not_applicable=tuple(by_verdict.get(NOT_APPLICABLE, ())),
-        rules=tuple(
-            RuleCounts(
-                rule=rule.name,
-                severity=rule.severity,
-                about=rule.about,
-                names=len({one.name for one in by_rule[rule.name]} - {None}),
-                **_counts(by_rule[rule.name]),
-            )
-            for rule in policy.rules
-        ),
+        incomplete=by_verdict[INCOMPLETE],
+        not_applicable=by_verdict[NOT_APPLICABLE],
+        rules=tuple(rules),
         waivers=waivers,
         summary=CheckSummary(rules=len(policy.rules), **_counts(judged)),
     )
 
 
-def _counts(judged: Iterable[JudgedLimit]) -> dict[str, int]:
+def _counts(judged: Iterable[JudgedLimit]) -> dict[str, Any]:
     """The fields of `LimitCounts`; a rule that found nothing to check counts as incomplete, not as a limit."""
     found: Counter[str] = Counter()
     for one in judged:
@@ -321,40 +317,41 @@ def measure_group(limit: Limit, group: Group) -> Measured:
 
 def _moved_on_consumer_loss(group: Group) -> Measured:
     """The largest share of the queues that moves when one process ends."""
-    members = _members(group)
-    ids = sort_client_ids(members.client_ids)
-    places = ((i, ids.index(i)) for i in dict.fromkeys(ids))
-    left = ((f"consumer {i}", (*ids[:at], *ids[at + 1 :])) for i, at in places)
-    return _worst_loss(group, ((lost, replace(members, client_ids=rest), group.routes) for lost, rest in left))
+    _ = group.all_client_ids
+    ids = sort_client_ids(group.members.client_ids)
+
+    def without(client_id: str) -> Owners:
+        at = ids.index(client_id)
+        members = replace(group.members, client_ids=(*ids[:at], *ids[at + 1 :]))
+        return owners_at_rest(group.routes, members)
+
+    return _worst_loss(group, ((f"consumer {each}", without(each)) for each in dict.fromkeys(ids)))
 
 
 def _moved_on_broker_loss(group: Group) -> Measured:
     """The largest share of the remaining queues that moves when one broker is lost."""
-    members, routes = _members(group), group.routes
-    names = sorted({data.broker_name for route in routes for data in route.queue_datas})
-    losses = ((f"broker {name}", change_routes(routes, Changes(remove_brokers=(name,)))) for name in names)
-    return _worst_loss(group, ((lost, members, rest) for lost, rest in losses))
+    _ = group.all_client_ids
+
+    def without(name: str) -> Owners:
+        return owners_at_rest(change_routes(group.routes, Changes(remove_brokers=(name,))), group.members)
+
+    names = sorted({data.broker_name for route in group.routes for data in route.queue_datas})
+    return _worst_loss(group, ((f"broker {name}", without(name)) for name in names))
 
 
 def moved(before: Owners, after: Owners) -> int:
     return sum(1 for queue, owners in before.items() if owners and after.get(queue) and after[queue] != owners)
 
 
-def _worst_loss(group: Group, losses: Iterable[tuple[str, Members, Sequence[TopicRouteData]]]) -> Measured:
-    before = owners_at_rest(group.routes, _members(group))
+def _worst_loss(group: Group, losses: Iterable[tuple[str, Owners]]) -> Measured:
+    before = owners_at_rest(group.routes, group.members)
     worst, why = 0.0, ""
-    for lost, members, routes in losses:
-        after = owners_at_rest(routes, members)
+    for lost, after in losses:
         number, left = moved(before, after), sum(queue in after for queue in before)
         if number > worst * left:
             worst = number / left
             why = f"{number} of {left} queues move when {lost} is lost"
     return Measured(worst, why=why, basis=group.basis)
-
-
-def _members(group: Group) -> Members:
-    _ = group.all_client_ids
-    return group.members
 
 
 def _queues_per_consumer(group: Group) -> tuple[dict[str, int], Ownership]:

@@ -140,10 +140,8 @@ def test_a_failure_goes_before_what_is_incomplete() -> None:
 @every_case(
     ("severity", "fail_from", "outcome"),
     [
-        (WARNING, "error", "passed"),
-        (WARNING, "warning", "failed"),
-        (INFO, "warning", "passed"),
-        (INFO, "info", "failed"),
+        *((WARNING, "error", "passed"), (WARNING, "warning", "failed")),
+        *((INFO, "warning", "passed"), (INFO, "info", "failed")),
     ],
 )
 def test_only_rules_grave_enough_decide(severity: Severity, fail_from: Severity, outcome: str) -> None:
