@@ -13,7 +13,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
-    from rmqlb.model.check_result import CheckResult
+    from rmqlb.model.policy import CheckResult
 
 _FOR_CI = ("junit", "sarif")
 _POLICY_HELP = "The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything."

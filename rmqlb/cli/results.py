@@ -145,7 +145,7 @@ RESULTS = (
         "model.recording.RecordLine",
         "whole",
     ),
-    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "model.check_result.CheckResult"),
+    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "model.policy.CheckResult"),
     Result(
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),

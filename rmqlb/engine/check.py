@@ -34,28 +34,34 @@ from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.assignment import Basis
-from rmqlb.model.check_result import (
-    FAILED,
-    INCOMPLETE,
-    NOT_APPLICABLE,
-    PASSED,
-    CheckResult,
-    CheckSummary,
-    JudgedLimit,
-    JudgedPolicy,
-    LimitCounts,
-    RuleCounts,
-    Verdict,
-    WaivedLimit,
-    WaiverResult,
-    WaiverState,
-)
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
-from rmqlb.model.policy import FORBIDDEN, GROUP, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import (
+    FAILED,
+    FORBIDDEN,
+    GROUP,
+    INCOMPLETE,
+    NOT_APPLICABLE,
+    PASSED,
+    Bound,
+    CheckResult,
+    CheckSummary,
+    JudgedLimit,
+    JudgedPolicy,
+    Limit,
+    LimitCounts,
+    Policy,
+    Rule,
+    RuleCounts,
+    Verdict,
+    WaivedLimit,
+    Waiver,
+    WaiverResult,
+    WaiverState,
+)
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting

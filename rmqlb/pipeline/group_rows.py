@@ -26,11 +26,10 @@ from rmqlb.engine.show_groups import group_line, unread_of_groups
 from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, touching
 from rmqlb.engine.sweep_failures.failures import cluster_of
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.check_result import FAILED, INCOMPLETE, JudgedLimit, WaivedLimit
 from rmqlb.model.evenness import Spread
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.policy import GROUP, TOPIC, Policy
+from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, WaivedLimit
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LossKind
 from rmqlb.model.system_names import is_system_topic

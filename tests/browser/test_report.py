@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.pipeline.report.answers import verdict_of
+from rmqlb.pipeline.report.figures import verdict_of
 from rmqlb.pipeline.report.page import cluster_page, fleet_page
 from tests.browser.devtools import Chromium
 from tests.pipeline.report_fleet import HOSTILE, by_duckdb, fleet, hostile_rows, write_warehouse

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from rmqlb.pipeline import tables as t
-from rmqlb.pipeline.report.answers import Answers
-from rmqlb.pipeline.report.figures import Nights, Query, Thresholds, queries
+from rmqlb.pipeline.report.figures import Answers, Nights, Query, Thresholds, queries
 from rmqlb.pipeline.report.page import scripts
 
 FIRST, BEFORE, NIGHT = date(2026, 11, 19), date(2026, 11, 20), date(2026, 11, 21)

@@ -17,10 +17,19 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline import tables as t
-from rmqlb.pipeline.report.answers import WINDOW, Answers, answers, page_name, thresholds_of, verdict_of
-from rmqlb.pipeline.report.figures import Nights, Thresholds, literal, queries
-from rmqlb.pipeline.report.page import chart, cluster_page, fleet_page, scripts
-from rmqlb.pipeline.report.report import write
+from rmqlb.pipeline.report.figures import (
+    WINDOW,
+    Answers,
+    Nights,
+    Thresholds,
+    answers,
+    literal,
+    page_name,
+    queries,
+    thresholds_of,
+    verdict_of,
+)
+from rmqlb.pipeline.report.page import chart, cluster_page, fleet_page, scripts, write
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.user_files.policy_file import parse_policy
 

@@ -27,11 +27,10 @@ from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
 from rmqlb.errors import DataError
-from rmqlb.model.check_result import FAILED, INCOMPLETE
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.policy import GROUP, TOPIC, About, Bound, Limit, Rule
+from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting

@@ -1,26 +1,52 @@
 # ruff: noqa: S608 - the views are for people to run
-"""The pages of a report: HTML with its style and charts inside, no script, nothing from a network.
+"""The report of a warehouse: a page for the fleet, a page for each cluster, and the verdict, from one job of Spark.
 
-`page.html` escapes whatever it is given; only what this file makes as `Markup` passes, and it escapes its values.
+A page is HTML with its style and charts inside, no script, nothing from a network. `page.html` escapes whatever it is
+given; only what this file makes as `Markup` passes, and it escapes its values.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rmqlb.pipeline.report.answers import Answers, ClusterVerdict, FleetVerdict, page_name, summary
-from rmqlb.pipeline.report.figures import NEWS, sections
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.report.figures import (
+    NEWS,
+    WINDOW,
+    Answers,
+    ClusterVerdict,
+    FleetVerdict,
+    Nights,
+    answers,
+    page_name,
+    sections,
+    summary,
+    thresholds_of,
+    verdict_of,
+)
 from rmqlb.pipeline.tables import TABLES, columns, name
+from rmqlb.pipeline.warehouse import Warehouse, short
+from rmqlb.version import __version__
 from rmqlb.views.formats.text import clip, fit_for_xml
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rmqlb.model.policy import Policy
+
+_INDEX, _VERDICT = "index.html", "verdict.json"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """A browser may fetch and run nothing."""
 _LONGEST = 300
@@ -239,3 +265,78 @@ def _number(value: float) -> str:
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
+
+
+# -- the files
+
+
+class _Stored(Struct, frozen=True, rename="camel"):
+    """`verdict.json`: the verdict, and a text that differs when the pages would."""
+
+    made_from: str
+    verdict: FleetVerdict
+
+
+def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | None = None) -> FleetVerdict:
+    """Write `index.html`, a page for each cluster and `verdict.json` into a folder of this machine.
+
+    Pages that would not change are not written; nothing runs when the tables have not changed. `policy`: its limits of
+    lag and imbalance are the thresholds of the lists.
+
+    Raises:
+        DataError: no night is complete.
+        UsageError: the folder has pages of something else, or cannot be written.
+    """
+    markers = {day: each.judged for day, each in warehouse.nights().items() if each.judged is not None}
+    window = sorted(markers)[-WINDOW:]
+    if not window:
+        raise DataError(
+            f"{warehouse.place} has no complete night to report on",
+            hint="make one first: rmqlb pipeline run",
+            code="table-not-found",
+        )
+    thresholds = thresholds_of(policy)
+    made_from = short(__version__, warehouse.place, thresholds, [(day, markers[day]) for day in window])
+    stored = _stored(to)
+    if stored is not None and stored.made_from == made_from:
+        return replace(stored.verdict, unchanged=True)
+    nights = Nights(window[-1], window[-2] if len(window) > 1 else None, window[0])
+    found = answers(Warehouse(spark.newSession(), warehouse.place), nights, window, thresholds)
+    verdict = verdict_of(found, str(to / _INDEX))
+    pages = {one.page: cluster_page(found, one) for one in verdict.clusters}
+    _write(to, {**pages, _INDEX: fleet_page(found, verdict)}, verdict, made_from, stored)
+    return verdict
+
+
+def _stored(to: Path) -> _Stored | None:
+    """What an earlier report says of itself; None when there is none as this version writes it."""
+    try:
+        found = msgspec.json.decode((to / _VERDICT).read_bytes(), type=_Stored)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    is_whole = all((to / page).is_file() for page in (_INDEX, *(one.page for one in found.verdict.clusters)))
+    return found if is_whole else None
+
+
+def _write(to: Path, pages: Mapping[str, str], verdict: FleetVerdict, made_from: str, stored: _Stored | None) -> None:
+    """Replace each file as a whole, `verdict.json` last: until then the next run writes again."""
+    body = msgspec.json.format(msgspec.json.encode(_Stored(made_from, verdict)), indent=2).decode()
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        if (to / _INDEX).exists() and not (to / _VERDICT).exists():
+            raise UsageError(f"--to {to}: its index.html is no report of rmqlb", hint="name another folder")
+        for file, text in {**pages, _VERDICT: f"{body}\n"}.items():
+            _replace(to / file, text.encode("utf-8", "replace"))
+        for one in stored.verdict.clusters if stored else ():
+            if one.page not in pages:
+                (to / one.page).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"--to {to}: {error.strerror or error}", code="cannot-write") from None
+
+
+def _replace(path: Path, body: bytes) -> None:
+    if path.exists() and path.read_bytes() == body:
+        return
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(body)
+    os.replace(part, path)

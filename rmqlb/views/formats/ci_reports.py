@@ -16,18 +16,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rmqlb.model.check_result import (
+from rmqlb.model.finding import Severity
+from rmqlb.model.policy import (
     FAILED,
     INCOMPLETE,
     NOT_APPLICABLE,
     PASSED,
     JudgedLimit,
     JudgedPolicy,
+    Rule,
     Verdict,
     WaivedLimit,
 )
-from rmqlb.model.finding import Severity
-from rmqlb.model.policy import Rule
 from rmqlb.views.check import allowed_text, sentence, waiver_text
 from rmqlb.views.formats.machine import as_json
 from rmqlb.views.formats.text import fit_for_xml, visible

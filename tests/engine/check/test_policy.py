@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.engine.plan.rebalance import plan_rebalance
-from rmqlb.model.check_result import JudgedLimit, JudgedPolicy, WaivedLimit
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.finding import INFO, WARNING, Severity
-from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import GROUP, TOPIC, About, JudgedLimit, JudgedPolicy, Limit, Policy, Rule, WaivedLimit, Waiver
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Unread, Wanted
 from rmqlb.views.check import sentence
 from tests.engine.diagnose.running import Process, running

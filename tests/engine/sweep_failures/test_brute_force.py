@@ -15,10 +15,9 @@ from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.sweep_failures.cases import GroupSubject
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
-from rmqlb.model.check_result import FAILED
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Summary
-from rmqlb.model.policy import Limit
+from rmqlb.model.policy import FAILED, Limit
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 
