@@ -22,7 +22,7 @@ from rmqlb.model.words import counted, named
 class Thing(NamedTuple):
     """A process or the address of a broker."""
 
-    what: Literal["process", "address"]
+    kind: Literal["process", "address"]
     name: str  # the client ID or the broker's name
     number: int | None  # among the processes of this client ID, from 0; or the broker's ID, None without an address
 
@@ -35,8 +35,8 @@ class Failure(Struct, frozen=True):
 
     @property
     def parts(self) -> LossParts:
-        ids = sort_client_ids(each.name for each in self.things if each.what == "process")
-        brokers = [(each.name, each.number) for each in self.things if each.what == "address"]
+        ids = sort_client_ids(each.name for each in self.things if each.kind == "process")
+        brokers = [(each.name, each.number) for each in self.things if each.kind == "address"]
         addresses = sorted(name if number is None else f"{name}/{number}" for name, number in brokers)
         return LossParts(self.loss.kind, self.loss.name, tuple(ids), tuple(addresses))
 
@@ -82,7 +82,7 @@ class Cluster(Struct, frozen=True):
         """Things are lost together that have the same key; processes of one client ID are lost one by one."""
         found: dict[tuple[str, int | None], set[Thing]] = {}
         for thing, where in self.hosts.items():
-            is_process = thing.what == "process"
+            is_process = thing.kind == "process"
             if kind in ("host", "zone"):
                 name = where if kind == "host" else self._zone(thing)
                 lost = bool(name)
@@ -104,14 +104,14 @@ class Cluster(Struct, frozen=True):
         inside = [failure.things for failure in failures if failure.loss.kind == "zone"]
         if not inside:
             return ""
-        named_inside = {(each.what, each.name) for things in inside for each in things}
-        outside = sorted({(each.what, each.name) for each in self.hosts} - named_inside)
-        parts = [([name for what, name in outside if what == of], noun) for of, noun in _NOUNS.items()]
+        named_inside = {(each.kind, each.name) for things in inside for each in things}
+        outside = sorted({(each.kind, each.name) for each in self.hosts} - named_inside)
+        parts = [([name for kind, name in outside if kind == of], noun) for of, noun in _NOUNS.items()]
         return " and ".join(f"{counted(len(some), noun)} ({named(some)})" for some, noun in parts if some)
 
     def _zone(self, thing: Thing) -> str:
         found = next((rule.zone for rule in self.rules if rule.matches(thing.name, self.hosts[thing])), "")
-        return found or (self.zones.get(thing.name, "") if thing.what == "address" else "")
+        return found or (self.zones.get(thing.name, "") if thing.kind == "address" else "")
 
     def _why_empty(self, zone: str) -> str:
         patterns = [rule.pattern for rule in self.rules if rule.zone == zone]

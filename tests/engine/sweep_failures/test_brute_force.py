@@ -48,7 +48,7 @@ def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]
             if each.broker_name == name
             for number in each.broker_addrs
         }
-        lost = {each.number for each in gone_things if each.what == "address" and each.name == name}
+        lost = {each.number for each in gone_things if each.kind == "address" and each.name == name}
         if lost >= own:
             gone.append(name)
         elif 0 in lost:
@@ -126,7 +126,7 @@ def parts(snapshot: ClusterSnapshot, name: str, case: Case) -> frozenset[object]
         each
         for one in case
         for each in one.things
-        if (each.name in brokers if each.what == "address" else (each.number or 0) < ids.count(each.name))
+        if (each.name in brokers if each.kind == "address" else (each.number or 0) < ids.count(each.name))
     )
 
 
