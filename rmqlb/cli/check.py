@@ -20,16 +20,12 @@ _POLICY_HELP = "The rules and waivers: YAML or JSON, or - for stdin; default: a 
 
 
 class CheckOptions(Struct, frozen=True):
-    policy: Annotated[
-        str | None,
-        Option("-p", "--policy", metavar="FILE|-", help=_POLICY_HELP),
-    ] = None
+    policy: Annotated[str | None, Option("-p", "--policy", metavar="FILE|-", help=_POLICY_HELP)] = None
     today: Annotated[
         str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
     ] = None
     fail_from: Annotated[
-        str,
-        Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info."),
+        str, Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info.")
     ] = "error"
     print_policy: Annotated[
         bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")

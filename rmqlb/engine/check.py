@@ -106,11 +106,7 @@ def check_policy(
 
 
 def _result(
-    policy: Policy,
-    judged: Sequence[JudgedLimit],
-    waivers: tuple[WaiverResult, ...],
-    today: date,
-    fail_from: Severity,
+    policy: Policy, judged: Sequence[JudgedLimit], waivers: tuple[WaiverResult, ...], today: date, fail_from: Severity
 ) -> CheckResult:
     gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
     by_verdict: dict[Verdict, tuple[JudgedLimit, ...]] = {

@@ -29,17 +29,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, Seen, retry_topic
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.model.system_names import is_system_group
 from rmqlb.pipeline.spark import Batches
-from rmqlb.pipeline.tables import (
-    INGESTED,
-    Consumer,
-    Groups,
-    Quarantine,
-    Queues,
-    ReadFile,
-    Row,
-    Snapshots,
-    union_batch,
-)
+from rmqlb.pipeline.tables import INGESTED, Consumer, Groups, Quarantine, Queues, ReadFile, Row, Snapshots, union_batch
 from rmqlb.sources.dump import LARGEST_FILE, Document, merge, read_document, split_documents
 from rmqlb.sources.formats.limits import too_large
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -144,49 +143,32 @@ def _fleet_findings(warehouse: Warehouse, asked: Asked, days: Sequence[date], us
     return warehouse.spark.createDataFrame(values, ddl(Findings))
 
 
+_VERDICT = """
+select sum(failed) as failed, sum(incomplete) as incomplete, sum(waived) as waived, sum(errors) as errors,
+    sum(new) as new, sum(gone) as gone, sum(groups) as groups, collect_set(cluster) as clusters
+from (
+    select count_if(verdict = 'failed' and severity = 'error') as failed,
+        count_if(verdict = 'incomplete' and severity = 'error') as incomplete, count_if(verdict = 'waived') as waived,
+        count_if(kind = 'group' and severity = 'error') as errors, 0 as new, 0 as gone, 0 as groups, null as cluster
+    from findings
+    union all
+    select 0, 0, 0, 0, count_if(change = 'finding-new'), count_if(change = 'finding-gone'), 0, null
+    from changes where severity <> 'info'
+    union all select 0, 0, 0, 0, 0, 0, count(*), null from `groups`
+    union all select 0, 0, 0, 0, 0, 0, 0, cluster from snapshots where counts
+)
+"""
+
+
 def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Asked) -> Verdict:
     """What a night comes to, from its tables."""
-    from pyspark.sql import DataFrame
-    from pyspark.sql import functions as fn
-
-    def counted(of: str, rows: DataFrame, *keys: str) -> DataFrame:
-        """Rows counted by up to three keys, all in the same columns."""
-        named = [fn.col(key).cast("string").alias(f"key{at}") for at, key in enumerate(keys)]
-        more = [fn.lit(None).cast("string").alias(f"key{at}") for at in range(len(keys), 3)]
-        keyed = rows.select(*named, *more)
-        return keyed.groupBy("key0", "key1", "key2").agg(fn.count("*").alias("n")).withColumn("of", fn.lit(of))
-
-    changed = warehouse.read(Changes, [day]).where("change like 'finding-%' and severity <> 'info'")
-    tables = (
-        counted("findings", warehouse.read(Findings, [day]), "kind", "severity", "verdict"),
-        counted("changes", changed, "change"),
-        counted("clusters", warehouse.read(Snapshots, [day]).where("counts"), "cluster"),
-        counted("groups", warehouse.read(Groups, [day])),
-    )
-    rows = reduce(DataFrame.unionByName, tables).collect()
-    clusters = {row["key0"] for row in rows if row["of"] == "clusters"}
-
-    def number(of: str, *keys: str | None) -> int:
-        """How many rows have these keys; None is any."""
-        return sum(
-            row["n"]
-            for row in rows
-            if row["of"] == of and all(key in (None, row[f"key{at}"]) for at, key in enumerate(keys))
-        )
-
-    verdict = Verdict(
-        date=day,
-        previous=previous,
-        clusters=len(clusters),
-        silent=tuple(sorted(set(asked.expected) - clusters)),
-        groups=number("groups"),
-        failed=number("findings", None, "error", "failed"),
-        incomplete=number("findings", None, "error", "incomplete"),
-        waived=number("findings", None, None, "waived"),
-        errors=number("findings", "group", "error"),
-        new=number("changes", "finding-new"),
-        gone=number("changes", "finding-gone"),
-    )
+    for table in (Findings, Changes, Groups, Snapshots):
+        warehouse.read(table, [day]).createOrReplaceTempView(name(table))
+    (row,) = warehouse.spark.sql(_VERDICT).collect()
+    found: dict[str, Any] = row.asDict()
+    clusters = set(found.pop("clusters"))
+    silent = tuple(sorted(set(asked.expected) - clusters))
+    verdict = Verdict(date=day, previous=previous, clusters=len(clusters), silent=silent, **found)
     return replace(verdict, line=verdict.sentence)
 
 

@@ -281,14 +281,7 @@ JUDGED: tuple[type[Row], ...] = (Assignments, Figures, Findings, WhatIf, Sends, 
 TABLES = (*INGESTED, *JUDGED)
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
-_SPARK = {
-    str: "string",
-    int: "bigint",
-    float: "double",
-    bool: "boolean",
-    datetime: "timestamp",
-    date: "date",
-}
+_SPARK = {str: "string", int: "bigint", float: "double", bool: "boolean", datetime: "timestamp", date: "date"}
 
 
 def name(table: type[Row]) -> str:

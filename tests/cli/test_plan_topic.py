@@ -25,14 +25,6 @@ def data(*words: str, code: ExitCode = ExitCode.OK) -> Any:
     return json.loads(ran.stdout)["data"]
 
 
-def test_the_first_line_says_what_is_next() -> None:
-    ran = run(*PLAN, "--queues", "16", "-o", "table")
-    assert ran.stdout.splitlines()[0] == (
-        "OrderEvents, 16 queues per broker: 16 → 32 readable, 16 → 32 writable queues; next: step 1 of 6, add read queues"
-    )
-    assert "mqadmin updateTopic -b 127.0.0.1:10911 -t OrderEvents -r 16 -w 8 -p 6" in ran.stdout
-
-
 @every_case(
     ("step", "first"),
     [
@@ -88,8 +80,7 @@ CONFIG = b'{"attributes":{%s},"order":false,"perm":6,"readQueueNums":8,"topicNam
 
 
 @pytest.mark.parametrize(
-    ("attributes", "expected"),
-    [(b'"message.type":"TRANSACTION"', " -a +message.type=TRANSACTION"), (b"", "")],
+    ("attributes", "expected"), [(b'"message.type":"TRANSACTION"', " -a +message.type=TRANSACTION"), (b"", "")]
 )
 def test_a_running_broker_says_the_type(attributes: bytes, expected: str) -> None:
     """As `AdminBrokerProcessor.getTopicConfig` of 5.5.0 answers; without the attribute a topic is NORMAL."""

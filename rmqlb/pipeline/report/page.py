@@ -227,8 +227,9 @@ def _charts(found: Answers, scope: str | None) -> Iterable[Markup]:
 def chart(title: str, days: Sequence[str], values: Sequence[float | None]) -> Markup:
     """A line over nights, from 0 to the largest value; a night whose value is unknown has no point.
 
-    >>> print(chart("lag", ["2026-11-20", "2026-11-21"], [1, 2])[:45])
-    <figure><figcaption>lag <b>2</b></figcaption>
+    >>> drawn = chart("<lag>", ["2026-11-19", "2026-11-20", "2026-11-21"], [0, None, 4])
+    >>> print(drawn[:51], drawn.count("<circle"), "last 4, most 4" in drawn)
+    <figure><figcaption>&lt;lag&gt; <b>4</b></figcaption> 2 True
     """
     high = max((value for value in values if value is not None), default=0) or 1
     step = 228 / max(1, len(days) - 1)
