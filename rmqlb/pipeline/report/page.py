@@ -228,7 +228,7 @@ def chart(title: str, days: Sequence[str], values: Sequence[float | None]) -> Ma
     """A line over nights, from 0 to the largest value; a night whose value is unknown has no point.
 
     >>> drawn = chart("<lag>", ["2026-11-19", "2026-11-20", "2026-11-21"], [0, None, 4])
-    >>> print(drawn[:51], drawn.count("<circle"), "last 4, most 4" in drawn)
+    >>> print(drawn[:53], drawn.count("<circle"), "last 4, most 4" in drawn)
     <figure><figcaption>&lt;lag&gt; <b>4</b></figcaption> 2 True
     """
     high = max((value for value in values if value is not None), default=0) or 1
