@@ -77,24 +77,14 @@ _SLACK = 1e-9
 def check_policy(
     snapshot: ClusterSnapshot,
     policy: Policy,
-    today: date,
+    today: date,  # for waivers
     *,
-    settings: Settings | None = None,
-    fail_from: Severity = ERROR,
-    cluster: str | None = None,
+    settings: Settings | None = None,  # None is RocketMQ's defaults
+    fail_from: Severity = ERROR,  # the lowest severity that decides the outcome
+    cluster: str | None = None,  # its name in a fleet; without it, waivers for clusters do not apply
     progress: Progress = no_progress,
 ) -> JudgedPolicy:
-    """Measure each limit of the policy.
-
-    Args:
-        snapshot: the cluster.
-        policy: the rules and waivers.
-        today: the day for waivers.
-        settings: those of the consumers' strategy objects; None is RocketMQ's defaults.
-        fail_from: the lowest severity that decides the outcome.
-        cluster: the cluster's name in a fleet, which chooses waivers; without it, waivers for clusters do not apply.
-        progress: receives each rule's progress.
-    """
+    """Measure each limit of the policy."""
     missing = gaps(snapshot)
     found: list[JudgedLimit] = []
     for rule in policy.rules:

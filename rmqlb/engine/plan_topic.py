@@ -18,6 +18,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import lcm
 
 from msgspec import Struct
@@ -265,26 +266,14 @@ _NOTICED_MS = _POLL_MS + Clocks().rebalance_wait_us / 1000
 def plan_topic(
     routes: Routes,
     request: TopicRequest,
-    groups: Sequence[PlannedGroup] | None,
+    groups: Sequence[PlannedGroup] | None,  # None where they are unknown
     keys: Keys | None = None,
     *,
-    name_servers: str | None = None,
-    message_type: str | None = None,
+    name_servers: str | None = None,  # for the commands' `-n`
+    message_type: str | None = None,  # the topic's, for brokers that lack the topic
 ) -> result.TopicChangePlan:
-    """The steps and what each of them does (raises DataError, AllocationError).
-
-    Args:
-        routes: the topic's route now and after each change.
-        request: the change.
-        groups: the groups that read the topic; None where they are unknown.
-        keys: those that producers send; None where they are unknown.
-        name_servers: for the commands' `-n`; None leaves it out.
-        message_type: the topic's, for brokers that lack the topic; None leaves it out.
-    """
-
-    def commands(before: TopicRouteData, after: TopicRouteData) -> tuple[result.AdminCommand, ...]:
-        return tuple(commands_between(before, after, name_servers, message_type))
-
+    """The steps and what each of them does (raises DataError, AllocationError)."""
+    commands = partial(commands_between, name_servers=name_servers, message_type=message_type)
     made = _steps(routes, groups, keys or Keys(), commands, request.ordered)
     steps = tuple(replace(step, number=number) for number, step in enumerate(made, start=1))
     times = [step.estimated_ms for step in steps]
@@ -306,7 +295,7 @@ def _steps(
     routes: Routes,
     groups: Sequence[PlannedGroup] | None,
     keys: Keys,
-    commands: Callable[[TopicRouteData, TopicRouteData], tuple[result.AdminCommand, ...]],
+    commands: Callable[[TopicRouteData, TopicRouteData], list[result.AdminCommand]],
     ordered: bool,
 ) -> Iterator[Step]:
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
@@ -338,7 +327,7 @@ def _steps(
             number=0,
             kind=kind,
             done=not todo,
-            commands=commands(before, after) if todo else (),
+            commands=tuple(commands(before, after)) if todo else (),
             wait_for=waits,
             estimated_ms=ms if todo else 0.0,
             brokers=tuple(
@@ -463,11 +452,7 @@ def _listed(queues: Sequence[QueueName]) -> str:
 def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, where: str) -> dict[MessageQueue, float]:
     """Messages per millisecond of each queue that both snapshots know (raises DataError).
 
-    Args:
-        now: the later one.
-        then: the earlier one.
-        group: a group of the later one; one that the earlier one does not have has no rates.
-        where: what the earlier one is called in errors.
+    `where` is what the earlier one is called in errors; a group that it does not have has no rates.
     """
     if group not in then.groups:
         return {}

@@ -124,14 +124,10 @@ def _file(path: str) -> ReadFile:
 def ingest(
     warehouse: Warehouse, local: Sequence[ReadFile], uris: Sequence[str], cluster: str | None = None, *, force: bool
 ) -> Ingested:
-    """Read the files that are new, and write their nights (raises DataError).
+    """Read the files that are new, or with `force` all, and write their nights (raises DataError).
 
-    Args:
-        warehouse: while this process is the only one that writes.
-        local: files of this machine.
-        uris: files and folders elsewhere.
-        cluster: the name of the cluster of all files; None takes it from the path or the brokers.
-        force: read known files too.
+    This process is the only one that writes. `cluster` names the cluster of all files; None takes it from the path or
+    the brokers.
     """
     files = [*local, *(file for uri in uris for file in _files_at(warehouse, uri))]
     nights = warehouse.nights()

@@ -158,14 +158,10 @@ def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
 
 @contextmanager
 def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSession]:
-    """A session, stopped at the end of the block.
+    """A session with settings for so many bytes of input, stopped at the end of the block.
 
     A session that this process has already is used as it is, and left running. Under spark-submit its Java is used.
     Executors on other machines get the code of rmqlb; the packages that it imports must be installed there.
-
-    Args:
-        settings: the master, and what the user asks of Spark.
-        size: bytes of input, by which settings are chosen.
 
     Raises:
         UsageError: no Java, no pyspark, a log that cannot be written.
