@@ -22,7 +22,7 @@ from benchmarks.sections import Section, measure, parser_of
 EXAMPLE = "examples/fleet"
 NIGHTS = 5
 CLUSTERS = 3
-SHAPE = {"groups": 80, "pairs": 200, "topics": 40, "clusters": CLUSTERS, "faults": 0.1}
+SHAPE = {"groups": 80, "topics": 40, "clusters": CLUSTERS, "faults": 0.1}
 HEADERS = ("work", "CPU s", "limit", "MB", "limit", "jobs", "limit", "MB read")
 
 
@@ -76,8 +76,7 @@ def _spark(log: Path) -> tuple[int, int]:
 def _generate(folder: Path, nights: int) -> None:
     """Write the fleet in a process of its own, with nights of one history."""
     program = (
-        "import sys; from tests.support.synthetic.nights import generate;"
-        "from tests.support.synthetic.draw import FleetShape;"
+        "import sys; from tests.support.synthetic.fleet import FleetShape, generate;"
         f"generate(FleetShape(days={nights}, **{SHAPE!r}), sys.argv[1])"
     )
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)  # noqa: S603

@@ -13,27 +13,19 @@ from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
-    from rmqlb.model.check_result import CheckResult
+    from rmqlb.model.policy import CheckResult
 
 _FOR_CI = ("junit", "sarif")
+_POLICY_HELP = "The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything."
 
 
 class CheckOptions(Struct, frozen=True):
-    policy: Annotated[
-        str | None,
-        Option(
-            "-p",
-            "--policy",
-            metavar="FILE|-",
-            help="The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything.",
-        ),
-    ] = None
+    policy: Annotated[str | None, Option("-p", "--policy", metavar="FILE|-", help=_POLICY_HELP)] = None
     today: Annotated[
         str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
     ] = None
     fail_from: Annotated[
-        str,
-        Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info."),
+        str, Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info.")
     ] = "error"
     print_policy: Annotated[
         bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
@@ -69,6 +61,8 @@ def check(
     Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 incomplete,
     5 endpoint unreachable.
     """
+    from functools import partial
+
     from rmqlb.cli.common.reading import Reader
     from rmqlb.verbs import amounts
     from rmqlb.verbs import check as verb
@@ -84,52 +78,36 @@ def check(
     if source.source == "-" and chosen.policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     today = None if chosen.today is None else amounts.day(chosen.today, "--today")
-    reader = Reader(source, terminal)
+    options = strategy_options.texts
+    ask = partial(verb.check, Reader(source, terminal), chosen.policy, today=today, strategy_options=options)
     with terminal.progress(verb="checking") as progress:
-        result = verb.check(
-            reader,
-            chosen.policy,
-            today=today,
-            fail_from=chosen.fail_from,
-            strategy_options=strategy_options.texts,
-            progress=progress,
-        )
-    _show(result, terminal)
-    _end(result, terminal)
-
-
-def _show(result: "CheckResult", terminal: Terminal) -> None:
-    meta = result.meta
-    if terminal.format not in _FOR_CI:
-        from rmqlb.views.check import check_report
-
-        terminal.show(check_report(result), meta.snapshot, meta.findings)
-        return
-    with terminal.progress(verb="writing") as progress:
-        progress("the result", 0, 0)
-        if terminal.format == "junit":
-            from rmqlb.views.formats.junit import as_junit
-
-            text = as_junit(meta.made_from, meta.snapshot.taken_at)
-        else:
-            from rmqlb.version import __version__
-            from rmqlb.views.formats.sarif import as_sarif
-
-            text = as_sarif(meta.made_from, __version__, int(_exit_code(result)))
-    terminal.write(text)
-    terminal.warn(meta.findings)
-
-
-def _exit_code(result: "CheckResult") -> ExitCode:
-    return {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)
-
-
-def _end(result: "CheckResult", terminal: Terminal) -> None:
+        result = ask(fail_from=chosen.fail_from, progress=progress)
+    code = {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)
+    _show(result, terminal, code)
     for verdict, judged, suffix in (
         ("failed", result.failed, ""),
         ("incomplete", result.incomplete, " could not be judged"),
     ):
         if number := sum(one.decides(result.fail_from) for one in judged):
             terminal.say(f"{verdict}: {counted(number, 'limit')}{suffix}")
-    if (code := _exit_code(result)) != ExitCode.OK:
+    if code != ExitCode.OK:
         raise typer.Exit(code)
+
+
+def _show(result: "CheckResult", terminal: Terminal, code: ExitCode) -> None:
+    meta = result.meta
+    if terminal.format not in _FOR_CI:
+        from rmqlb.views.check import check_report
+
+        terminal.show(check_report(result), meta.snapshot, meta.findings)
+        return
+    from rmqlb.version import __version__
+    from rmqlb.views.formats.ci_reports import as_junit, as_sarif
+
+    with terminal.progress(verb="writing") as progress:
+        progress("the result", 0, 0)
+        is_junit = terminal.format == "junit"
+        checked = meta.made_from
+        text = as_junit(checked, meta.snapshot.taken_at) if is_junit else as_sarif(checked, __version__, int(code))
+    terminal.write(text)
+    terminal.warn(meta.findings)

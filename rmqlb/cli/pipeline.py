@@ -199,7 +199,7 @@ def _run(
     must_be_ready(settings, place, *uris)
     from rmqlb.pipeline import judge
     from rmqlb.pipeline.documents import last_day
-    from rmqlb.pipeline.report.report import write
+    from rmqlb.pipeline.report.page import write
 
     result, interrupted = PipelineResult(place), False
     size = sum(file.length for file in local) if not uris and not is_uri(place) else _UNKNOWN_SIZE

@@ -46,8 +46,7 @@ class ChangeOptions(Struct, frozen=True):
         ),
     ] = None
     unordered: Annotated[
-        bool,
-        _change_option("--unordered", help="No message is sent by key: leave out the steps that hold producers."),
+        bool, _change_option("--unordered", help="No message is sent by key: leave out the steps that hold producers.")
     ] = False
 
 
@@ -63,10 +62,7 @@ class TopicOptions(Struct, frozen=True):
     ] = None
     strategy: Annotated[
         str | None,
-        about_option(
-            metavar="STRATEGY",
-            help="Or FILE.py:NAME, which is run. Default: as consumers report or show.",
-        ),
+        about_option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as consumers report or show."),
     ] = None
     keys_file: Annotated[
         str | None, _keys_option(metavar="FILE|-", help="Keys of its messages, one per line: how many move.")

@@ -41,7 +41,7 @@ RESULTS = (
     _result("change", "show-route, show-owners, plan-rebalance", "views.row_changes.ChangeLine", "whole"),
     _result("record", "record", "model.recording.Recording"),
     _result("record-line", "record", "model.recording.RecordLine", "whole"),
-    _result("check", "check", "model.check_result.CheckResult"),
+    _result("check", "check", "model.policy.CheckResult"),
     _result(
         "pipeline",
         "pipeline run, pipeline ingest, pipeline judge, pipeline report",

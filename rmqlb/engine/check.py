@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import Literal
+from itertools import filterfalse
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import (
     behind_proxy,
@@ -34,28 +34,34 @@ from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.assignment import Basis
-from rmqlb.model.check_result import (
-    FAILED,
-    INCOMPLETE,
-    NOT_APPLICABLE,
-    PASSED,
-    CheckResult,
-    CheckSummary,
-    JudgedLimit,
-    JudgedPolicy,
-    LimitCounts,
-    RuleCounts,
-    Verdict,
-    WaivedLimit,
-    WaiverResult,
-    WaiverState,
-)
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
-from rmqlb.model.policy import FORBIDDEN, GROUP, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import (
+    FAILED,
+    FORBIDDEN,
+    GROUP,
+    INCOMPLETE,
+    NOT_APPLICABLE,
+    PASSED,
+    Bound,
+    CheckResult,
+    CheckSummary,
+    JudgedLimit,
+    JudgedPolicy,
+    Limit,
+    LimitCounts,
+    Policy,
+    Rule,
+    RuleCounts,
+    Verdict,
+    WaivedLimit,
+    Waiver,
+    WaiverResult,
+    WaiverState,
+)
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
@@ -71,24 +77,14 @@ _SLACK = 1e-9
 def check_policy(
     snapshot: ClusterSnapshot,
     policy: Policy,
-    today: date,
+    today: date,  # for waivers
     *,
-    settings: Settings | None = None,
-    fail_from: Severity = ERROR,
-    cluster: str | None = None,
+    settings: Settings | None = None,  # None is RocketMQ's defaults
+    fail_from: Severity = ERROR,  # the lowest severity that decides the outcome
+    cluster: str | None = None,  # its name in a fleet; without it, waivers for clusters do not apply
     progress: Progress = no_progress,
 ) -> JudgedPolicy:
-    """Measure each limit of the policy.
-
-    Args:
-        snapshot: the cluster.
-        policy: the rules and waivers.
-        today: the day for waivers.
-        settings: those of the consumers' strategy objects; None is RocketMQ's defaults.
-        fail_from: the lowest severity that decides the outcome.
-        cluster: the cluster's name in a fleet, which chooses waivers; without it, waivers for clusters do not apply.
-        progress: receives each rule's progress.
-    """
+    """Measure each limit of the policy."""
     missing = gaps(snapshot)
     found: list[JudgedLimit] = []
     for rule in policy.rules:
@@ -100,47 +96,38 @@ def check_policy(
 
 
 def _result(
-    policy: Policy,
-    judged: Sequence[JudgedLimit],
-    waivers: tuple[WaiverResult, ...],
-    today: date,
-    fail_from: Severity,
+    policy: Policy, judged: Sequence[JudgedLimit], waivers: tuple[WaiverResult, ...], today: date, fail_from: Severity
 ) -> CheckResult:
-    by_verdict: dict[Verdict, list[JudgedLimit]] = {}
-    by_rule: dict[str, list[JudgedLimit]] = {rule.name: [] for rule in policy.rules}
-    for one in sorted(judged, key=lambda one: SEVERITIES.index(one.severity)):
-        by_rule[one.rule].append(one)
-        if not isinstance(one, WaivedLimit):
-            by_verdict.setdefault(one.verdict, []).append(one)
+    gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
+    by_verdict: dict[Verdict, tuple[JudgedLimit, ...]] = {
+        verdict: tuple(one for one in gravest_first if one.verdict == verdict and not isinstance(one, WaivedLimit))
+        for verdict in (FAILED, INCOMPLETE, NOT_APPLICABLE)
+    }
     outcome = PASSED
     for verdict in (INCOMPLETE, FAILED):  # a failure is certain, and decides before what is incomplete
-        if any(one.decides(fail_from) for one in by_verdict.get(verdict, ())):
+        if any(one.decides(fail_from) for one in by_verdict[verdict]):
             outcome = verdict
+    rules = []
+    for rule in policy.rules:
+        own = [one for one in judged if one.rule == rule.name]
+        head: dict[str, Any] = {"rule": rule.name, "severity": rule.severity, "about": rule.about}
+        rules.append(RuleCounts(**head, names=len({one.name for one in own} - {None}), **_counts(own)))
     return CheckResult(
         policy=policy.where,
         today=today,
         fail_from=fail_from,
         outcome=outcome,
-        failed=tuple(by_verdict.get(FAILED, ())),
+        failed=by_verdict[FAILED],
         waived=tuple(one for one in judged if isinstance(one, WaivedLimit)),
-        incomplete=tuple(by_verdict.get(INCOMPLETE, ())),
-        not_applicable=tuple(by_verdict.get(NOT_APPLICABLE, ())),
-        rules=tuple(
-            RuleCounts(
-                rule=rule.name,
-                severity=rule.severity,
-                about=rule.about,
-                names=len({one.name for one in by_rule[rule.name]} - {None}),
-                **_counts(by_rule[rule.name]),
-            )
-            for rule in policy.rules
-        ),
+        incomplete=by_verdict[INCOMPLETE],
+        not_applicable=by_verdict[NOT_APPLICABLE],
+        rules=tuple(rules),
         waivers=waivers,
         summary=CheckSummary(rules=len(policy.rules), **_counts(judged)),
     )
 
 
-def _counts(judged: Iterable[JudgedLimit]) -> dict[str, int]:
+def _counts(judged: Iterable[JudgedLimit]) -> dict[str, Any]:
     """The fields of `LimitCounts`; a rule that found nothing to check counts as incomplete, not as a limit."""
     found: Counter[str] = Counter()
     for one in judged:
@@ -154,10 +141,10 @@ def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
     """The names that the rule matches, sorted; RocketMQ's own topics and groups have no limits."""
     if rule.about == GROUP:
         skipped = _offline(snapshot, missing) if rule.skip_offline else ()
-        names = {*snapshot.groups, *missing.groups}.difference(skipped)
-        return sorted(name for name in names if not is_system_group(name) and rule.takes(name))
-    names = {*snapshot.routes, *missing.topics} - snapshot.own_topics
-    return sorted(name for name in names if not is_system_topic(name) and rule.takes(name))
+        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}.difference(skipped)
+    else:
+        names = {*filterfalse(is_system_topic, {*snapshot.routes, *missing.topics} - snapshot.own_topics)}
+    return sorted(name for name in names if rule.takes(name))
 
 
 def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
@@ -171,67 +158,47 @@ def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
 def _judge(
     rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Progress
 ) -> Iterator[JudgedLimit]:
-    names = subjects(rule, snapshot, missing)
-    found = []
+    names, applies = subjects(rule, snapshot, missing), False
     for done, name in enumerate(names):
         progress(f"rule {rule.name}", done, len(names))
-        if rule.about == GROUP:
-            group = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
-            found += [_judged(rule, name, limit, _measure_group(limit, group)) for limit in rule.limits]
-        else:
-            measured = ((limit, _measure_topic(limit, name, snapshot, missing)) for limit in rule.limits)
-            found += [_judged(rule, name, *each) for each in measured]
-    yield from found
+        group = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
+        for limit in rule.limits:
+            if rule.about == GROUP:
+                measured = measure_group(limit, group)
+            elif name in snapshot.routes:
+                measured = measure_topic(limit.name, snapshot.routes[name])
+            else:
+                measured = Measured(missing=f"its route could not be read: {missing.topics[name]}")
+            one = judgement(rule, name, limit, verdict(limit, measured), measured)
+            applies = applies or one.verdict != NOT_APPLICABLE
+            yield one
     if rule.about == GROUP and missing.unlisted is not None:
-        yield judgement(rule, None, None, INCOMPLETE, why=missing.unlisted)
+        yield judgement(rule, None, None, INCOMPLETE, Measured(why=missing.unlisted))
     elif not names:
         without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
         text = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
-        yield judgement(rule, None, None, INCOMPLETE, why=text)
-    elif all(one.verdict == NOT_APPLICABLE for one in found):
-        yield judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that matches")
+        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
+    elif not applies:
+        text = f"its limits apply to no {rule.about} that matches"
+        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
 
 
-def _judged(rule: Rule, name: str, limit: Limit, measured: Measured) -> JudgedLimit:
-    result = verdict(limit, measured)
-    why = measured.why if measured.apart is None else measured.apart
-    value: Bound | None = measured.value
-    if result == INCOMPLETE:
-        why, value = measured.missing or why, None
-    return judgement(rule, name, limit, result, value, why, measured.basis, measured.findings)
-
-
-def judgement(
-    rule: Rule,
-    name: str | None,
-    limit: Limit | None,
-    verdict: Verdict,
-    value: Bound | None = None,
-    why: str = "",
-    basis: Basis | None = None,
-    findings: tuple[GroupFinding, ...] = (),
-) -> JudgedLimit:
-    of_limit = (None, None, None) if limit is None else (limit.name, limit.bound, limit.kind.unit)
-    text, bound, unit = of_limit
+def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured) -> JudgedLimit:
+    """The limit of a rule for one name; without either, the rule as a whole."""
     return JudgedLimit(
-        rule.name, rule.severity, rule.about, name, text, verdict, value, bound, unit, basis, why or None, findings
+        rule=rule.name,
+        severity=rule.severity,
+        about=rule.about,
+        name=name,
+        limit=limit.name if limit else None,
+        verdict=verdict,
+        value=None if verdict == INCOMPLETE else measured.value,
+        bound=limit.bound if limit else None,
+        unit=limit.kind.unit if limit else None,
+        basis=measured.basis,
+        why=measured.apart or (measured.missing if verdict == INCOMPLETE else None) or measured.why or None,
+        findings=measured.findings,
     )
-
-
-def _measure_group(limit: Limit, group: Group) -> Measured:
-    try:
-        return forbidden_findings(limit, group) if limit.name == FORBIDDEN else GROUP_MEASURES[limit.name](group)
-    except RmqlbError as error:  # a fact is missing, or RocketMQ's clients would throw
-        return Measured(missing=error.message)
-
-
-def _measure_topic(limit: Limit, name: str, snapshot: ClusterSnapshot, missing: Gaps) -> Measured:
-    if name not in snapshot.routes:
-        return Measured(missing=f"its route could not be read: {missing.topics[name]}")
-    try:
-        return measure_topic(limit.name, snapshot.routes[name])
-    except DataError as error:  # a malformed order configuration
-        return Measured(missing=error.message)
 
 
 def waive(
@@ -246,14 +213,17 @@ def waive(
     undecided: set[int] = set()
     found: list[JudgedLimit] = []
     for one in judged:
-        at = _first_waiver(one, waivers, today) if one.verdict in (FAILED, INCOMPLETE) else None
-        if at is None or one.verdict == INCOMPLETE:
-            found.append(one)
-            undecided |= set() if at is None else {at}
-        else:
+        fits = (
+            at for at, w in enumerate(waivers) if w.until >= today and w.fits(one.rule, one.about, one.name, one.limit)
+        )
+        at = next(fits, None) if one.verdict in (FAILED, INCOMPLETE) else None
+        if at is not None and one.verdict == FAILED:
             uses[at] += 1
             waiver = waivers[at]
             found.append(WaivedLimit(**asdict(one), until=waiver.until, reason=waiver.reason, owner=waiver.owner))
+        else:
+            undecided |= set() if at is None else {at}
+            found.append(one)
 
     def state(at: int) -> WaiverState:
         if waivers[at].until < today:
@@ -264,13 +234,6 @@ def waive(
         WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
         for at, w in enumerate(waivers)
     )
-
-
-def _first_waiver(one: JudgedLimit, waivers: Sequence[Waiver], today: date) -> int | None:
-    for at, waiver in enumerate(waivers):
-        if waiver.until >= today and waiver.fits(one.rule, one.about, one.name, one.limit):
-            return at
-    return None
 
 
 def _waiver_findings(waivers: Sequence[WaiverResult]) -> Iterator[Finding]:
@@ -327,48 +290,60 @@ def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
     return None
 
 
-# -- limits of groups; each raises RmqlbError where what it measures is unknown
+# -- limits of groups
 
 
-Measure = Callable[[Group], Measured]
+def measure_group(limit: Limit, group: Group) -> Measured:
+    """The limit's figure of the group; missing where a fact is, or where RocketMQ's clients would throw."""
+    try:
+        if limit.name in _OF_SHARED_QUEUES:
+            if group.apart is not None:
+                return Measured(apart=group.apart)
+            group.must_be_assigned()
+        if isinstance(limit.bound, tuple) and limit.name == FORBIDDEN:
+            return _forbidden_findings(limit.bound, group)
+        return GROUP_MEASURES[limit.name](group)
+    except RmqlbError as error:
+        return Measured(missing=error.message)
 
 
 def _moved_on_consumer_loss(group: Group) -> Measured:
     """The largest share of the queues that moves when one process ends."""
-    members = _members(group)
-    ids = sort_client_ids(members.client_ids)
-    places = ((i, ids.index(i)) for i in dict.fromkeys(ids))
-    left = ((f"consumer {i}", (*ids[:at], *ids[at + 1 :])) for i, at in places)
-    return _worst_loss(group, ((lost, replace(members, client_ids=rest), group.routes) for lost, rest in left))
+    _ = group.all_client_ids
+    ids = sort_client_ids(group.members.client_ids)
+
+    def without(client_id: str) -> Owners:
+        at = ids.index(client_id)
+        members = replace(group.members, client_ids=(*ids[:at], *ids[at + 1 :]))
+        return owners_at_rest(group.routes, members)
+
+    return _worst_loss(group, ((f"consumer {each}", without(each)) for each in dict.fromkeys(ids)))
 
 
 def _moved_on_broker_loss(group: Group) -> Measured:
     """The largest share of the remaining queues that moves when one broker is lost."""
-    members, routes = _members(group), group.routes
-    names = sorted({data.broker_name for route in routes for data in route.queue_datas})
-    losses = ((f"broker {name}", change_routes(routes, Changes(remove_brokers=(name,)))) for name in names)
-    return _worst_loss(group, ((lost, members, rest) for lost, rest in losses))
+    _ = group.all_client_ids
+
+    def without(name: str) -> Owners:
+        return owners_at_rest(change_routes(group.routes, Changes(remove_brokers=(name,))), group.members)
+
+    names = sorted({data.broker_name for route in group.routes for data in route.queue_datas})
+    return _worst_loss(group, ((f"broker {name}", without(name)) for name in names))
 
 
 def moved(before: Owners, after: Owners) -> int:
     return sum(1 for queue, owners in before.items() if owners and after.get(queue) and after[queue] != owners)
 
 
-def _worst_loss(group: Group, losses: Iterable[tuple[str, Members, Sequence[TopicRouteData]]]) -> Measured:
-    before = owners_at_rest(group.routes, _members(group))
+def _worst_loss(group: Group, losses: Iterable[tuple[str, Owners]]) -> Measured:
+    before = owners_at_rest(group.routes, group.members)
     worst, why = 0.0, ""
-    for lost, members, routes in losses:
-        after = owners_at_rest(routes, members)
+    for lost, after in losses:
         number, left = moved(before, after), sum(queue in after for queue in before)
         if number > worst * left:
             worst = number / left
             why = f"{number} of {left} queues move when {lost} is lost"
     return Measured(worst, why=why, basis=group.basis)
-
-
-def _members(group: Group) -> Members:
-    _ = group.all_client_ids
-    return group.members
 
 
 def _queues_per_consumer(group: Group) -> tuple[dict[str, int], Ownership]:
@@ -393,10 +368,9 @@ def _idle(group: Group) -> Measured:
     return Measured(len(idle), why=named(idle), basis=found.basis)
 
 
-def _faulty(which: Literal["unassigned", "duplicate_owners"], group: Group) -> Measured:
+def _faulty(group: Group, queues: tuple[MessageQueue, ...]) -> Measured:
     """How many queues have such owners; where not all owners are known, the observed ones are certain."""
     faults = group.faults
-    queues: tuple[MessageQueue, ...] = getattr(faults, which)
     most = None if faults.unknown is None else len(queues) + faults.unknown
     return Measured(len(queues), missing=faults.missing, why=queue_ranges(queues), basis=faults.basis, most=most)
 
@@ -455,8 +429,6 @@ def _lag(group: Group) -> Measured:
 
 
 def _without_lock(group: Group) -> Measured:
-    if group.group.message_model == BROADCASTING:
-        return Measured(apart=f"group {group.group.group} is BROADCASTING: its consumers need no locks")
     value = without_lock(group.routes, orderly=is_orderly(group.group))
     if value is None:
         return Measured(missing="whether its consumers consume in order, or a slave acts as the master, is not known")
@@ -497,39 +469,30 @@ def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
     return fits, none_fits if group.observed else "no queue's owner is known"
 
 
-def _where_clients_rebalance(measure: Measure) -> Measure:
-    """The measure, which does not apply where clients do not share queues among themselves."""
-
-    def measured(group: Group) -> Measured:
-        if group.apart is not None:
-            return Measured(apart=group.apart)
-        group.must_be_assigned()
-        return measure(group)
-
-    return measured
-
-
-GROUP_MEASURES: Mapping[str, Measure] = {
+GROUP_MEASURES: Mapping[str, Callable[[Group], Measured]] = {
     "minConsumers": lambda group: Measured(len(group.visible_ids), missing=group.untold),
-    "imbalance": _where_clients_rebalance(_imbalance),
-    "idle": _where_clients_rebalance(_idle),
-    "unassigned": _where_clients_rebalance(partial(_faulty, "unassigned")),
-    "duplicateOwners": _where_clients_rebalance(partial(_faulty, "duplicate_owners")),
+    "imbalance": _imbalance,
+    "idle": _idle,
+    "unassigned": lambda group: _faulty(group, group.faults.unassigned),
+    "duplicateOwners": lambda group: _faulty(group, group.faults.duplicate_owners),
     "duplicateClientIds": _duplicate_client_ids,
-    "movedOnConsumerLoss": _where_clients_rebalance(_moved_on_consumer_loss),
-    "movedOnBrokerLoss": _where_clients_rebalance(_moved_on_broker_loss),
-    "mixedStrategies": _where_clients_rebalance(_mixed_strategies),
+    "movedOnConsumerLoss": _moved_on_consumer_loss,
+    "movedOnBrokerLoss": _moved_on_broker_loss,
+    "mixedStrategies": _mixed_strategies,
     "mixedSubscriptions": _mixed_subscriptions,
     "splitViews": _split_views,
-    "withoutLock": _where_clients_rebalance(_without_lock),
+    "withoutLock": _without_lock,
     "lag": _lag,
-    "strategies": _where_clients_rebalance(_strategies),
+    "strategies": _strategies,
 }
+"""Limit → its figure of a group (raises RmqlbError where that is unknown)."""
+_OF_ANY_GROUP = {"minConsumers", "duplicateClientIds", "mixedSubscriptions", "splitViews", "lag"}
+_OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP
+"""Limits that do not apply where consumers do not share queues among themselves."""
 
 
-def forbidden_findings(limit: Limit, group: Group) -> Measured:
+def _forbidden_findings(codes: tuple[str, ...], group: Group) -> Measured:
     """Which of the codes hold, consequences of a cause included; unknown while a rule could not decide."""
-    codes = limit.bound if isinstance(limit.bound, tuple) else ()
     _ = group.group
     found = diagnose(GroupEvidence(group))
     causes = {each.code: each.causes for each in found.consequences}
@@ -552,10 +515,13 @@ def forbidden_findings(limit: Limit, group: Group) -> Measured:
 
 
 def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
-    """The measure of a topic, unknown where NameServers disagree about it (raises DataError)."""
-    names = TOPIC_MEASURES[limit](sighting.route)
-    if any(len(TOPIC_MEASURES[limit](other.route)) != len(names) for other in sighting.others):
-        return Measured(missing="NameServers give different routes of it")
+    """How many brokers the limit counts; unknown where NameServers disagree or an order configuration is malformed."""
+    try:
+        names = TOPIC_MEASURES[limit](sighting.route)
+        if any(len(TOPIC_MEASURES[limit](other.route)) != len(names) for other in sighting.others):
+            return Measured(missing="NameServers give different routes of it")
+    except DataError as error:
+        return Measured(missing=error.message)
     return Measured(len(names), why=named(sorted(names)))
 
 

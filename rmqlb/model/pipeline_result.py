@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -12,47 +13,27 @@ Day = date  # where a field has that name
 
 
 class RejectedFile(Struct, frozen=True, rename="camel"):
-    """A document in quarantine.
+    """A document in quarantine."""
 
-    Attributes:
-        file: its path or URI.
-        reason: why it is rejected.
-    """
-
-    file: str
-    reason: str
+    file: Annotated[str, "its path or URI"]
+    reason: Annotated[str, "why it is rejected"]
 
 
 class Verdict(Struct, frozen=True, rename="camel"):
-    """What a night comes to.
+    """What a night comes to."""
 
-    Attributes:
-        date: the night.
-        previous: the night before it; null for the first.
-        clusters: clusters that reported.
-        silent: expected clusters that did not report.
-        groups: consumer groups.
-        failed: limits of the policy that failed and are not waived, of rules of the severity error.
-        incomplete: limits that could not be judged, of rules of the severity error.
-        waived: limits that a waiver lets pass.
-        errors: findings of the severity error, those of the policy left out.
-        new: findings that the night before does not have; info left out.
-        gone: findings of the night before that are no more; info left out.
-        line: the same in a line, for a chat message.
-    """
-
-    date: Day
-    previous: Day | None
-    clusters: int
-    silent: tuple[str, ...]
-    groups: int
-    failed: int
-    incomplete: int
-    waived: int
-    errors: int
-    new: int
-    gone: int
-    line: str = ""
+    date: Annotated[Day, "the night"]
+    previous: Annotated[Day | None, "the night before it; null for the first"]
+    clusters: Annotated[int, "clusters that reported"]
+    silent: Annotated[tuple[str, ...], "expected clusters that did not report"]
+    groups: Annotated[int, "consumer groups"]
+    failed: Annotated[int, "limits of the policy that failed and are not waived, of rules of the severity error"]
+    incomplete: Annotated[int, "limits that could not be judged, of rules of the severity error"]
+    waived: Annotated[int, "limits that a waiver lets pass"]
+    errors: Annotated[int, "findings of the severity error, those of the policy left out"]
+    new: Annotated[int, "findings that the night before does not have; info left out"]
+    gone: Annotated[int, "findings of the night before that are no more; info left out"]
+    line: Annotated[str, "the same in a line, for a chat message"] = ""
 
     @property
     def is_violated(self) -> bool:
@@ -78,30 +59,18 @@ class Verdict(Struct, frozen=True, rename="camel"):
 
 
 class PipelineResult(Struct, frozen=True, rename="camel"):
-    """What a run of the pipeline did.
+    """What a run of the pipeline did."""
 
-    Attributes:
-        warehouse: its folder or URI.
-        files: files that were given; null where nothing is ingested.
-        read: files among them that were new.
-        snapshots: snapshots that were read.
-        quarantined: documents that were rejected now.
-        ingested: the nights whose snapshots were written.
-        judged: the nights that were judged.
-        dropped: the nights that `--keep` dropped.
-        incomplete: nights that an interrupted run left incomplete, until ingest gets their files again.
-        page: the file of the report; null where none is written.
-        verdict: what the last night comes to; null for an empty warehouse.
-    """
-
-    warehouse: str
-    files: int | None = None
-    read: int = 0
-    snapshots: int = 0
-    quarantined: tuple[RejectedFile, ...] = ()
-    ingested: tuple[date, ...] = ()
-    judged: tuple[date, ...] = ()
-    dropped: tuple[date, ...] = ()
-    incomplete: tuple[date, ...] = ()
-    page: str | None = None
-    verdict: Verdict | None = None
+    warehouse: Annotated[str, "its folder or URI"]
+    files: Annotated[int | None, "files that were given; null where nothing is ingested"] = None
+    read: Annotated[int, "files among them that were new"] = 0
+    snapshots: Annotated[int, "snapshots that were read"] = 0
+    quarantined: Annotated[tuple[RejectedFile, ...], "documents that were rejected now"] = ()
+    ingested: Annotated[tuple[date, ...], "the nights whose snapshots were written"] = ()
+    judged: Annotated[tuple[date, ...], "the nights that were judged"] = ()
+    dropped: Annotated[tuple[date, ...], "the nights that `--keep` dropped"] = ()
+    incomplete: Annotated[
+        tuple[date, ...], "nights that an interrupted run left incomplete, until ingest gets their files again"
+    ] = ()
+    page: Annotated[str | None, "the file of the report; null where none is written"] = None
+    verdict: Annotated[Verdict | None, "what the last night comes to; null for an empty warehouse"] = None

@@ -80,17 +80,17 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     """
 
     group: Annotated[str, "its name"]
-    strategy: Annotated[str | None, "strategy that assigns its queues; null when none decides"]
-    moved: Annotated[int | None, "queues that change their owner; null like the others when unknown"]
-    added: Annotated[int | None, "queues that its consumers get and that were not readable before"]
-    removed: Annotated[int | None, "queues that are no longer readable"]
-    unassigned: Annotated[int | None, "queues without an owner afterwards"]
-    idle: Annotated[int | None, "consumers without a queue afterwards"]
-    imbalance: Annotated[float | None, "of the queues per consumer afterwards"]
-    starts: Annotated[tuple[StartCount, ...], "how the owners of new queues begin"]
-    skipped: Annotated[int | None, "messages in new queues that their owners never read; null when unknown"]
-    first_lost: int | None
-    lag_removed: int | None
+    strategy: Annotated[str | None, "strategy that assigns its queues; null when none decides"] = None
+    moved: Annotated[int | None, "queues that change their owner; null like the others when unknown"] = None
+    added: Annotated[int | None, "queues that its consumers get and that were not readable before"] = None
+    removed: Annotated[int | None, "queues that are no longer readable"] = None
+    unassigned: Annotated[int | None, "queues without an owner afterwards"] = None
+    idle: Annotated[int | None, "consumers without a queue afterwards"] = None
+    imbalance: Annotated[float | None, "of the queues per consumer afterwards"] = None
+    starts: Annotated[tuple[StartCount, ...], "how the owners of new queues begin"] = ()
+    skipped: Annotated[int | None, "messages in new queues that their owners never read; null when unknown"] = None
+    first_lost: int | None = None
+    lag_removed: int | None = None
     out_of_order_unheld: int | None = None
 
 

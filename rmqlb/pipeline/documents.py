@@ -29,17 +29,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, Seen, retry_topic
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.model.system_names import is_system_group
 from rmqlb.pipeline.spark import Batches
-from rmqlb.pipeline.tables import (
-    INGESTED,
-    Consumer,
-    Groups,
-    Quarantine,
-    Queues,
-    ReadFile,
-    Row,
-    Snapshots,
-    union_batch,
-)
+from rmqlb.pipeline.tables import INGESTED, Consumer, Groups, Quarantine, Queues, ReadFile, Row, Snapshots, union_batch
 from rmqlb.sources.dump import LARGEST_FILE, Document, merge, read_document, split_documents
 from rmqlb.sources.formats.limits import too_large
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
@@ -112,17 +102,12 @@ class _Read(Struct):
 
 
 class DocumentReader(Struct, frozen=True):
-    """How documents are read; it travels to the workers.
+    """How documents are read; it travels to the workers."""
 
-    Attributes:
-        cluster: the name of the cluster of all documents, as the user says; None takes the path's or the brokers'.
-        version: of rmqlb.
-        last_day: the last date that is not in the future anywhere on earth.
-    """
-
+    # the name of the cluster of all documents, as the user says; None takes the path's or the brokers'
     cluster: str | None
-    version: str
-    last_day: date
+    version: str  # of rmqlb
+    last_day: date  # the last date that is not in the future anywhere on earth
 
     def rows(self, batches: Batches) -> Batches:
         """Files (unit, path, length, modified, content) in the order of unit and path → `union_ddl(INGESTED)`."""

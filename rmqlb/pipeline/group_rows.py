@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
 from rmqlb.engine.check import check_policy, moved
@@ -26,10 +26,10 @@ from rmqlb.engine.show_groups import group_line, unread_of_groups
 from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, touching
 from rmqlb.engine.sweep_failures.failures import cluster_of
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.check_result import FAILED, INCOMPLETE, JudgedLimit, WaivedLimit
+from rmqlb.model.evenness import Spread
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.policy import GROUP, TOPIC, Policy
+from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, WaivedLimit
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LossKind
 from rmqlb.model.system_names import is_system_topic
@@ -52,21 +52,12 @@ class Adds(Protocol):
 
 
 class Judge(Struct, frozen=True):
-    """What groups and topics are judged by; it travels to the workers.
+    """What groups and topics are judged by; it travels to the workers."""
 
-    Attributes:
-        settings: what consumers' strategy objects were constructed with.
-        strategies: further strategies under which figures and assignments are computed.
-        policy: the limits of the fleet; None for none.
-        groups_done: counts the groups.
-        rules_used: collects the nights and rules of the policy that found something to check.
-    """
-
-    settings: Settings
-    strategies: tuple[str, ...] = ()
-    policy: Policy | None = None
-    groups_done: Adds | None = None
-    rules_used: Adds | None = None
+    settings: Settings  # what consumers' strategy objects were constructed with
+    strategies: tuple[str, ...] = ()  # further strategies under which figures and assignments are computed
+    policy: Policy | None = None  # the limits of the fleet; None for none
+    rules_used: Adds | None = None  # collects the nights and rules of the policy that found something to check
 
     def rows(self, batches: Batches) -> Batches:
         """Rows (cluster, date, group, document) → `union_ddl(PER_GROUP)`; without a group, the cluster's topics."""
@@ -79,8 +70,6 @@ class Judge(Struct, frozen=True):
             yield from of.topics()
         else:
             yield from of.group()
-            if self.groups_done is not None:
-                self.groups_done.add(1)
 
 
 class _Of(Struct):
@@ -110,20 +99,15 @@ class _Of(Struct):
         shares = name in self.snapshot.groups and not facts.broadcasting and facts.refusal is None
         for strategy in self.judge.strategies if shares else ():
             yield from self._under(facts, full_name(strategy, self.judge.settings), predicted)
+        same = ("topic", "code", "severity", "message", "consumers", "consequence", "remedy")
         for found in line.findings:
             yield Findings(
                 **self._key,
+                **{field: getattr(found, field) for field in same},
                 kind="group",
                 group=name,
-                topic=found.topic,
-                code=found.code,
-                severity=found.severity,
-                message=found.message,
                 queues=len(found.queues),
-                consumers=found.consumers,
                 evidence=tuple(f"{each.fact}: {each.value}" for each in found.evidence),
-                consequence=found.consequence,
-                remedy=found.remedy,
                 command=self._command("diagnose", "--group", name),
             )
         yield from self._limits(GROUP)
@@ -155,32 +139,12 @@ class _Of(Struct):
         self, facts: Group, line: GroupLine, label: str | None, predicted: Owners | None, problem: RmqlbError | None
     ) -> Figures:
         owned = known(lambda: facts.ownership) if line.basis is not None else None
-        each = None if owned is None or owned.unknown else owned.spread.queues_per_consumer
+        row = {field: getattr(line, field) for field in _OF_LINE} | self._key
+        row |= _per_consumer(None if owned is None or owned.unknown else owned.spread)
+        row |= {"group": line.group, "strategy": label, "runs": True, "origin": line.strategy_origin}
         return Figures(
-            **self._key,
-            group=line.group,
-            strategy=label,
-            runs=True,
-            origin=line.strategy_origin,
-            status=line.status,
-            basis=line.basis,
-            shares_queues=line.shares_queues,
+            **row,
             topics=None if line.topics is None else len(line.topics),
-            consumers=line.consumers,
-            processes=line.processes,
-            queues=line.queues,
-            unassigned=line.unassigned,
-            duplicate_owners=line.duplicate_owners,
-            owners_unknown=line.owners_unknown,
-            idle=line.idle,
-            min_queues_per_consumer=None if each is None else each.min,
-            mean_queues_per_consumer=None if each is None else each.mean,
-            max_queues_per_consumer=None if each is None else each.max,
-            imbalance=line.imbalance,
-            mismatches=line.mismatches,
-            duplicate_client_ids=line.duplicate_client_ids,
-            lag=line.lag,
-            lag_at_least=line.lag_at_least,
             max_lag_per_consumer=None if predicted is None else _most_lag(facts, predicted, facts.client_ids),
             moved=None if predicted is None else 0,
             code=None if problem is None else problem.code,
@@ -199,27 +163,18 @@ class _Of(Struct):
             yield Figures(**{**row, "code": error.code, "problem": error.message})
             return
         even = spread(owners, members.client_ids)
-        each = even.queues_per_consumer
         observed = [queue for queue in owners if queue in facts.observed]
-        row |= {
-            "basis": "predicted",
-            "topics": len(facts.routes),
-            "consumers": even.consumers,
-            "processes": len(members.client_ids),
-            "queues": even.queues,
-            "unassigned": even.unassigned,
-            "duplicate_owners": even.duplicate_owners,
-            "owners_unknown": 0,
-            "idle": even.idle,
-            "min_queues_per_consumer": each and each.min,
-            "mean_queues_per_consumer": each and each.mean,
-            "max_queues_per_consumer": each and each.max,
-            "imbalance": even.imbalance,
-            "mismatches": sum(facts.observed[queue] != owners[queue] for queue in observed) if observed else None,
-            "max_lag_per_consumer": _most_lag(facts, owners, members.client_ids),
-            "moved": None if now is None else moved(now, owners),
-        }
-        yield Figures(**row)
+        row |= {field: getattr(even, field) for field in _EVEN} | _per_consumer(even)
+        row |= {"basis": "predicted", "topics": len(facts.routes), "processes": len(members.client_ids)}
+        yield Figures(
+            **row
+            | {
+                "owners_unknown": 0,
+                "mismatches": sum(facts.observed[queue] != owners[queue] for queue in observed) if observed else None,
+                "max_lag_per_consumer": _most_lag(facts, owners, members.client_ids),
+                "moved": None if now is None else moved(now, owners),
+            }
+        )
         yield from self._assignments(facts, strategy, owners, runs=False)
 
     def _assignments(self, facts: Group, strategy: str, owners: Owners, *, runs: bool) -> Iterator[Row]:
@@ -258,20 +213,14 @@ class _Of(Struct):
             loss, figures = failures[number].loss, {name: getattr(outcome, name) for name in outcome.__struct_fields__}
             yield self._what_if_row(strategy, loss.kind, loss.name, figures)
         more = replace(subject.members, client_ids=change_members(subject.members.client_ids, Changes(add=(1,))))
-        yield from self._one_more(facts, subject, more, strategy)
-
-    def _one_more(self, facts: Group, subject: GroupSubject, more: Members, strategy: str) -> Iterator[Row]:
         after = known(lambda: owners_at_rest(subject.routes, more))
         if after is None:
             return
         even = spread(after, more.client_ids)
         gone = [queue for queue, was in subject.before.items() if was and after.get(queue) and after[queue] != was]
         figures = {name: getattr(even, name) for name in _EVEN}
-        figures |= {
-            "moved": len(gone),
-            "lag_moved": sum_if_known(_lag(facts, queue) for queue in gone),
-            "without_lock": without_lock(subject.routes, (), orderly=subject.orderly),
-        }
+        figures |= {"moved": len(gone), "lag_moved": sum_if_known(_lag(facts, queue) for queue in gone)}
+        figures["without_lock"] = without_lock(subject.routes, (), orderly=subject.orderly)
         yield self._what_if_row(strategy, "consumer-added", "+1", figures)
 
     def _what_if_row(self, strategy: str, change: str, subject: str, figures: dict[str, Any]) -> WhatIf:
@@ -329,6 +278,15 @@ class _Of(Struct):
 
 
 _EVEN = ("consumers", "queues", "unassigned", "duplicate_owners", "idle", "imbalance")
+_OF_LINE = (
+    *(*_EVEN, "status", "basis", "shares_queues", "processes", "owners_unknown", "mismatches", "duplicate_client_ids"),
+    *("lag", "lag_at_least"),
+)
+
+
+def _per_consumer(even: Spread | None) -> dict[str, Any]:
+    each = None if even is None else even.queues_per_consumer
+    return {f"{name}_queues_per_consumer": each and getattr(each, name) for name in ("min", "mean", "max")}
 
 
 def _problem(facts: Group) -> RmqlbError | None:

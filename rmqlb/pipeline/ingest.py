@@ -69,24 +69,14 @@ class Head(Struct, frozen=True, rename="camel"):
 
 
 class Ingested(Struct, frozen=True):
-    """What an ingest did.
+    """What an ingest did."""
 
-    Attributes:
-        files: how many files were given.
-        read: how many of them were new.
-        nights: the nights that were written.
-        snapshots: the snapshots that were read.
-        quarantined: rejected documents, with their files and reasons.
-        unread: nights that an interrupted run left incomplete, and whose files were not given.
-    """
-
-    files: int
-    read: int
-    nights: tuple[date, ...] = ()
-    snapshots: int = 0
-    groups: int = 0
-    quarantined: tuple[tuple[str, str], ...] = ()
-    unread: tuple[date, ...] = ()
+    files: int  # how many files were given
+    read: int  # how many of them were new
+    nights: tuple[date, ...] = ()  # the nights that were written
+    snapshots: int = 0  # the snapshots that were read
+    quarantined: tuple[tuple[str, str], ...] = ()  # rejected documents, with their files and reasons
+    unread: tuple[date, ...] = ()  # nights that an interrupted run left incomplete, and whose files were not given
 
 
 def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
@@ -134,14 +124,10 @@ def _file(path: str) -> ReadFile:
 def ingest(
     warehouse: Warehouse, local: Sequence[ReadFile], uris: Sequence[str], cluster: str | None = None, *, force: bool
 ) -> Ingested:
-    """Read the files that are new, and write their nights (raises DataError).
+    """Read the files that are new, or with `force` all, and write their nights (raises DataError).
 
-    Args:
-        warehouse: while this process is the only one that writes.
-        local: files of this machine.
-        uris: files and folders elsewhere.
-        cluster: the name of the cluster of all files; None takes it from the path or the brokers.
-        force: read known files too.
+    This process is the only one that writes. `cluster` names the cluster of all files; None takes it from the path or
+    the brokers.
     """
     files = [*local, *(file for uri in uris for file in _files_at(warehouse, uri))]
     nights = warehouse.nights()
@@ -268,7 +254,6 @@ def _write(
         read=len(chosen),
         nights=tuple(days),
         snapshots=len(new),
-        groups=sum(head.groups for head in new if head.key in counting),
         quarantined=tuple((row.file.path, row.reason) for row in rejected),
         unread=tuple(sorted(broken - touched)),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -47,50 +46,28 @@ _MOST_TASKS = 2048
 
 
 class Asked(Struct, frozen=True):
-    """What the user asks of judge.
+    """What the user asks of judge."""
 
-    Attributes:
-        settings: what consumers' strategy objects were constructed with.
-        strategies: further strategies under which figures and assignments are computed.
-        policy: the limits of the fleet.
-        expected: the clusters that must report.
-        text: differs when something else is asked.
-    """
-
-    settings: Settings = Settings()
-    strategies: tuple[str, ...] = ()
-    policy: Policy | None = None
-    expected: tuple[str, ...] = ()
-    text: str = ""
+    settings: Settings = Settings()  # what consumers' strategy objects were constructed with
+    strategies: tuple[str, ...] = ()  # further strategies under which figures and assignments are computed
+    policy: Policy | None = None  # the limits of the fleet
+    expected: tuple[str, ...] = ()  # the clusters that must report
+    text: str = ""  # differs when something else is asked
 
 
 class Judged(Struct, frozen=True):
-    """What a run of judge did.
+    """What a run of judge did."""
 
-    Attributes:
-        nights: the nights that were judged now.
-        groups: how many groups they have.
-        unread: nights whose snapshots are not whole.
-        verdict: of the last night; None for an empty warehouse.
-    """
-
-    nights: tuple[date, ...]
-    groups: int
-    unread: tuple[date, ...]
-    verdict: Verdict | None
+    nights: tuple[date, ...]  # the nights that were judged now
+    unread: tuple[date, ...]  # nights whose snapshots are not whole
+    verdict: Verdict | None  # of the last night; None for an empty warehouse
 
 
-def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Any = None) -> Judged:
+def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> Judged:
     """Judge the nights that are new, and those whose snapshots have changed.
 
     The last night is judged again too when something else is asked than before. A policy holds from the night on in
     which it is first given; `force` judges all nights.
-
-    Args:
-        warehouse: while this process is the only one that writes.
-        asked: strategies, policy and expected clusters.
-        force: judge every night.
-        progress: called with the accumulator that counts groups.
     """
     from pyspark.sql import functions as fn
 
@@ -100,15 +77,10 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Any = No
     wanted = {day: _token(nights, ingested, day, asked) for day in ingested}
     days = [day for day in ingested if force or _is_stale(nights[day], wanted[day], last=day == ingested[-1])]
     previous = dict(zip(ingested[1:], ingested[:-1], strict=True))
-    groups = 0
     if days:
-        spark = warehouse.spark
-        done, used = spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(set(), _union())
-        if progress is not None:
-            progress(done)
-        worker = Judge(asked.settings, asked.strategies, asked.policy, done, used)
+        used = warehouse.spark.sparkContext.accumulator(set(), _union())
+        worker = Judge(asked.settings, asked.strategies, asked.policy, used)
         staged = warehouse.stage(in_workers(_inputs(warehouse, days), worker.rows, union_ddl(PER_GROUP)), "judged")
-        groups = done.value
         for day in days:
             warehouse.unmark(day, ingested=False)
         for table in (Assignments, Figures, WhatIf):
@@ -124,7 +96,7 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Any = No
         warehouse.replace(Changes, changes(warehouse, pairs), days)
         for day in days:
             warehouse.mark(day, NIGHTS, wanted[day])
-    return Judged(tuple(days), groups, unread, verdict_of_last_night(warehouse, asked))
+    return Judged(tuple(days), unread, verdict_of_last_night(warehouse, asked))
 
 
 def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
@@ -171,49 +143,32 @@ def _fleet_findings(warehouse: Warehouse, asked: Asked, days: Sequence[date], us
     return warehouse.spark.createDataFrame(values, ddl(Findings))
 
 
+_VERDICT = """
+select sum(failed) as failed, sum(incomplete) as incomplete, sum(waived) as waived, sum(errors) as errors,
+    sum(new) as new, sum(gone) as gone, sum(groups) as groups, collect_set(cluster) as clusters
+from (
+    select count_if(verdict = 'failed' and severity = 'error') as failed,
+        count_if(verdict = 'incomplete' and severity = 'error') as incomplete, count_if(verdict = 'waived') as waived,
+        count_if(kind = 'group' and severity = 'error') as errors, 0 as new, 0 as gone, 0 as groups, null as cluster
+    from findings
+    union all
+    select 0, 0, 0, 0, count_if(change = 'finding-new'), count_if(change = 'finding-gone'), 0, null
+    from changes where severity <> 'info'
+    union all select 0, 0, 0, 0, 0, 0, count(*), null from `groups`
+    union all select 0, 0, 0, 0, 0, 0, 0, cluster from snapshots where counts
+)
+"""
+
+
 def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Asked) -> Verdict:
     """What a night comes to, from its tables."""
-    from pyspark.sql import DataFrame
-    from pyspark.sql import functions as fn
-
-    def counted(of: str, rows: DataFrame, *keys: str) -> DataFrame:
-        """Rows counted by up to three keys, all in the same columns."""
-        named = [fn.col(key).cast("string").alias(f"key{at}") for at, key in enumerate(keys)]
-        more = [fn.lit(None).cast("string").alias(f"key{at}") for at in range(len(keys), 3)]
-        keyed = rows.select(*named, *more)
-        return keyed.groupBy("key0", "key1", "key2").agg(fn.count("*").alias("n")).withColumn("of", fn.lit(of))
-
-    changed = warehouse.read(Changes, [day]).where("change like 'finding-%' and severity <> 'info'")
-    tables = (
-        counted("findings", warehouse.read(Findings, [day]), "kind", "severity", "verdict"),
-        counted("changes", changed, "change"),
-        counted("clusters", warehouse.read(Snapshots, [day]).where("counts"), "cluster"),
-        counted("groups", warehouse.read(Groups, [day])),
-    )
-    rows = reduce(DataFrame.unionByName, tables).collect()
-    clusters = {row["key0"] for row in rows if row["of"] == "clusters"}
-
-    def number(of: str, *keys: str | None) -> int:
-        """How many rows have these keys; None is any."""
-        return sum(
-            row["n"]
-            for row in rows
-            if row["of"] == of and all(key in (None, row[f"key{at}"]) for at, key in enumerate(keys))
-        )
-
-    verdict = Verdict(
-        date=day,
-        previous=previous,
-        clusters=len(clusters),
-        silent=tuple(sorted(set(asked.expected) - clusters)),
-        groups=number("groups"),
-        failed=number("findings", None, "error", "failed"),
-        incomplete=number("findings", None, "error", "incomplete"),
-        waived=number("findings", None, None, "waived"),
-        errors=number("findings", "group", "error"),
-        new=number("changes", "finding-new"),
-        gone=number("changes", "finding-gone"),
-    )
+    for table in (Findings, Changes, Groups, Snapshots):
+        warehouse.read(table, [day]).createOrReplaceTempView(name(table))
+    (row,) = warehouse.spark.sql(_VERDICT).collect()
+    found: dict[str, Any] = row.asDict()
+    clusters = set(found.pop("clusters"))
+    silent = tuple(sorted(set(asked.expected) - clusters))
+    verdict = Verdict(date=day, previous=previous, clusters=len(clusters), silent=silent, **found)
     return replace(verdict, line=verdict.sentence)
 
 

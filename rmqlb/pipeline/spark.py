@@ -75,17 +75,11 @@ exec {java} -XX:-UsePerfData -Djava.io.tmpdir={folder} "$@"
 
 
 class SparkSettings(Struct, frozen=True):
-    """How to get a session (raises UsageError for a master or a key that Spark does not have).
+    """How to get a session (raises UsageError for a master or a key that Spark does not have)."""
 
-    Attributes:
-        master: local[N], spark://HOST:PORT, yarn or k8s://….
-        conf: Spark's own keys, as the user gives them.
-        log_file: receives all that Spark and its processes print.
-    """
-
-    master: str = "local[*]"
-    conf: Mapping[str, str] = {}
-    log_file: str = "rmqlb-spark.log"
+    master: str = "local[*]"  # local[N], spark://HOST:PORT, yarn or k8s://…
+    conf: Mapping[str, str] = {}  # Spark's own keys, as the user gives them
+    log_file: str = "rmqlb-spark.log"  # receives all that Spark and its processes print
 
     def __post_init__(self) -> None:
         if not _LOCAL.fullmatch(self.master) and not _CLUSTER.fullmatch(self.master):
@@ -164,14 +158,10 @@ def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
 
 @contextmanager
 def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSession]:
-    """A session, stopped at the end of the block.
+    """A session with settings for so many bytes of input, stopped at the end of the block.
 
     A session that this process has already is used as it is, and left running. Under spark-submit its Java is used.
     Executors on other machines get the code of rmqlb; the packages that it imports must be installed there.
-
-    Args:
-        settings: the master, and what the user asks of Spark.
-        size: bytes of input, by which settings are chosen.
 
     Raises:
         UsageError: no Java, no pyspark, a log that cannot be written.

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+
+from msgspec import Struct, convert
 
 import rmqlb.errors
-from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
+from rmqlb.errors import RmqlbError
 
 _OURS = re.compile(
     r"^(?:.*: )?rmqlb\.errors\.(?P<name>\w+): (?P<message>.+)$(?:\ncode: (?P<code>[\w-]+)$)?(?:\nhint: (?P<hint>.+)$)?",
@@ -24,116 +29,6 @@ _GONE = re.compile(r"SparkContext was shut down|a stopped SparkContext|^py4j\.\S
 """What is said of a Java that has ended or is ending, and nothing of why."""
 _LONGEST = 400  # characters of Spark's own sentence
 _LAST_WORDS = 200_000  # bytes
-
-
-_MORE_MEMORY = "give it more: --conf spark.driver.memory=2g (on a cluster spark.executor.memory too)"
-_KNOWN: tuple[tuple[str, str, str, type[RmqlbError]], ...] = (
-    (
-        r"No space left on device|Disk quota exceeded",
-        "the disk is full",
-        "make room in the warehouse, or for Spark's own files: --conf spark.local.dir=DIR",
-        RmqlbError,
-    ),
-    (
-        r"Mkdirs failed to create (?:file:)?([^\s(]+?)(?:/_temporary/[^\s(]*)?(?=[\s(]|$)",
-        "{0}: cannot be created",
-        "check who may write there",
-        UsageError,
-    ),
-    (
-        r'Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"',
-        "{2}: user {0} has no permission to {1}",
-        "check who may read and write there",
-        UsageError,
-    ),
-    (r"(\S+?):? \(?Permission denied\)?", "{0}: permission denied", "check who may read and write there", UsageError),
-    (
-        r"InvalidAccessKeyId|SignatureDoesNotMatch|NoAuthWithAWSException|SIMPLE authentication|No valid credentials",
-        "the storage does not accept the credentials, or there are none",
-        "they are Hadoop's own: a Kerberos ticket, core-site.xml, an instance role, or --conf spark.hadoop.fs.s3a.…",
-        EndpointError,
-    ),
-    (
-        r"AccessDeniedException: (\S+?)(?:/_(?:staging|writer)\S*?)?:*(?=\s|$)",
-        "{0}: permission denied",
-        "check who may read and write there, and the credentials",
-        UsageError,
-    ),
-    (
-        r"The specified bucket does not exist|UnknownStoreException",
-        "there is no such bucket",
-        "make it first, or check its name and the endpoint",
-        DataError,
-    ),
-    (
-        r"UnknownHostException: ([\w.\-]+)",
-        "{0}: there is no host of this name",
-        "check the URI, and Hadoop's own settings",
-        EndpointError,
-    ),
-    (r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)", "Spark ran out of memory: {0}", _MORE_MEMORY, RmqlbError),
-    (
-        r"Insufficient (driver|executor) memory: \D*(\d+) must be at least (\d+)",
-        "too little {0} memory: {1} bytes, and Spark needs {2} at least",
-        _MORE_MEMORY,
-        UsageError,
-    ),
-    (
-        r"ExecutorLostFailure \([^\n]*?\)(?: Reason: ([^\n]+))?",
-        "Spark lost an executor: {0}",
-        "often it ran out of memory: --conf spark.executor.memory=4g, or fewer cores in --master local[N]",
-        RmqlbError,
-    ),
-    (
-        r"Python worker exited unexpectedly \(crashed\)",
-        "a Python process of Spark was killed or crashed",
-        "often the machine ran out of memory: fewer cores in --master local[N]",
-        RmqlbError,
-    ),
-    (
-        r"ModuleNotFoundError: No module named '([^']+)'",
-        "the Python package {0} is missing where Spark's executors run",
-        "install rmqlb[pipeline] there; PYSPARK_PYTHON names their Python",
-        RmqlbError,
-    ),
-    (
-        r'Cannot run program "([^"]+)"',
-        "Spark cannot run the program {0}",
-        "it must be on every executor's machine; PYSPARK_PYTHON names the Python to run there",
-        RmqlbError,
-    ),
-    (
-        r"Class (org\.apache\.hadoop\.fs\.\S+|com\.google\.cloud\.\S+) not found",
-        "Spark cannot reach this storage: the class {0} is missing",
-        "give its jars, as docs/pipeline.md lists them: hadoop-aws, hadoop-azure or the gcs-connector",
-        UsageError,
-    ),
-    (
-        r'No FileSystem for scheme "([^"]+)"',
-        "Spark knows no storage with the scheme {0}",
-        "hdfs, s3a, gs and abfss are usual; other than hdfs they need jars of their own",
-        UsageError,
-    ),
-    (
-        r"Call From \S+ to (\S+) failed on connection exception",
-        "{0}: HDFS does not answer there",
-        "is its NameNode running, and is the port right?",
-        EndpointError,
-    ),
-    (
-        r"All masters are unresponsive",
-        "the Spark master does not answer",
-        "is it running, and does its page show this very spark:// address?",
-        EndpointError,
-    ),
-    (
-        r"\[PATH_NOT_FOUND] Path does not exist: (?:file:)?(\S+?)\.? ",
-        "{0}: no such file or folder",
-        "check the path",
-        DataError,
-    ),
-)
-"""What in Spark's text gives a failure away, what to say ({0}, {1}…: the groups of the sign), the hint, the error."""
 
 
 @contextmanager
@@ -202,11 +97,27 @@ def _ours(text: str) -> RmqlbError | None:
 
 
 def _known(text: str, where: str) -> RmqlbError | None:
-    for sign, message, hint, kind in _KNOWN:
-        if found := re.search(sign, text):
+    for each in _signs():
+        if found := re.search(each.sign, text):
             groups = [group or "no reason given" for group in found.groups()]
-            return kind(message.format(*groups), hint=f"{hint}; {where}")
+            kind: type[RmqlbError] = getattr(rmqlb.errors, each.error)
+            return kind(each.message.format(*groups), hint=f"{each.hint}; {where}")
     return None
+
+
+class _Sign(Struct, frozen=True):
+    """What in Spark's text gives a failure away, and what is said of it."""
+
+    sign: str
+    message: str
+    hint: str
+    error: str = "RmqlbError"
+
+
+@cache
+def _signs() -> list[_Sign]:
+    text = files(__package__).joinpath("spark_errors.toml").read_text("utf-8")
+    return convert(tomllib.loads(text)["known"], list[_Sign])
 
 
 def _cause(text: str) -> str:

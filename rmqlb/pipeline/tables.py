@@ -1,4 +1,4 @@
-"""The tables of the warehouse: each is one Struct, a column a field, and its description the line in the docstring.
+"""The tables of the warehouse: each is one Struct, and a column is a field with its description.
 
 Spark's DDL, the Arrow schema and the documentation derive from these classes. Column names are those of rmqlb's JSON.
 Every table is partitioned by `date`, the night, and every row has its cluster. Null means unknown or not applicable.
@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, to_builtins
 
@@ -21,390 +21,257 @@ if TYPE_CHECKING:
 
 
 class Row(Struct, frozen=True, rename="camel", kw_only=True):
-    """A row of any table.
+    """A row of any table."""
 
-    Attributes:
-        date: the night, a date in UTC; the folder of the partition.
-        cluster: the cluster's name in the fleet; null for a rejected document that names none, and a rule of the fleet.
-    """
-
-    date: date
-    cluster: str | None
+    date: Annotated[date, "the night, a date in UTC; the folder of the partition"]
+    cluster: Annotated[
+        str | None,
+        "the cluster's name in the fleet; null for a rejected document that names none, and a rule of the fleet",
+    ]
 
 
 class ReadFile(Struct, frozen=True, rename="camel"):
-    """A file that was read.
+    """A file that was read."""
 
-    Attributes:
-        path: its URI.
-        length: its bytes.
-        modified: when it was changed, in milliseconds since 1970.
-    """
-
-    path: str
-    length: int
-    modified: int
+    path: Annotated[str, "its URI"]
+    length: Annotated[int, "its bytes"]
+    modified: Annotated[int, "when it was changed, in milliseconds since 1970"]
 
 
 class Snapshots(Row, frozen=True):
-    """A snapshot that was read; of several of a cluster and night the last one counts.
+    """A snapshot that was read; of several of a cluster and night the last one counts."""
 
-    Attributes:
-        snapshot: its ID: when it was taken and 8 hex digits of its hash.
-        taken_at: when it was taken; null when no document says.
-        counts: the night's other tables come from it.
-        files: the files that it was read from; several when it consists of pieces.
-        hash: SHA-256 of the documents.
-        topics: topics with a route.
-        groups: consumer groups.
-        brokers: broker names in the routes.
-        unread: parts of the cluster that the snapshot could not read.
-        broker_addresses: addresses of its brokers; two snapshots of one cluster share some.
-        version: the version of rmqlb that read it.
-        document: the snapshot without its groups, as `fetch-routes` writes it.
-    """
-
-    snapshot: str
-    taken_at: datetime | None
-    counts: bool
-    files: tuple[ReadFile, ...]
-    hash: str
-    topics: int
-    groups: int
-    brokers: int
-    unread: int
-    broker_addresses: tuple[str, ...]
-    version: str
-    document: str
+    snapshot: Annotated[str, "its ID: when it was taken and 8 hex digits of its hash"]
+    taken_at: Annotated[datetime | None, "when it was taken; null when no document says"]
+    counts: Annotated[bool, "the night's other tables come from it"]
+    files: Annotated[tuple[ReadFile, ...], "the files that it was read from; several when it consists of pieces"]
+    hash: Annotated[str, "SHA-256 of the documents"]
+    topics: Annotated[int, "topics with a route"]
+    groups: Annotated[int, "consumer groups"]
+    brokers: Annotated[int, "broker names in the routes"]
+    unread: Annotated[int, "parts of the cluster that the snapshot could not read"]
+    broker_addresses: Annotated[tuple[str, ...], "addresses of its brokers; two snapshots of one cluster share some"]
+    version: Annotated[str, "the version of rmqlb that read it"]
+    document: Annotated[str, "the snapshot without its groups, as `fetch-routes` writes it"]
 
 
 class Quarantine(Row, frozen=True):
-    """A rejected document.
+    """A rejected document."""
 
-    Attributes:
-        file: its URI, length and modification time.
-        position: which document of the file it is, from 1; 0 is the whole file.
-        other: the other file, where two contradict each other.
-        code: future-date, name-conflict, negative-count or unreadable.
-        reason: why it is rejected, one line.
-        version: the version of rmqlb that rejected it; another version tries again.
-    """
-
-    file: ReadFile
-    position: int
-    other: str | None
-    code: Literal["future-date", "name-conflict", "negative-count", "unreadable"]
-    reason: str
-    version: str
+    file: Annotated[ReadFile, "its URI, length and modification time"]
+    position: Annotated[int, "which document of the file it is, from 1; 0 is the whole file"]
+    other: Annotated[str | None, "the other file, where two contradict each other"]
+    code: Annotated[
+        Literal["future-date", "name-conflict", "negative-count", "unreadable"],
+        "future-date, name-conflict, negative-count or unreadable",
+    ]
+    reason: Annotated[str, "why it is rejected, one line"]
+    version: Annotated[str, "the version of rmqlb that rejected it; another version tries again"]
 
 
 class Consumer(Struct, frozen=True, rename="camel"):
-    """A process of a group; several may have one client ID.
+    """A process of a group; several may have one client ID."""
 
-    Attributes:
-        client_id: its client ID.
-        language: of its client library.
-        version: of its client library.
-        strategy: the allocation strategy that it reports.
-    """
-
-    client_id: str
-    language: str | None
-    version: str | None
-    strategy: str | None
+    client_id: Annotated[str, "its client ID"]
+    language: Annotated[str | None, "of its client library"]
+    version: Annotated[str | None, "of its client library"]
+    strategy: Annotated[str | None, "the allocation strategy that it reports"]
 
 
 class Groups(Row, frozen=True):
-    """A consumer group of the night.
+    """A consumer group of the night."""
 
-    Attributes:
-        snapshot: the snapshot that shows it.
-        group: its name.
-        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP.
-        message_model: CLUSTERING or BROADCASTING.
-        consume_from_where: where a consumer starts a queue without a stored offset.
-        topics: its topics without the one for retries.
-        consumers: its processes in the order of RocketMQ's clients; null when they are not known.
-        strategies: the allocation strategies that its consumers report, sorted.
-        split_view: brokers list different consumers.
-        document: a snapshot of this group and its routes, as `fetch-routes` writes it; every command reads it.
-    """
-
-    snapshot: str
-    group: str
-    consume_type: str | None
-    message_model: str | None
-    consume_from_where: str | None
-    topics: tuple[str, ...] | None
-    consumers: tuple[Consumer, ...] | None
-    strategies: tuple[str, ...]
-    split_view: bool
-    document: str
+    snapshot: Annotated[str, "the snapshot that shows it"]
+    group: Annotated[str, "its name"]
+    consume_type: Annotated[str | None, "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP"]
+    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING"]
+    consume_from_where: Annotated[str | None, "where a consumer starts a queue without a stored offset"]
+    topics: Annotated[tuple[str, ...] | None, "its topics without the one for retries"]
+    consumers: Annotated[
+        tuple[Consumer, ...] | None, "its processes in the order of RocketMQ's clients; null when they are not known"
+    ]
+    strategies: Annotated[tuple[str, ...], "the allocation strategies that its consumers report, sorted"]
+    split_view: Annotated[bool, "brokers list different consumers"]
+    document: Annotated[
+        str, "a snapshot of this group and its routes, as `fetch-routes` writes it; every command reads it"
+    ]
 
 
 class Queues(Row, frozen=True):
-    """A queue as the cluster reports it for a group.
+    """A queue as the cluster reports it for a group."""
 
-    Attributes:
-        snapshot: the snapshot that shows it.
-        group: the group.
-        topic: the queue's topic.
-        broker_name: its broker.
-        queue_id: its number there, from 0.
-        owners_observed: the client IDs that hold it; null when they were not observed, empty when none does.
-        broker_offset: the next message to be stored.
-        consumer_offset: the next message that the group has not finished; -1 when it has stored none.
-        lag: unread messages.
-        last_timestamp: when the last consumed message was stored, in milliseconds since 1970.
-    """
-
-    snapshot: str
-    group: str
-    topic: str
-    broker_name: str
-    queue_id: int
-    owners_observed: tuple[str, ...] | None
-    broker_offset: int | None
-    consumer_offset: int | None
-    lag: int | None
-    last_timestamp: int | None
+    snapshot: Annotated[str, "the snapshot that shows it"]
+    group: Annotated[str, "the group"]
+    topic: Annotated[str, "the queue's topic"]
+    broker_name: Annotated[str, "its broker"]
+    queue_id: Annotated[int, "its number there, from 0"]
+    owners_observed: Annotated[
+        tuple[str, ...] | None, "the client IDs that hold it; null when they were not observed, empty when none does"
+    ]
+    broker_offset: Annotated[int | None, "the next message to be stored"]
+    consumer_offset: Annotated[
+        int | None, "the next message that the group has not finished; -1 when it has stored none"
+    ]
+    lag: Annotated[int | None, "unread messages"]
+    last_timestamp: Annotated[int | None, "when the last consumed message was stored, in milliseconds since 1970"]
 
 
 class Assignments(Row, frozen=True):
-    """A predicted owner of a queue: a row for each owner, and one row with null for a queue without.
+    """A predicted owner of a queue: a row for each owner, and one row with null for a queue without."""
 
-    Attributes:
-        group: the group.
-        strategy: the allocation strategy.
-        runs: the group runs this strategy.
-        topic: the queue's topic.
-        broker_name: its broker.
-        queue_id: its number there, from 0.
-        owner: the client ID; null when no consumer gets the queue.
-        owners: how many owners the queue has under the strategy.
-        owners_observed: the client IDs that hold it; null when they were not observed.
-        mismatch: the observed owners are others; null when they were not observed.
-        lag: unread messages of the group.
-    """
-
-    group: str
-    strategy: str
-    runs: bool
-    topic: str
-    broker_name: str
-    queue_id: int
-    owner: str | None
-    owners: int
-    owners_observed: tuple[str, ...] | None
-    mismatch: bool | None
-    lag: int | None
+    group: Annotated[str, "the group"]
+    strategy: Annotated[str, "the allocation strategy"]
+    runs: Annotated[bool, "the group runs this strategy"]
+    topic: Annotated[str, "the queue's topic"]
+    broker_name: Annotated[str, "its broker"]
+    queue_id: Annotated[int, "its number there, from 0"]
+    owner: Annotated[str | None, "the client ID; null when no consumer gets the queue"]
+    owners: Annotated[int, "how many owners the queue has under the strategy"]
+    owners_observed: Annotated[tuple[str, ...] | None, "the client IDs that hold it; null when they were not observed"]
+    mismatch: Annotated[bool | None, "the observed owners are others; null when they were not observed"]
+    lag: Annotated[int | None, "unread messages of the group"]
 
 
 class Figures(Row, frozen=True):
-    """A group under a strategy: one row as it runs, as `show-groups` counts it, and one for each `--strategy`.
+    """A group under a strategy: one row as it runs, as `show-groups` counts it, and one for each `--strategy`."""
 
-    Attributes:
-        group: the group.
-        strategy: the allocation strategy; several joined by a comma when consumers run different ones; null when none
-            decides, or it is unknown.
-        runs: the row is about the group as it runs; every group has one such row.
-        origin: how the strategy is known: reported, observed, assumed; given for a `--strategy`.
-        status: of `show-groups`: error, warning, unknown, offline or inOrder; null for a `--strategy`.
-        basis: how the owners are known: observed, predicted or assumed.
-        shares_queues: consumers share the queues among themselves; false in BROADCASTING, by POP and behind a Proxy.
-        topics: its topics.
-        consumers: distinct client IDs.
-        processes: running clients.
-        queues: readable queues of its topics.
-        unassigned: queues that certainly have no owner.
-        duplicate_owners: queues that certainly have two or more owners.
-        owners_unknown: queues whose owners are unknown.
-        idle: consumers without a queue.
-        min_queues_per_consumer: queues of the consumer with the fewest.
-        mean_queues_per_consumer: mean queues per consumer.
-        max_queues_per_consumer: queues of the consumer with the most.
-        imbalance: most queues of one consumer over the mean.
-        mismatches: queues whose observed owners differ from the predicted ones.
-        duplicate_client_ids: client IDs that several processes have.
-        lag: unread messages; null when they are not known of every queue.
-        lag_at_least: unread messages of the queues of which they are known.
-        max_lag_per_consumer: unread messages of the consumer with the most, by predicted owners; null when one of its
-            queues' is unknown.
-        moved: queues that another consumer would own than as the group runs; 0 as it runs.
-        code: why figures are missing, a code of `rmqlb explain`.
-        problem: the same in a sentence.
-    """
-
-    group: str
-    strategy: str | None
-    runs: bool
-    origin: str | None
-    status: str | None
-    basis: str | None
-    shares_queues: bool | None
-    topics: int | None
-    consumers: int | None
-    processes: int | None
-    queues: int | None
-    unassigned: int | None
-    duplicate_owners: int | None
-    owners_unknown: int | None
-    idle: int | None
-    min_queues_per_consumer: int | None
-    mean_queues_per_consumer: float | None
-    max_queues_per_consumer: int | None
-    imbalance: float | None
-    mismatches: int | None
-    duplicate_client_ids: int | None
-    lag: int | None
-    lag_at_least: int | None
-    max_lag_per_consumer: int | None
-    moved: int | None
-    code: str | None
-    problem: str | None
+    group: Annotated[str, "the group"]
+    strategy: Annotated[
+        str | None,
+        "the allocation strategy; several joined by a comma when consumers run different ones; "
+        "null when none decides, or it is unknown",
+    ]
+    runs: Annotated[bool, "the row is about the group as it runs; every group has one such row"]
+    origin: Annotated[str | None, "how the strategy is known: reported, observed, assumed; given for a `--strategy`"]
+    status: Annotated[
+        str | None, "of `show-groups`: error, warning, unknown, offline or inOrder; null for a `--strategy`"
+    ]
+    basis: Annotated[str | None, "how the owners are known: observed, predicted or assumed"]
+    shares_queues: Annotated[
+        bool | None, "consumers share the queues among themselves; false in BROADCASTING, by POP and behind a Proxy"
+    ]
+    topics: Annotated[int | None, "its topics"]
+    consumers: Annotated[int | None, "distinct client IDs"]
+    processes: Annotated[int | None, "running clients"]
+    queues: Annotated[int | None, "readable queues of its topics"]
+    unassigned: Annotated[int | None, "queues that certainly have no owner"]
+    duplicate_owners: Annotated[int | None, "queues that certainly have two or more owners"]
+    owners_unknown: Annotated[int | None, "queues whose owners are unknown"]
+    idle: Annotated[int | None, "consumers without a queue"]
+    min_queues_per_consumer: Annotated[int | None, "queues of the consumer with the fewest"]
+    mean_queues_per_consumer: Annotated[float | None, "mean queues per consumer"]
+    max_queues_per_consumer: Annotated[int | None, "queues of the consumer with the most"]
+    imbalance: Annotated[float | None, "most queues of one consumer over the mean"]
+    mismatches: Annotated[int | None, "queues whose observed owners differ from the predicted ones"]
+    duplicate_client_ids: Annotated[int | None, "client IDs that several processes have"]
+    lag: Annotated[int | None, "unread messages; null when they are not known of every queue"]
+    lag_at_least: Annotated[int | None, "unread messages of the queues of which they are known"]
+    max_lag_per_consumer: Annotated[
+        int | None,
+        "unread messages of the consumer with the most, by predicted owners; null when one of its queues' is unknown",
+    ]
+    moved: Annotated[int | None, "queues that another consumer would own than as the group runs; 0 as it runs"]
+    code: Annotated[str | None, "why figures are missing, a code of `rmqlb explain`"]
+    problem: Annotated[str | None, "the same in a sentence"]
 
 
 class Findings(Row, frozen=True):
-    """A finding: of a diagnosis, of a policy, or of the fleet.
+    """A finding: of a diagnosis, of a policy, or of the fleet."""
 
-    Attributes:
-        kind: group (as `show-groups` finds it), policy (a limit that did not pass) or fleet (a silent cluster).
-        group: the group; null when it is about none.
-        topic: the topic; null when it is about no single one.
-        code: of `rmqlb explain`; of a policy the limit's name, or rule when a rule found nothing to check.
-        severity: error, warning or info.
-        message: one line for people.
-        queues: how many queues it concerns.
-        consumers: the client IDs that it is about.
-        evidence: what was seen, `fact: value` in a line each.
-        consequence: what comes of it.
-        remedy: what to do.
-        rule: the policy's rule.
-        verdict: failed, waived or incomplete; null when no policy decides.
-        value: what was measured against the limit, as text.
-        bound: what the limit allows, as text.
-        waived_until: the last day on which the waiver counts.
-        waived_by: who answers for the waiver.
-        waived_reason: why the waiver is there.
-        command: the command that shows it.
-    """
-
-    kind: Literal["group", "policy", "fleet"]
-    group: str | None
-    topic: str | None
-    code: str
-    severity: Literal["error", "warning", "info"]
-    message: str
-    queues: int = 0
-    consumers: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
-    consequence: str = ""
-    remedy: str = ""
-    rule: str | None = None
-    verdict: Literal["failed", "waived", "incomplete"] | None = None
-    value: str | None = None
-    bound: str | None = None
-    waived_until: date | None = None
-    waived_by: str | None = None
-    waived_reason: str | None = None
-    command: str | None = None
+    kind: Annotated[
+        Literal["group", "policy", "fleet"],
+        "group (as `show-groups` finds it), policy (a limit that did not pass) or fleet (a silent cluster)",
+    ]
+    group: Annotated[str | None, "the group; null when it is about none"]
+    topic: Annotated[str | None, "the topic; null when it is about no single one"]
+    code: Annotated[str, "of `rmqlb explain`; of a policy the limit's name, or rule when a rule found nothing to check"]
+    severity: Annotated[Literal["error", "warning", "info"], "error, warning or info"]
+    message: Annotated[str, "one line for people"]
+    queues: Annotated[int, "how many queues it concerns"] = 0
+    consumers: Annotated[tuple[str, ...], "the client IDs that it is about"] = ()
+    evidence: Annotated[tuple[str, ...], "what was seen, `fact: value` in a line each"] = ()
+    consequence: Annotated[str, "what comes of it"] = ""
+    remedy: Annotated[str, "what to do"] = ""
+    rule: Annotated[str | None, "the policy's rule"] = None
+    verdict: Annotated[
+        Literal["failed", "waived", "incomplete"] | None, "failed, waived or incomplete; null when no policy decides"
+    ] = None
+    value: Annotated[str | None, "what was measured against the limit, as text"] = None
+    bound: Annotated[str | None, "what the limit allows, as text"] = None
+    waived_until: Annotated[date | None, "the last day on which the waiver counts"] = None
+    waived_by: Annotated[str | None, "who answers for the waiver"] = None
+    waived_reason: Annotated[str | None, "why the waiver is there"] = None
+    command: Annotated[str | None, "the command that shows it"] = None
 
 
 class WhatIf(Row, frozen=True):
-    """A group after one loss, or with one more consumer, as `sweep-failures` and `plan-rebalance` answer.
+    """A group after one loss, or with one more consumer, as `sweep-failures` and `plan-rebalance` answer."""
 
-    Attributes:
-        group: the group.
-        strategy: the strategy that it runs.
-        change: what is lost (consumer, host, broker, master), or consumer-added.
-        subject: the client ID, host or broker name; `+1` for one more consumer, whose client ID sorts last.
-        consumers: client IDs afterwards.
-        queues: readable queues afterwards.
-        unassigned: queues without an owner afterwards.
-        duplicate_owners: queues with two or more owners afterwards.
-        idle: consumers without a queue afterwards.
-        imbalance: most queues of one consumer over the mean afterwards.
-        moved: queues that go from one owner to another.
-        lag_moved: unread messages in the queues that move; null when not known for all of them.
-        without_lock: queues of an orderly group that no broker locks; null when that is unknown.
-    """
-
-    group: str
-    strategy: str
-    change: Literal["consumer", "host", "broker", "master", "consumer-added"]
-    subject: str
-    consumers: int
-    queues: int
-    unassigned: int
-    duplicate_owners: int
-    idle: int
-    imbalance: float | None
-    moved: int
-    lag_moved: int | None
-    without_lock: int | None
+    group: Annotated[str, "the group"]
+    strategy: Annotated[str, "the strategy that it runs"]
+    change: Annotated[
+        Literal["consumer", "host", "broker", "master", "consumer-added"],
+        "what is lost (consumer, host, broker, master), or consumer-added",
+    ]
+    subject: Annotated[
+        str, "the client ID, host or broker name; `+1` for one more consumer, whose client ID sorts last"
+    ]
+    consumers: Annotated[int, "client IDs afterwards"]
+    queues: Annotated[int, "readable queues afterwards"]
+    unassigned: Annotated[int, "queues without an owner afterwards"]
+    duplicate_owners: Annotated[int, "queues with two or more owners afterwards"]
+    idle: Annotated[int, "consumers without a queue afterwards"]
+    imbalance: Annotated[float | None, "most queues of one consumer over the mean afterwards"]
+    moved: Annotated[int, "queues that go from one owner to another"]
+    lag_moved: Annotated[int | None, "unread messages in the queues that move; null when not known for all of them"]
+    without_lock: Annotated[int | None, "queues of an orderly group that no broker locks; null when that is unknown"]
 
 
 class Sends(Row, frozen=True):
-    """A topic that producers cannot write to: now, or once one broker, master or host is lost.
+    """A topic that producers cannot write to: now, or once one broker, master or host is lost."""
 
-    Attributes:
-        topic: the topic.
-        change: what is lost: none (it cannot be written to now), broker, master or host.
-        subject: the broker's name, or the host; null for none.
-        writable_brokers: brokers that producers can write to now.
-        writable_queues: queues that producers can write to now.
-        groups: consumer groups of the cluster that subscribe to the topic.
-    """
-
-    topic: str
-    change: Literal["none", "broker", "master", "host"]
-    subject: str | None
-    writable_brokers: int
-    writable_queues: int
-    groups: int
+    topic: Annotated[str, "the topic"]
+    change: Annotated[
+        Literal["none", "broker", "master", "host"],
+        "what is lost: none (it cannot be written to now), broker, master or host",
+    ]
+    subject: Annotated[str | None, "the broker's name, or the host; null for none"]
+    writable_brokers: Annotated[int, "brokers that producers can write to now"]
+    writable_queues: Annotated[int, "queues that producers can write to now"]
+    groups: Annotated[int, "consumer groups of the cluster that subscribe to the topic"]
 
 
 class Changes(Row, frozen=True):
-    """What is different from the night before, for clusters that both nights have.
+    """What is different from the night before, for clusters that both nights have."""
 
-    Attributes:
-        previous: the night before, the fleet's last one before this date.
-        group: the group; null when it is about none.
-        topic: the topic; null when it is about none.
-        broker_name: the queue's broker.
-        queue_id: its number there.
-        change: queue-moved (other owners), consumer-joined, consumer-left, strategy, queue-count (of a topic of the
-            group), finding-new, finding-gone, group-new or group-gone.
-        subject: the client ID of a consumer, the code of a finding; null otherwise.
-        before: what was: owners, the strategy, the number of queues, the finding's message.
-        after: what is.
-        severity: of a finding.
-        observed: the owners of both nights were observed; false when one is predicted. Null for other changes.
-        rule: the policy's rule of a finding.
-    """
-
-    previous: date
-    group: str | None
-    topic: str | None
-    broker_name: str | None
-    queue_id: int | None
-    change: Literal[
-        "queue-moved",
-        "consumer-joined",
-        "consumer-left",
-        "strategy",
-        "queue-count",
-        "finding-new",
-        "finding-gone",
-        "group-new",
-        "group-gone",
+    previous: Annotated[date, "the night before, the fleet's last one before this date"]
+    group: Annotated[str | None, "the group; null when it is about none"]
+    topic: Annotated[str | None, "the topic; null when it is about none"]
+    broker_name: Annotated[str | None, "the queue's broker"]
+    queue_id: Annotated[int | None, "its number there"]
+    change: Annotated[
+        Literal[
+            "queue-moved",
+            "consumer-joined",
+            "consumer-left",
+            "strategy",
+            "queue-count",
+            "finding-new",
+            "finding-gone",
+            "group-new",
+            "group-gone",
+        ],
+        "queue-moved (other owners), consumer-joined, consumer-left, strategy, queue-count (of a "
+        "topic of the group), finding-new, finding-gone, group-new or group-gone",
     ]
-    subject: str | None
-    before: str | None
-    after: str | None
-    severity: str | None
-    observed: bool | None
-    rule: str | None
+    subject: Annotated[str | None, "the client ID of a consumer, the code of a finding; null otherwise"]
+    before: Annotated[str | None, "what was: owners, the strategy, the number of queues, the finding's message"]
+    after: Annotated[str | None, "what is"]
+    severity: Annotated[str | None, "of a finding"]
+    observed: Annotated[
+        bool | None, "the owners of both nights were observed; false when one is predicted. Null for other changes"
+    ]
+    rule: Annotated[str | None, "the policy's rule of a finding"]
 
 
 INGESTED: tuple[type[Row], ...] = (Snapshots, Quarantine, Groups, Queues)
@@ -414,14 +281,7 @@ JUDGED: tuple[type[Row], ...] = (Assignments, Figures, Findings, WhatIf, Sends, 
 TABLES = (*INGESTED, *JUDGED)
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
-_SPARK = {
-    str: "string",
-    int: "bigint",
-    float: "double",
-    bool: "boolean",
-    datetime: "timestamp",
-    date: "date",
-}
+_SPARK = {str: "string", int: "bigint", float: "double", bool: "boolean", datetime: "timestamp", date: "date"}
 
 
 def name(table: type[Row]) -> str:
@@ -497,18 +357,12 @@ def documentation() -> str:
 
 
 def _documented(table: type[Row]) -> Iterator[str]:
+    hints = get_type_hints(table, include_extras=True)
     own = inspect.cleandoc(table.__doc__ or "").partition("\n")[0]
-    meanings = {**_meanings(Row), **_meanings(table)}
     yield from (f"## {name(table)}", "", own, "", "| column | type | meaning |", "|---|---|---|")
     for field, column in zip(table.__struct_fields__, table.__struct_encode_fields__, strict=True):
-        yield f"| `{column}` | {columns(table)[column].replace('`', '')} | {meanings[field]} |"
+        yield f"| `{column}` | {columns(table)[column].replace('`', '')} | {hints[field].__metadata__[0]} |"
     yield ""
-
-
-def _meanings(table: type[Struct]) -> dict[str, str]:
-    text = inspect.cleandoc(table.__doc__ or "").partition("Attributes:\n")[2]
-    parts = re.split(r"^    (\w+): ", text, flags=re.MULTILINE)[1:]
-    return {field: " ".join(meaning.split()) for field, meaning in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def _fields(table: type[Struct]) -> str:

@@ -42,17 +42,11 @@ _MOST_ROWS = 10_000_000
 
 
 class Night(Struct, frozen=True):
-    """What the markers say of a night.
+    """What the markers say of a night."""
 
-    Attributes:
-        ingested: changes whenever the night's snapshots do; None while they are being written.
-        inputs: the digest of the night's input files.
-        judged: what its figures were made from; None while they are not whole.
-    """
-
-    ingested: str | None = None
-    inputs: str | None = None
-    judged: str | None = None
+    ingested: str | None = None  # changes whenever the night's snapshots do; None while they are being written
+    inputs: str | None = None  # the digest of the night's input files
+    judged: str | None = None  # what its figures were made from; None while they are not whole
 
 
 def location(place: str | None) -> str:

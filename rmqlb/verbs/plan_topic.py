@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.plan_topic.effects import Keys, PlannedGroup, consumed_per_ms
-from rmqlb.engine.plan_topic.steps import Routes, TopicRequest, routes_of
-from rmqlb.engine.plan_topic.steps import check_step as check_one_step
-from rmqlb.engine.plan_topic.steps import plan_topic as steps_of_topic
+from rmqlb.engine.plan_topic import Keys, PlannedGroup, Routes, TopicRequest, consumed_per_ms, routes_of
+from rmqlb.engine.plan_topic import check_step as check_one_step
+from rmqlb.engine.plan_topic import plan_topic as steps_of_topic
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.sdks.profile import sdks_of

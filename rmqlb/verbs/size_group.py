@@ -180,12 +180,7 @@ class _Work:
     """What comes into the queues, and how long listeners take for it."""
 
     def __init__(
-        self,
-        group: Group,
-        typed: Sequence[str],
-        rates_since: Earlier | None,
-        wanted: Wanted,
-        snapshot: ClusterSnapshot,
+        self, group: Group, typed: Sequence[str], rates_since: Earlier | None, wanted: Wanted, snapshot: ClusterSnapshot
     ) -> None:
         self._group = group
         by_topic = parse_rates(typed, [route.topic for route in group.pulled_routes])

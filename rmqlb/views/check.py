@@ -7,16 +7,19 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rmqlb.model.check_result import (
+from rmqlb.model.policy import (
+    GROUP,
     INCOMPLETE,
     NOT_APPLICABLE,
+    TOPIC,
+    Bound,
     CheckResult,
     JudgedLimit,
     RuleCounts,
+    Unit,
     WaivedLimit,
     WaiverResult,
 )
-from rmqlb.model.policy import GROUP, TOPIC, Bound, Unit
 from rmqlb.model.words import counted
 from rmqlb.views.report import Column, Report, Section, attribute_of, numbers, rows_of
 

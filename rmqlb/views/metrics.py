@@ -16,14 +16,13 @@ from typing import get_args
 
 from msgspec import Struct
 
-from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups, Outcome
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.finding import Finding
 from rmqlb.model.groups import STATUSES, GroupLine, GroupState, Overview
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport
 from rmqlb.model.pipeline_result import PipelineResult
-from rmqlb.model.policy import GROUP
+from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
+
+from msgspec.structs import replace
 
 from rmqlb.model.finding import WARNING
 from rmqlb.model.message_queue import QueueName
-from rmqlb.model.plan_topic import Checked, Step, StepCheck, StepKind, TopicChangePlan, WaitFor, WaitKind
+from rmqlb.model.plan_topic import (
+    BrokerQueues,
+    GroupEffect,
+    Step,
+    StepCheck,
+    StepKind,
+    TopicChangePlan,
+    WaitFor,
+    WaitKind,
+)
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, about, percent, rows_of
+from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, about, columns_of, percent, rows_of
 
 _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",
@@ -31,6 +43,7 @@ _WAITS: Mapping[WaitKind, str] = {
     "writable": "every NameServer shows producers {queues}",
     "not-readable": "no NameServer shows consumers {queues}",
 }
+_STEP = Column("step", "number", "number")
 
 
 def topic_plan_report(plan: TopicChangePlan) -> Report:
@@ -38,11 +51,7 @@ def topic_plan_report(plan: TopicChangePlan) -> Report:
         *([_checked(plan.checked)] if plan.checked is not None else ()),
         _steps_screen(plan),
         _steps(plan),
-        _commands(plan),
-        _waits(plan),
-        _groups(plan),
-        _keys(plan),
-        _brokers(plan),
+        *_tables(plan),
     )
     grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
     return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
@@ -81,11 +90,8 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
     for step in plan.steps:
         if step.kind != "change-write-queues" or step.done:
             continue
-        moved = [
-            f"{each.sdk} {each.moved} ({percent(each.moved_share or 0)})"
-            for each in step.keys
-            if each.moved is not None
-        ]
+        known = (each for each in step.keys if each.moved is not None)
+        moved = [f"{each.sdk} {each.moved} ({percent(each.moved_share or 0)})" for each in known]
         if moved:
             yield f"keys that go to another queue: {', '.join(moved)}"
         else:
@@ -119,7 +125,7 @@ def _closing(plan: TopicChangePlan) -> Iterator[str]:
 
 
 def _steps_screen(plan: TopicChangePlan) -> Section:
-    columns = (Column("step", "number", "number"), Column("what", "kind"))
+    columns = (_STEP, Column("what", "kind"))
     rows = tuple((step.number, _KINDS[step.kind]) for step in plan.steps)
     blocks = tuple(_block(step) for step in plan.steps)
     return Section("steps", "steps", columns, rows, audience="screen", blocks=blocks)
@@ -186,9 +192,9 @@ def _effects(step: Step) -> Iterator[str]:
 
 def _steps(plan: TopicChangePlan) -> Section:
     columns = (
-        Column("step", "number", "number"),
+        _STEP,
         Column("what", "kind"),
-        Column("done", "done", of=lambda step: "yes" if step.done else "no"),
+        Column("done", "done", of=lambda step: _yes_no(step.done)),
         Column("estimated", "estimatedMs", "ms"),
         Column("readable", "readableQueues", "number"),
         Column("writable", "writableQueues", "number"),
@@ -196,77 +202,48 @@ def _steps(plan: TopicChangePlan) -> Section:
     return Section("steps", "steps", columns, rows_of(columns, plan.steps), audience="scripts")
 
 
-def _commands(plan: TopicChangePlan) -> Section:
-    columns = (Column("step", "number", "number"), Column("broker", "brokerName"), Column("command", "text", "prose"))
-    rows = tuple((step.number, one.broker_name, one.text) for step in plan.steps for one in step.commands)
-    return Section("commands", "commands to copy", columns, rows, audience="scripts")
+def _tables(plan: TopicChangePlan) -> Iterator[Section]:
+    """What each step has several of, a row an item."""
 
+    def table(name: str, title: str, columns: tuple[Column, ...], items: Callable[[Step], Iterable[object]]) -> Section:
+        rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, items(step)))
+        return Section(name, title, (_STEP, *columns), rows)
 
-def _waits(plan: TopicChangePlan) -> Section:
-    columns = (Column("step", "number", "number"), Column("wait for", "kind"), Column("queues", "queues", "prose"))
-    rows = tuple((step.number, wait.kind, _queues(wait.queues)) for step in plan.steps for wait in step.wait_for)
-    return Section("waits", "what to wait for", columns, rows, audience="scripts")
-
-
-def _groups(plan: TopicChangePlan) -> Section:
-    columns = (
-        Column("group", "group"),
-        Column("strategy", "strategy"),
-        Column("moved", "moved", "number"),
-        Column("added", "added", "number"),
-        Column("removed", "removed", "number"),
-        Column("unassigned", "unassigned", "number"),
-        Column("idle", "idle", "number"),
-        Column("imbalance", "imbalance", "number"),
-        Column("skipped", "skipped", "number"),
-        Column("first lost", "firstLost", "number"),
-        Column("unread, removed", "lagRemoved", "number"),
-        Column("out of order", "outOfOrderUnheld", "number"),
+    commands = Column("broker", "brokerName"), Column("command", "text", "prose")
+    waits = Column("wait for", "kind"), Column("queues", "queues", "prose", of=lambda wait: _queues(wait.queues))
+    for found in (
+        table("commands", "commands to copy", commands, lambda step: step.commands),
+        table("waits", "what to wait for", waits, lambda step: step.wait_for),
+    ):
+        yield replace(found, audience="scripts")
+    groups = (
+        *columns_of(GroupEffect, "group strategy moved added removed unassigned idle imbalance skipped firstLost"),
+        *columns_of(GroupEffect, "lagRemoved=unread,_removed outOfOrderUnheld=out_of_order"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for step in plan.steps:
-        rows += [(step.number, *row) for row in rows_of(columns, step.groups)]
-    return Section(
-        "groups", "groups after each step", (Column("step", "number", "number"), *columns), tuple(rows), named_only=True
+    keys = (
+        *(Column("SDK", "sdk", of=itemgetter(0)), Column("key", "key", of=lambda each: each[1].key)),
+        Column("from", "queue", of=lambda each: _queue(each[1].queue)),
+        Column("to", "queueAfter", of=lambda each: _queue(each[1].queue_after)),
     )
-
-
-def _keys(plan: TopicChangePlan) -> Section:
-    columns = (Column("SDK", "sdk"), Column("key", "key"), Column("from", "queue"), Column("to", "queueAfter"))
-    rows = tuple(
-        (each.sdk, key.key, _queue(key.queue), _queue(key.queue_after))
-        for step in plan.steps
-        for each in step.keys
-        for key in each.keys
-    )
-    return Section("keys", "keys that go to another queue", columns, rows, named_only=True)
+    moved = [(of.sdk, key) for step in plan.steps for of in step.keys for key in of.keys]
+    brokers = columns_of(BrokerQueues, "brokerName=broker readQueueNums=readable writeQueueNums=writable perm")
+    for found in (
+        table("groups", "groups after each step", groups, lambda step: step.groups),
+        Section("keys", "keys that go to another queue", keys, rows_of(keys, moved)),
+        table("brokers", "brokers after each step", brokers, lambda step: step.brokers),
+    ):
+        yield replace(found, named_only=True)
 
 
 def _queue(queue: QueueName | None) -> Cell:
     return None if queue is None else f"{queue.broker_name} {queue.queue_id}"
 
 
-def _brokers(plan: TopicChangePlan) -> Section:
-    columns = (
-        Column("broker", "brokerName"),
-        Column("readable", "readQueueNums", "number"),
-        Column("writable", "writeQueueNums", "number"),
-        Column("perm", "perm", "number"),
-    )
-    rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, step.brokers))
-    return Section(
-        "brokers", "brokers after each step", (Column("step", "number", "number"), *columns), rows, named_only=True
-    )
-
-
 def _checked(checked: StepCheck) -> Section:
-    columns = (
-        Column("wait for", "kind"),
-        Column("holds", "holds", of=_holds),
-        Column("found", "found", "prose"),
-    )
+    holds = Column("holds", "holds", of=lambda each: None if each.holds is None else _yes_no(each.holds))
+    columns = (Column("wait for", "kind"), holds, Column("found", "found", "prose"))
     return Section("checked", f"step {checked.number}", columns, rows_of(columns, checked.conditions))
 
 
-def _holds(each: Checked) -> Cell:
-    return None if each.holds is None else "yes" if each.holds else "no"
+def _yes_no(fact: bool) -> str:
+    return "yes" if fact else "no"

@@ -217,9 +217,7 @@ def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
 def _groups(groups: Sequence[GroupWorst]) -> Section:
     columns = (
         Column("group", "group"),
-        Column("consumers", "consumers", "number", fold=5),
-        Column("queues", "queues", "number", fold=6),
-        Column("cases", "cases", "number", fold=3),
+        *(Column(key, key, "number", fold=fold) for key, fold in (("consumers", 5), ("queues", 6), ("cases", 3))),
         Column("break a limit", "broken", "number"),
         *_figure("unassigned", "unassigned"),
         *_figure("imbalance", "imbalance"),
@@ -259,16 +257,16 @@ _LOSSES = (
 
 def _summary(sweep: FailureSweep) -> Section:
     c = sweep.cases
-    rows = (
-        ("cases", c.all),
-        ("single losses", c.singles),
-        ("pairs", c.pairs),
-        ("tried", c.tried),
-        ("computed", c.computed),
-        ("break a limit", c.broken),
-        ("single losses that break a limit", c.broken_singles),
-        ("counterexamples", len(sweep.counterexamples)),
-        ("waived", sweep.waived),
-    )
+    figures = {
+        "cases": c.all,
+        "single losses": c.singles,
+        "pairs": c.pairs,
+        "tried": c.tried,
+        "computed": c.computed,
+        "break a limit": c.broken,
+        "single losses that break a limit": c.broken_singles,
+        "counterexamples": len(sweep.counterexamples),
+        "waived": sweep.waived,
+    }
     columns = Column("", "figure"), Column("value", "value", "number")
-    return Section("summary", "summary", columns, rows, audience="scripts")
+    return Section("summary", "summary", columns, tuple(figures.items()), audience="scripts")

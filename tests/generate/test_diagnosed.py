@@ -12,9 +12,8 @@ from rmqlb.model.diagnosis import Diagnosis
 from tests.engine.diagnose.consuming import earlier
 from tests.engine.diagnose.running import diagnosed, grave
 from tests.generate.healthy import healthy_looks
-from tests.support.synthetic.draw import FleetShape
 from tests.support.synthetic.faults import read
-from tests.support.synthetic.nights import generate
+from tests.support.synthetic.fleet import FleetShape, generate
 
 GROUPS = int(os.environ.get("HEALTHY_GROUPS", "300"))
 """`.ci/full` asks for more."""

@@ -59,25 +59,17 @@ def test_the_fleets_owners_are_those_of_the_running_clients(cluster: RocketMQClu
         take("first")
         members.join(JOINER)
         take("second")
-    printed = pipeline("run", str(dumps), "-w", str(warehouse), "--include-retry", "--trials", "2")
-    assert printed["data"]["stages"][0]["stage"] == "ingest"
+    printed = pipeline("run", str(dumps), "-w", str(warehouse), "--to", str(tmp_path / "page"))
+    assert (printed["data"]["files"], printed["data"]["snapshots"]) == (2, 2)
 
-    ours = [row for row in rows(warehouse, "assignments") if row["group"] == GROUP]
-    predicted = {
-        (row["topic"], row["brokerName"], row["queueId"]): [row["owner"]]
-        for row in ours
-        if row["strategy"] == "AVG_BY_CIRCLE"
-    }
-    assert predicted == held[1]
-    assert not any(row["mismatch"] for row in ours if row["strategy"] == "AVG_BY_CIRCLE")
+    # Both snapshots are of one night: the last one counts.
+    now = {queue: owners for queue, owners in held[1].items() if not queue[0].startswith("%RETRY%")}
+    ours = [row for row in rows(warehouse, "assignments") if row["group"] == GROUP and row["runs"]]
+    assert {(row["topic"], row["brokerName"], row["queueId"]): [row["owner"]] for row in ours} == now
+    assert not any(row["mismatch"] for row in ours)
 
-    [score] = [row for row in rows(warehouse, "scores") if row["group"] == GROUP and row["runs"]]
-    loads = Counter(owner for owners in held[1].values() for owner in owners)
-    assert (score["strategy"], score["origin"], score["mismatches"]) == ("AVG_BY_CIRCLE", "reported", 0)
-    assert (score["maxQueuesPerConsumer"], score["minQueuesPerConsumer"]) == (max(loads.values()), min(loads.values()))
-
-    moved = sum(held[0][queue] != held[1][queue] for queue in held[0])
-    [step] = [row for row in rows(warehouse, "moves") if row["group"] == GROUP]
-    assert (step["moved"], step["observed"]) == (moved, len(held[0]))
-    [churn] = [row for row in rows(warehouse, "churn") if row["group"] == GROUP]
-    assert churn["joined"] == 1
+    [figures] = [row for row in rows(warehouse, "figures") if row["group"] == GROUP and row["runs"]]
+    loads = Counter(owner for owners in now.values() for owner in owners)
+    assert (figures["strategy"], figures["origin"], figures["mismatches"]) == ("AVG_BY_CIRCLE", "reported", 0)
+    assert figures["maxQueuesPerConsumer"] == max(loads.values())
+    assert figures["minQueuesPerConsumer"] == min(loads.values())

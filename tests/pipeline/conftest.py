@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.synthetic.draw import FleetShape
 from tests.support.synthetic.faults import put_faults
-from tests.support.synthetic.nights import generate
+from tests.support.synthetic.fleet import FleetShape, generate
 
 from .spark_servers import StandaloneCluster, standalone_processes
 

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from rmqlb.pipeline import tables as t
-from rmqlb.pipeline.report.answers import Answers
-from rmqlb.pipeline.report.figures import Nights, Query, Thresholds, queries
+from rmqlb.pipeline.report.figures import Answers, Nights, Query, Thresholds, queries
 from rmqlb.pipeline.report.page import scripts
 
 FIRST, BEFORE, NIGHT = date(2026, 11, 19), date(2026, 11, 20), date(2026, 11, 21)
@@ -101,35 +100,12 @@ def by_duckdb(folder: Path) -> Answers:
 
 def figure(cluster: str, group: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
     """A group of four queues and two consumers, in order."""
-    usual = {
-        "strategy": "AVG",
-        "runs": True,
-        "origin": "reported",
-        "status": "inOrder",
-        "basis": "observed",
-        "sharesQueues": True,
-        "topics": 1,
-        "consumers": 2,
-        "processes": 2,
-        "queues": 4,
-        "unassigned": 0,
-        "duplicateOwners": 0,
-        "ownersUnknown": 0,
-        "idle": 0,
-        "minQueuesPerConsumer": 2,
-        "meanQueuesPerConsumer": 2.0,
-        "maxQueuesPerConsumer": 2,
-        "imbalance": 1.0,
-        "mismatches": 0,
-        "duplicateClientIds": 0,
-        "lag": 0,
-        "lagAtLeast": 0,
-        "maxLagPerConsumer": 0,
-        "moved": 0,
-        "code": None,
-        "problem": None,
-    }
-    return {"cluster": cluster, "date": day, "group": group, **usual, **more}
+    texts = {"strategy": "AVG", "runs": True, "origin": "reported", "status": "inOrder", "basis": "observed"}
+    numbers = {"sharesQueues": True, "topics": 1, "consumers": 2, "processes": 2, "queues": 4, "imbalance": 1.0}
+    each = {"minQueuesPerConsumer": 2, "meanQueuesPerConsumer": 2.0, "maxQueuesPerConsumer": 2}
+    none = ("unassigned", "duplicateOwners", "ownersUnknown", "idle", "mismatches", "duplicateClientIds", "moved")
+    zeros = dict.fromkeys((*none, "lag", "lagAtLeast", "maxLagPerConsumer"), 0)
+    return {"cluster": cluster, "date": day, "group": group, **texts, **numbers, **each, **zeros, **more}
 
 
 def finding(cluster: str | None, group: str | None, code: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
@@ -150,24 +126,34 @@ def snapshot(cluster: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
     return {"cluster": cluster, "date": day, **usual, **more}
 
 
+def rejected(
+    cluster: str | None, code: str, day: date = NIGHT, path: str = "in/bad.json", **more: Any
+) -> dict[str, Any]:
+    """A document in quarantine."""
+    usual = {"file": {"path": path, "length": 3, "modified": 1}, "position": 0, "reason": "no JSON"}
+    return {"cluster": cluster, "date": day, "code": code, **usual, **more}
+
+
 def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
     """Two clusters over three nights, one that fell silent, one that came last night, and all kinds of rows."""
-    ordered = [
-        {
-            "cluster": cluster,
-            "date": day,
-            "group": group,
-            "consumeType": kind,
-            "messageModel": "CLUSTERING",
-            "snapshot": "s",
-        }
-        for day in (FIRST, BEFORE, NIGHT)
-        for cluster in ("east", "west")
-        for group, kind in (("orders", "CONSUME_PASSIVELY"), ("pop", "CONSUME_POP"))
-    ]
     policy = {"kind": "policy", "rule": "even", "value": "2.5", "bound": "1.5", "verdict": "failed"}
-    waiver = {"waivedUntil": date(2026, 12, 31), "waivedBy": "ops@example.com", "waivedReason": "leaves soon"}
-    rejected = {"file": {"path": "in/bad.json", "length": 3, "modified": 1}, "position": 0, "reason": "no JSON"}
+    incomplete = policy | {"verdict": "incomplete"}
+    waived = policy | {"verdict": "waived", "waivedUntil": date(2026, 12, 31)}
+    waived |= {"waivedBy": "ops@example.com", "waivedReason": "leaves soon"}
+    warning = {"severity": "warning"}
+    silent = {"kind": "fleet", "message": "south reported nothing", **warning}
+    moved = [{"topic": "T", "brokerName": "a", "queueId": queue, "before": "x", "after": "y"} for queue in range(3)]
+    outcome = {
+        "consumers": 2,
+        "queues": 4,
+        "duplicateOwners": 0,
+        "idle": 0,
+        "imbalance": 1.5,
+        "moved": 2,
+        "lagMoved": 10,
+    }
+    losses = (("broker", "broker-a", 0), ("consumer", "c@1", 1), ("consumer-added", "+1", 0))
+    lost, strategies = {"strategy": None, "sharesQueues": None}, ("AVG", "CONSISTENT_HASH")
     return {
         t.Snapshots: [
             *(snapshot(cluster, day) for cluster in ("east", "west") for day in (FIRST, BEFORE, NIGHT)),
@@ -176,18 +162,17 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
             snapshot("east", NIGHT, counts=False, snapshot="older"),
         ],
         t.Quarantine: [
-            {"cluster": None, "date": NIGHT, "code": "unreadable", **rejected},
-            {
-                "cluster": "east",
-                "date": NIGHT,
-                "code": "name-conflict",
-                **rejected,
-                "other": "in/b.json",
-                "position": 1,
-            },
-            {"cluster": "east", "date": BEFORE, "code": "unreadable", **rejected},
+            rejected(None, "unreadable"),
+            rejected("east", "name-conflict", other="in/b.json", position=1),
+            rejected("east", "unreadable", BEFORE),
         ],
-        t.Groups: ordered,
+        t.Groups: [
+            {"cluster": cluster, "date": day, "group": group, "consumeType": kind, "snapshot": "s"}
+            | {"messageModel": "CLUSTERING"}
+            for day in (FIRST, BEFORE, NIGHT)
+            for cluster in ("east", "west")
+            for group, kind in (("orders", "CONSUME_PASSIVELY"), ("pop", "CONSUME_POP"))
+        ],
         t.Figures: [
             *(figure("west", group, day) for group in ("orders", "pay") for day in (FIRST, BEFORE, NIGHT)),
             *(figure("east", "orders", day, lag=5, lagAtLeast=5) for day in (FIRST, BEFORE)),
@@ -195,25 +180,23 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
             figure("east", "orders", strategy="CONSISTENT_HASH", runs=False, status=None, imbalance=1.5, moved=2),
             figure("east", "skewed", imbalance=2.5, maxQueuesPerConsumer=5, idle=1, mismatches=2),
             figure("east", "pop", strategy=None, sharesQueues=False, code="assigned-by-pop", lagAtLeast=7, lag=None),
-            figure("east", "lost", strategy=None, sharesQueues=None, code="unknown-strategy", problem="no strategy"),
+            figure("east", "lost", code="unknown-strategy", problem="no strategy", **lost),
             figure("north", "fresh", duplicateOwners=2),
         ],
         t.Findings: [
             finding("east", "orders", "unassigned-queues", queues=3),
-            finding("east", "orders", "slow-consumer", severity="warning"),
-            finding("east", "orders", "slow-consumer", BEFORE, severity="warning", message="slow yesterday"),
-            finding("west", "pay", "idle-consumers", BEFORE, severity="warning"),
+            finding("east", "orders", "slow-consumer", **warning),
+            finding("east", "orders", "slow-consumer", BEFORE, message="slow yesterday", **warning),
+            finding("west", "pay", "idle-consumers", BEFORE, **warning),
             finding("east", "skewed", "imbalance", severity="info"),
             finding("south", "other", "unassigned-queues", BEFORE),
             finding("north", "fresh", "duplicate-client-id"),
-            finding(
-                "south", None, "silent-cluster", kind="fleet", severity="warning", message="south reported nothing"
-            ),
+            finding("south", None, "silent-cluster", **silent),
             finding("east", "skewed", "imbalance", **policy),
-            finding("west", "orders", "lag", **policy | {"verdict": "waived"} | waiver),
-            finding("west", "orders", "idle", BEFORE, **policy | {"verdict": "waived"} | waiver),
-            finding("west", "orders", "idle", **policy | {"verdict": "incomplete"}, severity="warning"),
-            finding(None, None, "rule", **policy | {"verdict": "incomplete"}),
+            finding("west", "orders", "lag", **waived),
+            finding("west", "orders", "idle", BEFORE, **waived),
+            finding("west", "orders", "idle", **incomplete, **warning),
+            finding(None, None, "rule", **incomplete),
         ],
         t.WhatIf: [
             {
@@ -223,21 +206,10 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
                 "strategy": "AVG",
                 "change": kind,
                 "subject": subject,
-                "consumers": 2,
-                "queues": 4,
-                "unassigned": unassigned,
-                "duplicateOwners": 0,
-                "idle": 0,
-                "imbalance": 1.5,
-                "moved": 2,
-                "lagMoved": 10,
             }
+            | {"unassigned": unassigned, **outcome}
             for cluster in ("east", "west")
-            for kind, subject, unassigned in (
-                ("broker", "broker-a", 0),
-                ("consumer", "c@1", 1),
-                ("consumer-added", "+1", 0),
-            )
+            for kind, subject, unassigned in losses
         ],
         t.Sends: [
             {"cluster": "east", "date": NIGHT, "topic": "Dead", "change": "none", "subject": None}
@@ -246,23 +218,9 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
             | {"writableBrokers": 1, "writableQueues": 4, "groups": 2},
         ],
         t.Changes: [
-            *(
-                change(
-                    "east",
-                    "orders",
-                    "queue-moved",
-                    day,
-                    topic="T",
-                    brokerName="a",
-                    queueId=queue,
-                    before="x",
-                    after="y",
-                )
-                for day in (FIRST, BEFORE, NIGHT)
-                for queue in range(3)
-            ),
+            *(change("east", "orders", "queue-moved", day, **of) for day in (FIRST, BEFORE, NIGHT) for of in moved),
             change("east", "orders", "consumer-joined", subject="y@1"),
-            change("west", "pay", "strategy", before="AVG", after="CONSISTENT_HASH"),
+            change("west", "pay", "strategy", before=strategies[0], after=strategies[1]),
             change("west", "pay", "finding-gone", subject="idle-consumers"),
             change("west", "new", "group-new"),
         ],
@@ -271,21 +229,13 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
 
 def hostile_rows() -> Rows:
     """Every text that comes from a cluster is a hostile name."""
-    rows: dict[type[t.Row], list[dict[str, Any]]] = {}
-    for name in HOSTILE:
-        texts = {"topic": name, "message": name, "value": name, "bound": name, "rule": name, "command": name}
-        rows.setdefault(t.Snapshots, []).append(snapshot(name, snapshot=name))
-        policy = {"verdict": "failed", "kind": "policy"}
-        rows.setdefault(t.Findings, []).append(finding(name, name, name, **texts, **policy))
-        lagging = {"strategy": name, "lagAtLeast": 5000, "imbalance": 3.0, "idle": 1}
-        rows.setdefault(t.Figures, []).append(figure(name, name, **lagging))
-        rejected = {
-            "file": {"path": name, "length": 1, "modified": 1},
-            "position": 1,
-            "reason": name,
-            "code": "unreadable",
-        }
-        rows.setdefault(t.Quarantine, []).append({"cluster": name, "date": NIGHT, **rejected})
-        change = {"cluster": name, "date": NIGHT, "previous": BEFORE, "group": name, "change": "strategy"}
-        rows.setdefault(t.Changes, []).append(change | {"before": name, "after": name})
-    return rows
+    lagging = {"lagAtLeast": 5000, "imbalance": 3.0, "idle": 1}
+    texts = ("topic", "message", "value", "bound", "rule", "command")
+    policy = {"verdict": "failed", "kind": "policy"}
+    return {
+        t.Snapshots: [snapshot(name, snapshot=name) for name in HOSTILE],
+        t.Findings: [finding(name, name, name, **dict.fromkeys(texts, name), **policy) for name in HOSTILE],
+        t.Figures: [figure(name, name, strategy=name, **lagging) for name in HOSTILE],
+        t.Quarantine: [rejected(name, "unreadable", path=name, reason=name, position=1) for name in HOSTILE],
+        t.Changes: [change(name, name, "strategy", before=name, after=name) for name in HOSTILE],
+    }

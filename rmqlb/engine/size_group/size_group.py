@@ -9,6 +9,7 @@ from math import comb
 from typing import Any, Literal, TypeVar, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings, full_name, must_have, names_inside, unset_options
 from rmqlb.engine.allocate.rules import BY_PLACE
@@ -72,25 +73,6 @@ class _Candidate(Struct, frozen=True):
     queues: _Queues
     sizes: Sizes
     without_broker: Mapping[str, Sizes | None]  # None where no queue is left
-
-
-class _Loss(Struct, frozen=True):
-    """The worst loss of so many consumers, or the loss of a broker."""
-
-    limit: Limit
-    lost_consumers: int
-    lost_broker: str | None
-    figures: Sequence[SizeFigures]  # () where nothing is left
-    fails: Mapping[Limit, set[int]]
-    exact: bool = True  # every loss was tried, or all leave the same
-
-    def failing(self, trials: int) -> set[int]:
-        return set().union(*self.fails.values()) if self.figures else set(range(trials))
-
-    def badness(self, trials: int) -> tuple[int, float]:
-        if not self.figures:
-            return trials, float("inf")
-        return len(self.failing(trials)), max(each.imbalance or 0.0 for each in self.figures)
 
 
 def size_group(
@@ -249,23 +231,28 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
     figures = candidate.sizes.figures(consumers)
     trials, enough = len(figures), limits.share
     fails = _broken(figures, limits)
-    worst: dict[Limit, _Loss] = {}
+    worst: dict[Limit, tuple[tuple[int, float], AfterLoss]] = {}
     exact = True
     if not candidate.sizes.trials or len(set().union(*fails.values())) < trials:
-        for loss in _losses(candidate, consumers, limits, seed):
-            exact &= loss.exact
-            if failing := loss.failing(trials):
-                fails.setdefault(loss.limit, set()).update(failing)
-            if loss.limit not in worst or loss.badness(trials) > worst[loss.limit].badness(trials):
-                worst[loss.limit] = loss
+        for limit, loss, left, is_exact in _losses(candidate, consumers, limits, seed):
+            exact &= is_exact
+            broken = _broken(left, limits)
+            failing = set().union(*broken.values()) if left else set(range(trials))
+            if failing:
+                fails.setdefault(limit, set()).update(failing)
+            badness = len(failing), max((each.imbalance or 0.0 for each in left), default=float("inf"))
+            if limit not in worst or badness > worst[limit][0]:
+                of_limits = _failing(broken, trials, enough) if left else (limit,)
+                worst[limit] = badness, AfterLoss(*loss, fails=of_limits, **_at_share(left, enough))
     share = (trials - len(set().union(*fails.values()))) / trials
+    after, after_broker = (worst[limit][1] if limit in worst else None for limit in ("survive", "survive-broker"))
     return SizePoint(
         consumers=consumers,
         satisfied=share >= enough,
         fails=() if share >= enough else _failing(fails, trials, enough),
         share=share,
-        after_loss=_after(worst.get("survive"), trials, enough, exact=exact),
-        after_broker_loss=_after(worst.get("survive-broker"), trials, enough),
+        after_loss=after and replace(after, exact=exact),
+        after_broker_loss=after_broker,
         **_at_share(figures, enough),
     )
 
@@ -287,21 +274,23 @@ def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, s
     return found
 
 
-def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Loss]:
+_Lost = tuple[Limit, tuple[int, str | None], Sequence[SizeFigures], bool]
+"""Its limit, how many consumers or which broker is lost, what is left, and whether every such loss was tried."""
+
+
+def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Lost]:
+    """The worst loss of each number of consumers, and the loss of each broker."""
     sizes = candidate.sizes
     for number in range(1, limits.survive + 1):
         if number >= consumers:
-            yield _Loss("survive", number, None, (), {})
+            yield "survive", (number, None), (), True
             break
         lost = lost_consumers(consumers, number, seed) if sizes.trials else [tuple(range(number))]
-        left = [
-            reduce(SizeFigures.worse, each) for each in zip(*(sizes.figures(consumers, at) for at in lost), strict=True)
-        ]
+        left = zip(*(sizes.figures(consumers, at) for at in lost), strict=True)
         exact = not sizes.trials or comb(consumers, number) <= MOST_LOSSES
-        yield _Loss("survive", number, None, left, _broken(left, limits), exact)
+        yield "survive", (number, None), [reduce(SizeFigures.worse, each) for each in left], exact
     for broker, others in candidate.without_broker.items():
-        figures = () if others is None else others.figures(consumers)
-        yield _Loss("survive-broker", 0, broker, figures, _broken(figures, limits))
+        yield "survive-broker", (0, broker), () if others is None else others.figures(consumers), True
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
@@ -327,24 +316,14 @@ def _failing(fails: Mapping[Limit, set[int]], trials: int, enough: float) -> tup
     return alone or tuple(limit for limit in _ORDER if fails.get(limit))
 
 
-def _after(loss: _Loss | None, trials: int, share: float, *, exact: bool = True) -> AfterLoss | None:
-    if loss is None:
-        return None
-    fails = _failing(loss.fails, trials, share) if loss.figures else (loss.limit,)
-    return AfterLoss(loss.lost_consumers, loss.lost_broker, fails=fails, exact=exact, **_at_share(loss.figures, share))
-
-
 def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
     """The value of each figure that so large a share of the sets of IDs does not exceed."""
-    imbalances = [each.imbalance for each in figures if each.imbalance is not None]
-    utilisations = [each.utilisation for each in figures if each.utilisation is not None]
-    return {
-        "imbalance": at_share(imbalances, share) if imbalances else None,
-        "idle": at_share([each.idle for each in figures], share),
-        "utilisation": at_share(utilisations, share) if utilisations else None,
-        "unassigned": at_share([each.unassigned for each in figures], share),
-        "duplicate_owners": at_share([each.duplicate_owners for each in figures], share),
-    }
+    found: dict[str, Any] = {}
+    for name in SizeFigures.__struct_fields__:
+        values = [value for each in figures if (value := getattr(each, name)) is not None]
+        is_count = name not in ("imbalance", "utilisation")
+        found[name] = at_share(values, share) if values or is_count else None
+    return found
 
 
 def at_share(values: Sequence[Number], share: float) -> Number | Literal[0]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, compress, takewhile
+from itertools import combinations, takewhile
 from math import comb
-from operator import ne
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -23,20 +22,19 @@ from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import without_lock
-from rmqlb.engine.check import GROUP_MEASURES, Measured, measure_topic, verdict, writable_brokers
+from rmqlb.engine.check import Measured, measure_group, measure_topic, verdict, writable_brokers
 from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
-from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.check_result import FAILED, INCOMPLETE
+from rmqlb.errors import DataError
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.policy import FORBIDDEN, GROUP, TOPIC, About, Bound, Limit, Rule
+from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.model.sweep_failures import CaseCounts, GroupOutcome, Loss, TopicOutcome
+from rmqlb.model.sweep_failures import CaseCounts, GroupOutcome, TopicOutcome
 from rmqlb.model.unknown import sum_if_known
 
 MOST_STEPS = 6_000_000
@@ -46,17 +44,16 @@ _NOBODY = -1
 _QUEUES_PER_STEP = 16
 """Queues whose owners are compared in the time in which one consumer's share is computed."""
 _OUTCOME_LIMITS = {
-    "imbalance": "imbalance",
-    "idle": "idle",
-    "unassigned": "unassigned",
-    "duplicateOwners": "duplicate_owners",
-    "withoutLock": "without_lock",
+    "imbalance": ("imbalance", "no queue has an owner"),
+    "idle": ("idle", None),
+    "unassigned": ("unassigned", None),
+    "duplicateOwners": ("duplicate_owners", None),
+    "withoutLock": (
+        "without_lock",
+        "whether its consumers consume in order, or a slave acts as the master, is not known",
+    ),
 }
-"""Limit → the figure of an outcome that it bounds."""
-_UNKNOWN = {
-    "imbalance": "no queue has an owner",
-    "withoutLock": "whether its consumers consume in order, or a slave acts as the master, is not known",
-}
+"""Limit → the figure of an outcome that it bounds, and why the figure may be unknown."""
 
 
 class Effect(Struct, frozen=True):
@@ -85,29 +82,28 @@ class Subject(ABC, Generic[Outcome]):
         self.name = name
         self.client_ids: Sequence[str] = sort_client_ids(client_ids)
         self.outcomes: dict[Effect, Outcome] = {}
-        self.bits: dict[Thing, int] = {}
         self._effects: dict[int, Effect] = {}
-        self._brokers: dict[str, int] = {}  # name → bits of all its addresses
-        self._masters: dict[str, int] = {}
         times: Counter[str] = Counter()
+        things: list[Thing] = []
         for client_id in self.client_ids:
-            self.bits["process", client_id, times[client_id]] = 1 << len(self.bits)
+            things.append(Thing("process", client_id, times[client_id]))
             times[client_id] += 1
         for broker, ids in sorted(_broker_ids(routes).items()):
-            for broker_id in sorted(ids) or (None,):
-                bit = self.bits["address", broker, broker_id] = 1 << len(self.bits)
-                self._brokers[broker] = self._brokers.get(broker, 0) | bit
-                if broker_id == MASTER_ID:
-                    self._masters[broker] = bit
+            things += [Thing("address", broker, number) for number in sorted(ids) or (None,)]
+        self.bits = {thing: 1 << at for at, thing in enumerate(things)}
+        self._brokers: dict[str, int] = {}  # name → bits of all its addresses
+        for thing in things[len(self.client_ids) :]:
+            self._brokers[thing.name] = self._brokers.get(thing.name, 0) | self.bits[thing]
         self.has_brokers = bool(self._brokers)
 
     def effect(self, mask: int) -> Effect:
         """A lost slave alone has no effect."""
         if mask not in self._effects:
             brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
-            masters = tuple(name for name, bit in self._masters.items() if bit & mask and name not in brokers)
+            masters = (name for name in self._brokers if self.bits.get(Thing("address", name, MASTER_ID), 0) & mask)
             processes = mask & ((1 << len(self.client_ids)) - 1)
-            self._effects[mask] = Effect(tuple(bit.bit_length() - 1 for bit in bits_of(processes)), brokers, masters)
+            places = tuple(bit.bit_length() - 1 for bit in bits_of(processes))
+            self._effects[mask] = Effect(places, brokers, tuple(name for name in masters if name not in brokers))
         return self._effects[mask]
 
     def outcome(self, effect: Effect) -> Outcome:
@@ -155,10 +151,10 @@ class TopicSubject(Subject[TopicOutcome]):
 
 
 class _Placed(Struct, frozen=True):
-    """The queues of the brokers that are left, allocated to numbered places instead of client IDs."""
+    """The owners of the queues that are left, as places among the consumers that are left."""
 
     spread: Spread
-    places: Sequence[int]  # queue by queue the place that owns it, or _NOBODY
+    owners: Sequence[int]  # queue by queue the place that owns it, or _NOBODY
     before: Sequence[int]  # the same while nothing is lost
     lags: Sequence[int | None]
 
@@ -174,11 +170,10 @@ class GroupSubject(Subject[GroupOutcome]):
     about: About = GROUP
 
     def __init__(self, group: Group, *, orderly: bool | None) -> None:
-        self.group = group
+        self.group, self.orderly = group, orderly
         self.routes = group.routes
         _ = group.all_client_ids  # raises where they are unknown
         self.members, self.basis = group.members, group.basis
-        self.orderly = orderly
         self.static_topics = [route.topic for route in self.routes if route.is_static]
         # nobody knows which queues of a static topic a broker takes with it: no loss of a broker is tried
         super().__init__(group.name or "", self.members.client_ids, () if self.static_topics else self.routes)
@@ -204,14 +199,14 @@ class GroupSubject(Subject[GroupOutcome]):
         return self._routes[effect.brokers]
 
     def members_after(self, effect: Effect) -> Members:
-        lost = set(effect.places)
-        return replace(self.members, client_ids=tuple(i for at, i in enumerate(self.client_ids) if at not in lost))
+        return replace(self.members, client_ids=tuple(self.client_ids[at] for at in self._left(effect)))
 
-    def owners_after(self, effect: Effect) -> Owners:
-        return owners_at_rest(self.routes_after(effect), self.members_after(effect))
+    def _left(self, effect: Effect) -> list[int]:
+        lost = set(effect.places)
+        return [place for place in range(len(self.client_ids)) if place not in lost]
 
     def _outcome(self, effect: Effect) -> GroupOutcome:
-        even, moved, lags = self._moves_by_place(effect) if self.by_place else self._moves(effect)
+        even, lags = self._moves_by_place(effect) if self.by_place else self._moves(effect)
         return GroupOutcome(
             consumers=even.consumers,
             queues=even.queues,
@@ -219,27 +214,28 @@ class GroupSubject(Subject[GroupOutcome]):
             duplicate_owners=even.duplicate_owners,
             idle=even.idle,
             imbalance=even.imbalance,
-            moved=moved,
+            moved=len(lags),
             lag_moved=sum_if_known(lags),
             without_lock=without_lock(self.routes_after(effect), effect.masters, orderly=self.orderly),
         )
 
-    def _moves(self, effect: Effect) -> tuple[Spread, int, Iterable[int | None]]:
-        after = self.owners_after(effect)
-        moved = [queue for queue, was in self.before.items() if was and after.get(queue) and after[queue] != was]
-        return spread(after, self.members_after(effect).client_ids), len(moved), map(self._lag, moved)
+    def _moves(self, effect: Effect) -> tuple[Spread, list[int | None]]:
+        """How even the owners are after the failure, and the lag of each queue that moves."""
+        members = self.members_after(effect)
+        after = owners_at_rest(self.routes_after(effect), members)
+        moved = (queue for queue, was in self.before.items() if was and after.get(queue) and after[queue] != was)
+        return spread(after, members.client_ids), [self._lag(queue) for queue in moved]
 
-    def _moves_by_place(self, effect: Effect) -> tuple[Spread, int, Iterable[int | None]]:
-        placed = self._by_place(effect)
-        lost = set(effect.places)
-        left = [place for place in range(len(self.client_ids)) if place not in lost]
+    def _moves_by_place(self, effect: Effect) -> tuple[Spread, list[int | None]]:
+        placed, left = self._by_place(effect), self._left(effect)
         left.append(_NOBODY)  # is at index −1, which _NOBODY is
-        owners = [left[place] for place in placed.places]
-        differs = list(map(ne, owners, placed.before))
-        if _NOBODY in owners or _NOBODY in placed.before:
-            pairs = zip(owners, placed.before, strict=True)
-            differs = [_NOBODY not in (own, was) and own != was for own, was in pairs]
-        return placed.spread, sum(differs), compress(placed.lags, differs)
+        now = [left[place] for place in placed.owners]
+        moved = [
+            lag
+            for own, was, lag in zip(now, placed.before, placed.lags, strict=True)
+            if own != was and _NOBODY not in (own, was)
+        ]
+        return placed.spread, moved
 
     def _by_place(self, effect: Effect) -> _Placed:
         number = len(self.client_ids) - len(effect.places)
@@ -265,24 +261,15 @@ class GroupSubject(Subject[GroupOutcome]):
         if limit.name == "minConsumers":
             return Measured(len(self.client_ids) - len(effect.places))  # processes, as check counts them
         if limit.name in _OUTCOME_LIMITS:
-            value: float | None = getattr(outcome, _OUTCOME_LIMITS[limit.name])
-            return Measured(value, missing=_UNKNOWN[limit.name] if value is None else None)
+            figure, unknown = _OUTCOME_LIMITS[limit.name]
+            value: float | None = getattr(outcome, figure)
+            return Measured(value, missing=unknown if value is None else None)
         if limit.name in ("movedOnConsumerLoss", "movedOnBrokerLoss"):
-            own, other = bool(effect.places), bool(effect.brokers)
-            if limit.name == "movedOnBrokerLoss":
-                own, other = other, own
-            if not own or other:
+            lost = bool(effect.places), bool(effect.brokers)
+            if lost != ((True, False) if limit.name == "movedOnConsumerLoss" else (False, True)):
                 return Measured(apart="it is about other losses")
             return Measured(outcome.moved / outcome.queues if outcome.queues else 0.0)
-        try:
-            after = self.group_after(effect)
-            if limit.name == FORBIDDEN:
-                from rmqlb.engine.check import forbidden_findings
-
-                return forbidden_findings(limit, after)
-            return GROUP_MEASURES[limit.name](after)
-        except RmqlbError as error:
-            return Measured(missing=error.message)
+        return measure_group(limit, self.group_after(effect))
 
     def group_after(self, effect: Effect) -> Group:
         """The group as a snapshot shows it once its consumers have rebalanced after the failure.
@@ -290,18 +277,14 @@ class GroupSubject(Subject[GroupOutcome]):
         What consumers reported of their queues is of the time before, and left out.
         """
         group, seen, members = self.group, self.group.group, self.members_after(effect)
+        owners: Owners = owners_at_rest(self.routes_after(effect), members)
         queues = {
-            queue: replace(seen.queues.get(queue, QueueState()), owners=frozenset(ids))
-            for queue, ids in self.owners_after(effect).items()
+            queue: replace(seen.queues.get(queue, QueueState()), owners=frozenset(ids)) for queue, ids in owners.items()
         }
-        lost = Changes(remove_masters=effect.masters)
-        routes = {route.topic: route for route in change_routes(self.routes_after(effect), lost)}
-        sightings = {
-            topic: replace(sighting, route=routes.get(topic, sighting.route))
-            for topic, sighting in group.snapshot.routes.items()
-        }
+        routes = change_routes(self.routes_after(effect), Changes(remove_masters=effect.masters))
+        changed = {route.topic: replace(group.snapshot.routes[route.topic], route=route) for route in routes}
         left = replace(_with_consumers(seen, members.client_ids), queues=queues)
-        snapshot = replace(group.snapshot, routes=sightings, groups={left.group: left})
+        snapshot = replace(group.snapshot, routes={**group.snapshot.routes, **changed}, groups={left.group: left})
         assume = group.given.assume or self.members.group_strategy
         return Group(snapshot, group.name, group.settings, Given(assume=assume), group.gaps)
 
@@ -316,11 +299,7 @@ def _places(owners: Iterable[tuple[str, ...]], client_ids: Sequence[str]) -> lis
 
 def _with_consumers(group: ConsumerGroup, left: tuple[str, ...]) -> ConsumerGroup:
     """The group with these consumers; brokers still know a group that has lost all of them."""
-    reports = {
-        client_id: report if report.evidence is None else replace(report, evidence=None)
-        for client_id, report in group.reports.items()
-        if client_id in left
-    }
+    reports = {i: replace(report, evidence=None) for i, report in group.reports.items() if i in left}
     return replace(group, views=tuple(_view(view, Counter(left)) for view in group.views or ()), reports=reports)
 
 
@@ -435,10 +414,9 @@ class Cases(Struct, frozen=True):
 
     def smallest(self, limit: int) -> list[int]:
         """The masks that break this limit while no smaller part of them does."""
-        masks = [mask for mask, limits in self.broken.items() if limit in limits]
         found: list[int] = []
         by_lowest: dict[int, list[int]] = {}  # lowest bit → the found masks that have it, the smallest first
-        for mask in sorted(masks, key=int.bit_count):
+        for mask in sorted((mask for mask, limits in self.broken.items() if limit in limits), key=int.bit_count):
             if not any(_has_part(by_lowest.get(bit, ()), mask) for bit in bits_of(mask)):
                 found.append(mask)
                 by_lowest.setdefault(mask & -mask, []).append(mask)
@@ -520,25 +498,33 @@ def count_cases(failures: int, judged: Sequence[Cases], at_once: int) -> CaseCou
 
     A pair breaks a limit of a group or topic by what it takes of that alone. Most pairs take nothing of the same group
     or topic, and break what their single failures break. The others are looked at one by one, but failures that take
-    the same everywhere, such as a host and the one consumer on it, only once.
+    the same everywhere, such as a host and the one consumer on it, only once. A pair that was not tried for one group
+    or topic, and breaks a limit of another, counts as tried.
     """
-    masks: dict[int, list[tuple[int, int]]] = {}  # failure → each group or topic that it touches, with the mask
+    masks: dict[int, dict[int, int]] = {}  # failure → each group or topic that it touches, with the mask
     for place, cases in enumerate(judged):
         for number, mask in cases.touching:
-            masks.setdefault(number, []).append((place, mask))
-    weights = Counter(map(tuple, masks.values()))
-    kinds = list(weights)
-    weight = list(weights.values())
-    breaks = [{place for place, mask in kind if mask in judged[place].broken} for kind in kinds]
-    broken_singles = sum(n for n, places in zip(weight, breaks, strict=True) if places)
+            masks.setdefault(number, {})[place] = mask
+    weights = Counter(tuple(each.items()) for each in masks.values())
+    kinds, weight = [dict(kind) for kind in weights], list(weights.values())
+    breaks = [{place for place, mask in kind.items() if mask in judged[place].broken} for kind in kinds]
+    broken_singles = sum(number for number, places in zip(weight, breaks, strict=True) if places)
     pairs = broken_pairs = untried = 0
     if at_once > 1:
         pairs = comb(failures, 2)
         broken_pairs = pairs - comb(failures - broken_singles, 2)
-        for first, second, is_broken, is_tried in _touching_together(kinds, judged, breaks):
+        for first, second in _touching_together(kinds):
+            one, other = kinds[first], kinds[second]
+            both = [(judged[place], one[place] | other[place]) for place in one.keys() & other.keys()]
+            is_broken = (
+                any(mask in cases.broken for cases, mask in both)
+                or not breaks[first] <= other.keys()
+                or not breaks[second] <= one.keys()
+            )
             number = weight[first] * weight[second]
-            untried += 0 if is_tried else number
             broken_pairs += number * (is_broken - bool(breaks[first] or breaks[second]))
+            if not is_broken and any(mask in cases.untried for cases, mask in both):
+                untried += number
     return CaseCounts(
         all=failures + pairs,
         singles=failures,
@@ -550,31 +536,10 @@ def count_cases(failures: int, judged: Sequence[Cases], at_once: int) -> CaseCou
     )
 
 
-def _touching_together(
-    kinds: Sequence[Sequence[tuple[int, int]]], judged: Sequence[Cases], breaks: Sequence[set[int]]
-) -> Iterator[tuple[int, int, bool, bool]]:
-    """Each two kinds of failures that touch the same group or topic: whether they break a limit, and were tried.
-
-    A pair that was not tried for one group or topic, and breaks a limit of another, counts as tried.
-    """
-    touches = [{place for place, _ in kind} for kind in kinds]
-    by_place: dict[int, list[tuple[int, int]]] = {}
+def _touching_together(kinds: Sequence[Mapping[int, int]]) -> set[tuple[int, int]]:
+    """Each two kinds of failures that touch the same group or topic."""
+    by_place: dict[int, list[int]] = {}
     for at, kind in enumerate(kinds):
-        for place, mask in kind:
-            by_place.setdefault(place, []).append((at, mask))
-    together: dict[tuple[int, int], bool] = {}
-    untried: set[tuple[int, int]] = set()
-    for place, own in by_place.items():
-        for (first, mask), (second, other) in combinations(own, 2):
-            pair, both = (first, second), mask | other
-            together[pair] = together.get(pair, False) or both in judged[place].broken
-            if both in judged[place].untried:
-                untried.add(pair)
-    for (first, second), is_broken_here in together.items():
-        elsewhere = not breaks[first] <= touches[second] or not breaks[second] <= touches[first]
-        is_broken = is_broken_here or elsewhere
-        yield first, second, is_broken, is_broken or (first, second) not in untried
-
-
-def losses_of(case: Sequence[int], failures: Sequence[Failure]) -> tuple[Loss, ...]:
-    return tuple(failures[number].loss for number in case)
+        for place in kind:
+            by_place.setdefault(place, []).append(at)
+    return {pair for own in by_place.values() for pair in combinations(own, 2)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from math import comb
 from typing import Any
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.check import judgement, waive
+from rmqlb.engine.check import Measured, judgement, waive
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
@@ -28,23 +28,20 @@ from rmqlb.engine.sweep_failures.cases import (
     by_thing,
     count_cases,
     judge,
-    losses_of,
     touching,
 )
 from rmqlb.engine.sweep_failures.failures import Cluster, Failure, ZoneRule, cluster_of
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.check_result import FAILED, WaivedLimit
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import figures_of
+from rmqlb.model.figures import annotated_figures, figures_of
 from rmqlb.model.finding import INFO, SEVERITIES, Finding
-from rmqlb.model.policy import GROUP, TOPIC, About, Bound, Limit, Policy, Rule
+from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,
     SILENT,
     BrokenAlready,
-    CaseCounts,
     Counterexample,
     FailureSweep,
     GroupOutcome,
@@ -62,8 +59,6 @@ MOST_PAIRS = 5_000_000
 _STOPS_MESSAGES = ("writableBrokers", "unassigned", "withoutLock", "minConsumers", "duplicateOwners", "minBrokers")
 """Limits that stop messages when they are broken, the gravest first; others measure balance or time."""
 _GAP_TRIALS = 3
-
-Judged = tuple[AnySubject, Cases]
 
 
 class SweepRequest(Struct, frozen=True):
@@ -102,18 +97,21 @@ def sweep_snapshot(
     cluster = cluster_of([group.client_ids for group in groups], routes, request.zones)
     findings = list(_zone_findings(cluster, request))
     failures = cluster.failures(request.kinds)
-    judged = list(_judged(subjects, failures, policy, request, unjudged, progress))
-    counts = count_cases(len(failures), [cases for _, cases in judged], request.at_once)
-    found = [one for each in judged for one in _counterexamples(each, failures, request)]
+    judged = [
+        Judged(subject, cases, failures, request.at_once)
+        for subject, cases in _judged(subjects, failures, policy, request, unjudged, progress)
+    ]
+    counts = count_cases(len(failures), [each.cases for each in judged], request.at_once)
+    found = [one for each in judged for one in each.counterexamples(request)]
     kept = _not_waived(found, policy, today)
     for group in groups:
         for topic in group.static_topics[:1]:
             why = f"topic {topic} is a static topic, whose queues do not follow brokers"
             unjudged.append(Unjudged(GROUP, group.name, None, f"{why}: only losses of its consumers were tried"))
-    for subject, cases in judged:
-        unjudged += [
-            Unjudged(subject.about, subject.name, cases.limits[at][1].name, why) for at, why in cases.unknown.items()
-        ]
+    for each in judged:
+        subject, cases = each.subject, each.cases
+        for at, why in cases.unknown.items():
+            unjudged.append(Unjudged(subject.about, subject.name, cases.limits[at][1].name, why))
         if cases.untried:
             tried, untried = len(cases.classes), len(cases.untried)
             text = (
@@ -124,7 +122,8 @@ def sweep_snapshot(
     if outside := cluster.outside_zones(failures):
         text = f"in no zone: {outside}; they are lost with their host, not with a zone"
         findings.append(Finding("in-no-zone", text, severity=INFO))
-    worst = [_worst(each, failures, counts, request.at_once) for each in judged]
+    worst_groups = [each.worst_group(each.subject) for each in judged if isinstance(each.subject, GroupSubject)]
+    worst_topics = [each.worst_topic() for each in judged if isinstance(each.subject, TopicSubject)]
     result = FailureSweep(
         policy=policy.where,
         at_once=request.at_once,
@@ -133,15 +132,10 @@ def sweep_snapshot(
         counterexamples=tuple(sorted(kept, key=_badness)),
         waived=len(found) - len(kept),
         broken_already=tuple(
-            BrokenAlready(**_broken_limit(each, at, value)) for each in judged for at, value in each[1].already.items()
+            BrokenAlready(**each.limit(at, value)) for each in judged for at, value in each.cases.already.items()
         ),
-        groups=tuple(sorted((one for one in worst if isinstance(one, GroupWorst)), key=_group_badness)),
-        topics=tuple(
-            sorted(
-                (one for one in worst if isinstance(one, TopicWorst)),
-                key=lambda one: (-one.broken, one.least_writable.value, one.topic),
-            )
-        ),
+        groups=tuple(sorted(worst_groups, key=_group_badness)),
+        topics=tuple(sorted(worst_topics, key=lambda one: (-one.broken, one.least_writable.value, one.topic))),
         unjudged=tuple(unjudged),
     )
     return result, tuple(findings)
@@ -182,17 +176,12 @@ def _rules_for(policy: Policy, about: About, name: str) -> list[Rule]:
 
 def _zone_findings(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]:
     """The empty zones (raises UsageError where none may be empty)."""
-    empty = cluster.empty_zones()
-    if not empty or not (cluster.processes or cluster.addresses):
-        return
-    if not request.in_part or len(empty) == len({rule.zone for rule in request.zones}):
-        zone, why = next(iter(empty.items()))
-        raise UsageError(
-            f"zone {zone}: {why}",
-            hint="write GLOB=ZONE or 10.1.0.0/16=ZONE; of several patterns the first that matches counts",
-            code="unknown-zone",
-        )
+    empty = cluster.empty_zones() if cluster.hosts else {}
+    is_wrong = not request.in_part or len(empty) == len({rule.zone for rule in request.zones})
     for zone, why in empty.items():
+        if is_wrong:
+            hint = "write GLOB=ZONE or 10.1.0.0/16=ZONE; of several patterns the first that matches counts"
+            raise UsageError(f"zone {zone}: {why}", hint=hint, code="unknown-zone")
         text = f"zone {zone} has nothing of the groups and topics looked at: {why}"
         yield Finding("empty-zone", text, severity=INFO)
 
@@ -204,7 +193,7 @@ def _judged(
     request: SweepRequest,
     unjudged: list[Unjudged],
     progress: Progress,
-) -> Iterator[Judged]:
+) -> Iterator[tuple[AnySubject, Cases]]:
     takers = by_thing(failures)
     for subject in subjects:
         number = len(touching(subject, takers))
@@ -220,10 +209,9 @@ def _judged(
 
     def judge_one(at: int) -> Cases | str:
         """The cases of a group or topic, or why they cannot be judged; perhaps in another process."""
-        subject = subjects[at]
-        rules = _rules_for(policy, subject.about, subject.name)
+        rules = _rules_for(policy, subjects[at].about, subjects[at].name)
         try:
-            return judge(subject, rules, takers, request.at_once, within, request.most_steps)
+            return judge(subjects[at], rules, takers, request.at_once, within, request.most_steps)
         except RmqlbError as error:
             return error.message
 
@@ -238,52 +226,117 @@ def _judged(
             yield subject, cases
 
 
-def _broken_limit(judged: Judged, at: int, value: Bound) -> dict[str, Any]:
-    subject, cases = judged
-    rule, limit = cases.limits[at]
-    return {
-        "rule": rule.name,
-        "severity": rule.severity,
-        "about": subject.about,
-        "name": subject.name,
-        "limit": limit.name,
-        "bound": limit.bound,
-        "value": value,
-    }
+class Judged(Struct, frozen=True):
+    """A group or topic with its cases."""
+
+    subject: AnySubject
+    cases: Cases
+    failures: Sequence[Failure]
+    at_once: int
+
+    def limit(self, at: int, value: Bound) -> dict[str, Any]:
+        """The fields of `BrokenAlready`."""
+        rule, limit = self.cases.limits[at]
+        about = {"about": self.subject.about, "name": self.subject.name}
+        of_limit = {"limit": limit.name, "bound": limit.bound, "value": value}
+        return {"rule": rule.name, "severity": rule.severity, **about, **of_limit}
+
+    def counterexamples(self, request: SweepRequest) -> Iterator[Counterexample]:
+        """The smallest failures that break a limit.
+
+        As many losses of the same kinds that break the same limit with the same value are one, shown by the case with
+        the most moves.
+        """
+        for at in range(len(self.cases.limits)):
+            similar: dict[tuple[tuple[LossKind, ...], Bound], list[int]] = {}
+            for mask in self.cases.smallest(at):
+                kinds = tuple(loss.kind for loss in self._losses(mask))
+                similar.setdefault((kinds, self.cases.broken[mask][at]), []).append(mask)
+            for (_, value), masks in similar.items():
+                mask = max(masks, key=lambda each: getattr(self._outcome(each), "moved", 0))
+                outcome = self._outcome(mask)
+                yield Counterexample(
+                    **self.limit(at, value),
+                    losses=self._losses(mask),
+                    cases=sum(self.cases.classes[each].fewest for each in masks),
+                    group=outcome if isinstance(outcome, GroupOutcome) else None,
+                    topic=outcome if isinstance(outcome, TopicOutcome) else None,
+                    **self._commands(request, mask),
+                )
+
+    def _commands(self, request: SweepRequest, mask: int) -> dict[str, Any]:
+        if request.commands is None:
+            return {}
+        effect, case = self.subject.effect(mask), [self.failures[at] for at in self.cases.classes[mask].first]
+        silent = {thing.name for each in case if each.loss.kind in SILENT for thing in each.things}
+        if isinstance(self.subject, TopicSubject):
+            return {"command": _sends(request.commands, self.subject, effect, silent)}
+        shown = ShownCase(request.commands, self.subject, effect, silent, request.only_topics)
+        return {"command": shown.in_full(), "gap_command": shown.gap()}
+
+    def _losses(self, mask: int) -> tuple[Loss, ...]:
+        return tuple(self.failures[number].loss for number in self.cases.classes[mask].first)
+
+    def _outcome(self, mask: int) -> GroupOutcome | TopicOutcome:
+        return self.subject.outcome(self.subject.effect(mask))
+
+    def _outcomes(self) -> list[tuple[Any, tuple[Loss, ...]]]:
+        """What each loss leaves, none first, then the fewest losses."""
+        masks = sorted(self.cases.classes, key=lambda mask: len(self.cases.classes[mask].first))
+        losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
+        return [(self.subject.outcome(Effect()), ()), *losses]
+
+    def _counts(self) -> dict[str, Any]:
+        cases, number = self.cases, len(self.failures)
+        broken = cases.count_with(cases.broken, number, self.at_once)
+        return {"cases": cases.count(number, self.at_once), "broken": broken}
+
+    def worst_topic(self) -> TopicWorst:
+        outcomes = self._outcomes()
+        least, losses = min(outcomes, key=lambda item: item[0].writable_brokers)
+        unwritable = [mask for mask in self.cases.classes if not getattr(self._outcome(mask), "writable_queues", 0)]
+        return TopicWorst(
+            topic=self.subject.name,
+            writable_brokers=outcomes[0][0].writable_brokers,
+            unwritable=self.cases.count_with(unwritable, len(self.failures), self.at_once),
+            least_writable=Worst(least.writable_brokers, losses),
+            **self._counts(),
+        )
+
+    def worst_group(self, group: GroupSubject) -> GroupWorst:
+        outcomes = self._outcomes()
+        return GroupWorst(
+            group=group.name,
+            strategy=group.members.name,
+            basis="assumed" if group.basis == "assumed" else "predicted",
+            consumers=outcomes[0][0].consumers,
+            queues=outcomes[0][0].queues,
+            computed=len(group.outcomes) - 1,
+            **self._counts(),
+            **_largest(outcomes),
+        )
 
 
-def _counterexamples(judged: Judged, failures: Sequence[Failure], request: SweepRequest) -> Iterator[Counterexample]:
-    """The smallest failures that break a limit of a group or topic.
-
-    As many losses of the same kinds that break the same limit with the same value are one, shown by the case with the
-    most moves.
-    """
-    subject, cases = judged
-    commands, topics = request.commands, request.only_topics
-    for at in range(len(cases.limits)):
-        similar: dict[tuple[tuple[LossKind, ...], Bound], list[int]] = {}
-        for mask in cases.smallest(at):
-            kinds = tuple(loss.kind for loss in losses_of(cases.classes[mask].first, failures))
-            similar.setdefault((kinds, cases.broken[mask][at]), []).append(mask)
-        for (_, value), masks in similar.items():
-            mask = max(masks, key=lambda each: getattr(subject.outcome(subject.effect(each)), "moved", 0))
-            effect, first = subject.effect(mask), cases.classes[mask].first
-            outcome, case = subject.outcome(effect), [failures[number] for number in first]
-            yield Counterexample(
-                **_broken_limit(judged, at, value),
-                losses=losses_of(first, failures),
-                cases=sum(cases.classes[each].fewest for each in masks),
-                group=outcome if isinstance(outcome, GroupOutcome) else None,
-                topic=outcome if isinstance(outcome, TopicOutcome) else None,
-                command=None if commands is None else commands.in_full(subject, effect, case, topics),
-                gap_command=None if commands is None else commands.gap(subject, effect, case, topics),
-            )
+def _largest(outcomes: Sequence[tuple[Any, tuple[Loss, ...]]]) -> dict[str, Any]:
+    """Figure → the first of its largest values; None where the figure is unknown in some case."""
+    found: dict[str, Worst | None] = {}
+    for figure in annotated_figures(GroupWorst):
+        # without queues or consumers there is no imbalance
+        usual = 0 if figure == "imbalance" else None
+        values = [(getattr(outcome, figure), losses) for outcome, losses in outcomes]
+        values = [(usual if value is None else value, losses) for value, losses in values]
+        is_known = all(value is not None for value, _ in values)
+        found[figure] = Worst(*max(values, key=lambda item: item[0])) if is_known else None
+    return found
 
 
 def _not_waived(found: Sequence[Counterexample], policy: Policy, today: date) -> list[Counterexample]:
     rules = {rule.name: rule for rule in policy.rules}
-    failed = [judgement(rules[one.rule], one.name, Limit(one.limit, one.bound), FAILED, one.value) for one in found]
-    judged, _ = waive(failed, policy.waivers, today)
+    failed = (
+        judgement(rules[each.rule], each.name, Limit(each.limit, each.bound), FAILED, Measured(each.value))
+        for each in found
+    )
+    judged, _ = waive([*failed], policy.waivers, today)
     return [one for one, limit in zip(found, judged, strict=True) if not isinstance(limit, WaivedLimit)]
 
 
@@ -303,101 +356,64 @@ def _group_badness(worst: GroupWorst) -> tuple[object, ...]:
     return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
 
 
-def _worst(judged: Judged, failures: Sequence[Failure], counts: CaseCounts, at_once: int) -> GroupWorst | TopicWorst:
-    subject, cases = judged
-    fewest_first = sorted(cases.classes.items(), key=lambda item: len(item[1].first))
-    outcomes: list[tuple[Any, tuple[Loss, ...]]] = [(subject.outcome(Effect()), ())]
-    outcomes += [(subject.outcome(subject.effect(mask)), losses_of(one.first, failures)) for mask, one in fewest_first]
-    number = cases.count(counts.singles, at_once)
-    broken = cases.count_with(cases.broken, counts.singles, at_once)
-    if isinstance(subject, TopicSubject):
-        least, losses = min(outcomes, key=lambda item: item[0].writable_brokers)
-        unwritable = [mask for mask, _ in fewest_first if not subject.outcome(subject.effect(mask)).writable_queues]
-        return TopicWorst(
-            topic=subject.name,
-            writable_brokers=outcomes[0][0].writable_brokers,
-            cases=number,
-            unwritable=cases.count_with(unwritable, counts.singles, at_once),
-            broken=broken,
-            least_writable=Worst(least.writable_brokers, losses),
-        )
-    return GroupWorst(
-        group=subject.name,
-        strategy=subject.members.name,
-        basis="assumed" if subject.basis == "assumed" else "predicted",
-        consumers=outcomes[0][0].consumers,
-        queues=outcomes[0][0].queues,
-        cases=number,
-        computed=len(subject.outcomes) - 1,
-        broken=broken,
-        unassigned=_largest("unassigned", outcomes),
-        imbalance=_largest("imbalance", outcomes),
-        idle=_largest("idle", outcomes),
-        moved=_largest("moved", outcomes),
-        lag_moved=_largest("lag_moved", outcomes),
-        without_lock=_largest("without_lock", outcomes),
-    )
-
-
-def _largest(figure: str, outcomes: Sequence[tuple[Any, tuple[Loss, ...]]]) -> Worst | None:
-    """The first of the largest; None where the figure is unknown in some case."""
-    values = [(getattr(outcome, figure), losses) for outcome, losses in outcomes]
-    if figure == "imbalance":
-        values = [(value or 0, losses) for value, losses in values]  # without queues or consumers there is none
-    if any(value is None for value, _ in values):
-        return None
-    return Worst(*max(values, key=lambda item: item[0]))
-
-
 class Commands(Struct, frozen=True):
-    """Commands that show a case on the same source, to copy into a shell."""
+    """The words that commands on the same source share."""
 
-    source: Sequence[str]  # options that name the source and say how to read it, as words
+    source: Sequence[str]  # options that name the source and say how to read it
     more: Sequence[str] = ()  # options of strategies
 
-    def in_full(
-        self, subject: AnySubject, effect: Effect, case: Iterable[Failure], topics: Sequence[str]
-    ) -> str | None:
-        """plan-rebalance for a group, simulate-send for a topic; None where no command line can name what is lost."""
-        if isinstance(subject, TopicSubject):
-            silent = _silent(case)
-            lost = [name for name in subject.queues if name in effect.brokers or name in effect.masters]
-            fails = [f"{name}:{'timeout' if name in silent else 'refused'}" for name in lost]
-            words = ["rmqlb", "simulate-send", *self.source, "-t", subject.name, *_each("--fail", fails)]
-            return shlex.join(words) if fails else None
-        ids = [subject.client_ids[place] for place in effect.places]
-        if any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in ids):
-            return None  # plan-rebalance reads it as a number of consumers
-        changes = [
-            *_each("--remove", ids),
-            *_each("--remove-broker", effect.brokers),
-            *_each("--remove-master", effect.masters),
-        ]
-        return self._for_group("plan-rebalance", subject, changes, topics)
 
-    def gap(self, subject: AnySubject, effect: Effect, case: Iterable[Failure], topics: Sequence[str]) -> str | None:
-        """simulate-rebalance for a group whose queues have no owner until its consumers have rebalanced.
+def _sends(commands: Commands, topic: TopicSubject, effect: Effect, silent: Collection[str]) -> str | None:
+    """simulate-send for what is lost; None where producers use nothing of that."""
+    lost = [name for name in topic.queues if name in effect.brokers or name in effect.masters]
+    fails = [f"{name}:{'timeout' if name in silent else 'refused'}" for name in lost]
+    words = ["rmqlb", "simulate-send", *commands.source, "-t", topic.name, *_each("--fail", fails)]
+    return shlex.join(words) if fails else None
 
-        A process that ends closes its connections; all that runs on a lost host or in a lost zone falls silent.
-        """
-        if isinstance(subject, TopicSubject) or not _has_gaps(subject, effect):
-            return None
-        ids = [subject.client_ids[place] for place in effect.places]
-        if any("," in name for name in (*ids, *effect.brokers, *effect.masters)):
+
+class ShownCase(Struct, frozen=True):
+    """A case of a group, as commands to copy into a shell; None where no command line can name what is lost."""
+
+    commands: Commands
+    group: GroupSubject
+    effect: Effect
+    silent: Collection[str]  # consumers and brokers that fall silent instead of closing their connections
+    topics: Sequence[str]  # () is all of the group's
+
+    def in_full(self) -> str | None:
+        """plan-rebalance."""
+        if any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in self._client_ids):
+            return None  # read as a number of consumers
+        return self._command(
+            "plan-rebalance",
+            *_each("--remove", self._client_ids),
+            *_each("--remove-broker", self.effect.brokers),
+            *_each("--remove-master", self.effect.masters),
+        )
+
+    def gap(self) -> str | None:
+        """simulate-rebalance, where queues have no owner until the consumers have rebalanced."""
+        group, effect = self.group, self.effect
+        names = (*self._client_ids, *effect.brokers, *effect.masters)
+        if not _has_gaps(group, effect) or any("," in name for name in names):
             return None  # a comma ends the name in an event
-        silent = _silent(case)
-        events = [f"{'host-loss' if name in silent else 'crash'} {name}@0s" for name in ids]
-        down = [(name, ", with slaves") for name in effect.brokers] + [(name, "") for name in effect.masters]
-        events += [f"broker-{'loss' if name in silent else 'down'} {name}@0s{slaves}" for name, slaves in down]
-        orderly = ["--orderly"] if subject.orderly else []
-        changes = [*_each("--event", events), "--trials", str(_GAP_TRIALS), *orderly]
-        return self._for_group("simulate-rebalance", subject, changes, topics)
+        events = [f"{'host-loss' if name in self.silent else 'crash'} {name}@0s" for name in self._client_ids]
+        for name in (*effect.brokers, *effect.masters):
+            what = "broker-loss" if name in self.silent else "broker-down"
+            events.append(f"{what} {name}@0s{', with slaves' if name in effect.brokers else ''}")
+        orderly = ["--orderly"] if group.orderly else []
+        return self._command("simulate-rebalance", *_each("--event", events), "--trials", str(_GAP_TRIALS), *orderly)
 
-    def _for_group(self, command: str, subject: GroupSubject, changes: Sequence[str], topics: Sequence[str]) -> str:
-        strategy = ["--strategy", subject.members.group_strategy] if subject.basis == "assumed" else []
-        own = {route.topic for route in subject.routes}
-        on = _each("-t", [topic for topic in topics if topic in own])
-        return shlex.join(["rmqlb", command, *self.source, "-g", subject.name, *strategy, *changes, *on, *self.more])
+    @property
+    def _client_ids(self) -> list[str]:
+        return [self.group.client_ids[place] for place in self.effect.places]
+
+    def _command(self, command: str, *changes: str) -> str:
+        group = self.group
+        strategy = ["--strategy", group.members.group_strategy] if group.basis == "assumed" else []
+        on = _each("-t", [topic for topic in self.topics if topic in {route.topic for route in group.routes}])
+        start = ["rmqlb", command, *self.commands.source, "-g", group.name, *strategy]
+        return shlex.join([*start, *changes, *on, *self.commands.more])
 
 
 def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
@@ -408,10 +424,6 @@ def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
     kind, kinds, _ = consumer_types(subject.group.group)
     known = {broker.broker_name for route in subject.routes for broker in route.broker_datas}
     return known.issuperset(effect.brokers) and (not subject.orderly or {kind, *kinds.values()} == {"push"})
-
-
-def _silent(case: Iterable[Failure]) -> set[str]:
-    return {name for each in case if each.loss.kind in SILENT for name, _ in (*each.processes, *each.addresses)}
 
 
 def _each(option: str, values: Sequence[str]) -> Iterator[str]:

@@ -1,9 +1,9 @@
-# ruff: noqa: S608 - a query consists of texts of this file and of literals that `literal` has quoted
-"""The figures of the report, as SQL over the tables of the warehouse.
+# ruff: noqa: S608 - a query consists of texts of `tables.toml` and of literals that `literal` has quoted
+"""The figures of the report: SQL over the tables of the warehouse, its answers, and the verdict of a night.
 
 Rules of this file:
-- A table of a page is one `Query`. Spark runs it for the fleet and all clusters at once; the page shows the same query
-  for its own scope, in words that Spark SQL and DuckDB both know.
+- A table of a page is one `Query` of `tables.toml`. Spark runs it for the fleet and all clusters at once; the page
+  shows the same query for its own scope, in words that Spark SQL and DuckDB both know.
 - A column that is a reserved word (`group`) stands behind the table's alias: a quoted one would be a text in Spark.
 - Every order ends in names: equal tables give equal pages.
 """
@@ -11,14 +11,27 @@ Rules of this file:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.model.words import counted
+from rmqlb.pipeline.tables import TABLES
+from rmqlb.pipeline.tables import name as folder_of
+from rmqlb.pipeline.warehouse import Warehouse, short
+
+if TYPE_CHECKING:
+    from rmqlb.model.policy import Policy
 
 TOP = 20
 """Rows of a list on a page."""
-_ALL = 100_000
 
 
 class Thresholds(Struct, frozen=True):
@@ -27,6 +40,12 @@ class Thresholds(Struct, frozen=True):
     lag: float = 1000  # unread messages of a group
     imbalance: float = 1.5
     nights: int = 3  # with takeovers, for a group that is not stable
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """For `tables.toml`."""
+        lag = str(max(1, round(self.lag)))
+        return {"nights": str(self.nights), "imbalance:g": f"{self.imbalance:g}", "lag": lag}
 
 
 class Nights(Struct, frozen=True):
@@ -129,348 +148,277 @@ new, gone and stays compare both nights; first is in a cluster without a snapsho
 same when cluster, kind, group, topic, code and rule are.
 """
 
-_COUNTS = "t.state IN ('new', 'stays', 'first')"
-_WHERE_IT_IS = {"cluster": "t.cluster", "group": "t.group"}
-_FINDING = {
-    "severity": "t.severity",
-    **_WHERE_IT_IS,
-    "topic": "t.topic",
-    "message": "t.message",
-    "code": "t.code",
+_WORDS = {
+    "{counts}": "t.state IN ('new', 'stays', 'first')",
+    "{gravest}": "CASE WHEN t.severity = 'error' THEN 0 ELSE 1 END",
 }
-_POLICY = {
-    **_WHERE_IT_IS,
-    "topic": "t.topic",
-    "rule": "t.rule",
-    "code": "t.code",
-    "value": "t.value",
-    "bound": "t.bound",
-}
-_GRAVEST = "CASE WHEN t.severity = 'error' THEN 0 ELSE 1 END"
-_BY_NAME = "t.cluster NULLS FIRST, t.group NULLS FIRST, t.topic NULLS FIRST, t.code"
 
 
-def _sums(*columns: str) -> dict[str, str]:
-    return {column: f"sum(t.{column})" for column in columns}
-
-
-def _own(*columns: str) -> dict[str, str]:
-    return {column: f"t.{column}" for column in columns}
-
-
-def _count(condition: str) -> str:
-    """How many rows meet it; `count_if` would be null in DuckDB where it is unknown for all."""
-    return f"count(CASE WHEN {condition} THEN 1 END)"
-
-
-def _of_change(*changes: str) -> str:
-    return _count(f"t.change IN ({', '.join(map(_quoted, changes))})")
+@cache
+def sections() -> dict[str, Any]:
+    """Anchor → a section of the page with its tables, as `tables.toml` has them; `facts` is none of the page's."""
+    return tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
 
 
 def queries(thresholds: Thresholds) -> dict[str, Query]:
     """All queries of the pages, by name."""
-    of_tonight = "figures AS t", "t.runs AND t.date = {night}"
-    found = (
-        Query(
-            "findings",
-            {
-                "errors": _count(f"t.severity = 'error' AND {_COUNTS}"),
-                "warnings": _count(f"t.severity = 'warning' AND {_COUNTS}"),
-                **{state: _count(f"t.state = '{state}'") for state in ("new", "gone", "stays", "first", "waived")},
-                "failed": _count(f"t.verdict = 'failed' AND t.severity = 'error' AND {_COUNTS}"),
-                "incomplete": _count(f"t.verdict = 'incomplete' AND {_COUNTS}"),
-            },
-            "news AS t",
-            per=(),
-        ),
-        Query(
-            "totals",
-            {
-                "groups": "count(*)",
-                **_sums("consumers", "queues", "unassigned", "duplicateOwners", "idle", "mismatches"),
-                "lag": "sum(t.lagAtLeast)",
-                "unknown": _count("t.code IS NOT NULL AND coalesce(t.sharesQueues, true)"),
-            },
-            *of_tonight,
-            per=(),
-        ),
-        Query(
-            "worst",
-            {
-                **_WHERE_IT_IS,
-                "errors": _count("t.severity = 'error'"),
-                "warnings": _count("t.severity = 'warning'"),
-                "new": _count("t.state = 'new'"),
-                "queues": "max(t.queues)",
-                "finding": "coalesce(min(CASE WHEN t.severity = 'error' THEN t.message END), min(t.message))",
-                "codes": "array_sort(array_agg(DISTINCT t.code))",
-                "command": "coalesce(min(CASE WHEN t.severity = 'error' THEN t.command END), min(t.command))",
-            },
-            "news AS t",
-            f"t.group IS NOT NULL AND {_COUNTS} GROUP BY t.cluster, t.group",
-            "CASE WHEN errors > 0 THEN 0 ELSE 1 END, queues DESC, new DESC, errors DESC, warnings DESC, "
-            "t.cluster, t.group",
-        ),
-        *(
-            Query(
-                state,
-                _FINDING | ({"command": "t.command"} if state == "new" else {}),
-                "news AS t",
-                f"t.state = '{state}'",
-                f"{_GRAVEST}, {_BY_NAME}, t.message",
-            )
-            for state in ("new", "gone")
-        ),
-        Query(
-            "policy",
-            {"severity": "t.severity", "verdict": "t.verdict", **_POLICY, "state": "t.state", "command": "t.command"},
-            "news AS t",
-            f"t.kind = 'policy' AND {_COUNTS}",
-            f"CASE WHEN t.verdict = 'failed' THEN 0 ELSE 1 END, {_GRAVEST}, t.rule, t.cluster NULLS FIRST, "
-            "t.group NULLS FIRST, t.topic NULLS FIRST, t.code",
-        ),
-        Query(
-            "waived",
-            {**_POLICY, "until": "t.waivedUntil", "owner": "t.waivedBy", "reason": "t.waivedReason"},
-            "news AS t",
-            "t.state = 'waived'",
-            "until, t.rule, t.cluster NULLS FIRST, t.group NULLS FIRST, t.topic NULLS FIRST, t.code",
-        ),
-        Query(
-            "silent",
-            {"cluster": "t.cluster", "lastNight": "max(t.lastNight)", "message": "max(t.message)"},
-            "(SELECT t.cluster, max(t.date) AS lastNight, CAST(NULL AS STRING) AS message FROM snapshots AS t "
-            "WHERE t.counts AND t.date >= {since} GROUP BY t.cluster UNION ALL "
-            "SELECT t.cluster, CAST(NULL AS DATE), t.message FROM findings AS t "
-            "WHERE t.kind = 'fleet' AND t.date = {night}) AS t",
-            "t.cluster IS NOT NULL GROUP BY t.cluster HAVING coalesce(max(t.lastNight) < {night}, true)",
-            "lastNight NULLS FIRST, t.cluster",
-            limit=_ALL,
-        ),
-        Query(
-            "clusters",
-            _own("cluster", "snapshot", "topics", "groups", "brokers", "unread"),
-            "snapshots AS t",
-            "t.counts AND t.date = {night}",
-            "t.cluster",
-            limit=_ALL,
-        ),
-        Query(
-            "nights",
-            {
-                "groups": "count(*)",
-                **_sums("consumers", "queues", "unassigned", "idle"),
-                "lag": "sum(t.lagAtLeast)",
-                "imbalance": "max(t.imbalance)",
-            },
-            "figures AS t",
-            "t.runs AND t.date >= {since}",
-            per=("date",),
-        ),
-        Query(
-            "nightlyFindings",
-            {
-                "errors": _count("t.severity = 'error'"),
-                "warnings": _count("t.severity = 'warning'"),
-            },
-            "findings AS t",
-            "coalesce(t.verdict, 'failed') <> 'waived' AND t.date >= {since}",
-            per=("date",),
-        ),
-        Query(
-            "nightlyChanges",
-            {
-                "takeovers": _of_change("queue-moved"),
-                "joins": _of_change("consumer-joined"),
-                "leaves": _of_change("consumer-left"),
-                "strategies": _of_change("strategy"),
-                "queueCounts": _of_change("queue-count"),
-                "newGroups": _of_change("group-new"),
-                "goneGroups": _of_change("group-gone"),
-            },
-            "changes AS t",
-            "t.date >= {since}",
-            per=("date",),
-        ),
-        Query(
-            "changed",
-            {
-                **_WHERE_IT_IS,
-                "change": "t.change",
-                "number": "count(*)",
-                "topics": "count(DISTINCT t.topic)",
-                "consumer": "min(t.subject)",
-                "before": "min(t.before)",
-                "after": "min(t.after)",
-            },
-            "changes AS t",
-            "t.date = {night} AND t.change NOT IN ('finding-new', 'finding-gone') "
-            "GROUP BY t.cluster, t.group, t.change",
-            "CASE WHEN t.change = 'queue-moved' THEN 1 ELSE 0 END, number DESC, t.cluster, t.group, t.change",
-        ),
-        Query(
-            "unstable",
-            {
-                **_WHERE_IT_IS,
-                "nights": "count(DISTINCT CASE WHEN t.change = 'queue-moved' THEN t.date END)",
-                "takeovers": _of_change("queue-moved"),
-                "joins": _of_change("consumer-joined"),
-                "leaves": _of_change("consumer-left"),
-                "lastNight": "max(t.date)",
-            },
-            "changes AS t",
-            "t.date >= {since} AND t.change IN ('queue-moved', 'consumer-joined', 'consumer-left') "
-            "GROUP BY t.cluster, t.group "
-            f"HAVING count(DISTINCT CASE WHEN t.change = 'queue-moved' THEN t.date END) >= {thresholds.nights}",
-            "nights DESC, takeovers DESC, t.cluster, t.group",
-        ),
-        Query(
-            "owners",
-            {**_WHERE_IT_IS, **_own("unassigned", "duplicateOwners", "mismatches", "idle", "consumers", "queues")},
-            "figures AS t",
-            "t.runs AND t.date = {night} AND coalesce(t.unassigned, 0) + coalesce(t.duplicateOwners, 0) "
-            "+ coalesce(t.mismatches, 0) + coalesce(t.idle, 0) > 0",
-            "coalesce(t.unassigned, 0) + coalesce(t.duplicateOwners, 0) DESC, coalesce(t.mismatches, 0) DESC, "
-            "coalesce(t.idle, 0) DESC, t.cluster, t.group",
-        ),
-        Query(
-            "imbalanced",
-            {
-                **_WHERE_IT_IS,
-                "strategy": "t.strategy",
-                "consumers": "t.consumers",
-                "queues": "t.queues",
-                "most": "t.maxQueuesPerConsumer",
-                "mean": "t.meanQueuesPerConsumer",
-                "imbalance": "t.imbalance",
-                "lag": "t.lagAtLeast",
-            },
-            "figures AS t",
-            f"t.runs AND t.date = {{night}} AND t.queues >= t.consumers AND t.imbalance >= {thresholds.imbalance:g}",
-            "t.imbalance DESC, t.queues DESC, t.cluster, t.group",
-        ),
-        Query(
-            "lag",
-            {
-                **_WHERE_IT_IS,
-                "consumers": "t.consumers",
-                "queues": "t.queues",
-                "lag": "t.lagAtLeast",
-                "ofOneConsumer": "t.maxLagPerConsumer",
-                "share": "CASE WHEN t.consumers > 1 THEN t.maxLagPerConsumer / nullif(CAST(t.lag AS DOUBLE), 0) END",
-            },
-            "figures AS t",
-            f"t.runs AND t.date = {{night}} AND t.lagAtLeast >= {max(1, round(thresholds.lag))}",
-            "lag DESC, t.cluster, t.group",
-        ),
-        Query(
-            "strategies",
-            {
-                "groups": "count(*)",
-                **{
-                    f"p{share}": f"percentile_cont({share / 100}) WITHIN GROUP (ORDER BY t.imbalance)"
-                    for share in (50, 95)
-                },
-                "max": "max(t.imbalance)",
-                **_sums("unassigned", "idle", "moved"),
-            },
-            "figures AS t",
-            "t.date = {night} AND t.strategy IS NOT NULL AND coalesce(t.sharesQueues, true)",
-            per=("runs", "strategy"),
-        ),
-        Query(
-            "brokers",
-            {
-                "cluster": "t.cluster",
-                "broker": "t.subject",
-                "groups": "count(DISTINCT t.group)",
-                **_sums("moved", "unassigned", "idle"),
-                "lagMoved": "sum(t.lagMoved)",
-                "imbalance": "max(t.imbalance)",
-            },
-            "what_if AS t",
-            "t.date = {night} AND t.change = 'broker' GROUP BY t.cluster, t.subject",
-            "unassigned DESC, moved DESC, t.cluster, broker",
-        ),
-        Query(
-            "losses",
-            {
-                **_WHERE_IT_IS,
-                "change": "t.change",
-                "subject": "t.subject",
-                **_own("unassigned", "duplicateOwners", "withoutLock", "queues", "moved"),
-            },
-            "what_if AS t",
-            "t.date = {night} AND t.change <> 'consumer-added' "
-            "AND t.unassigned + t.duplicateOwners + coalesce(t.withoutLock, 0) > 0",
-            "t.unassigned + t.duplicateOwners + coalesce(t.withoutLock, 0) DESC, "
-            "t.cluster, t.group, t.change, t.subject",
-        ),
-        Query(
-            "whatIf",
-            {
-                "cases": "count(*)",
-                "groups": "count(DISTINCT concat(t.cluster, '/', t.group))",
-                "leaveUnassigned": _count("t.unassigned > 0"),
-                "moved": "sum(t.moved)",
-                "queues": "sum(t.queues)",
-                "share": "sum(t.moved) / nullif(CAST(sum(t.queues) AS DOUBLE), 0)",
-                "imbalance": "max(t.imbalance)",
-            },
-            "what_if AS t",
-            "t.date = {night}",
-            per=("change",),
-        ),
-        Query(
-            "unwritable",
-            {
-                "cluster": "t.cluster",
-                "topic": "t.topic",
-                "change": "t.change",
-                "subject": "t.subject",
-                "groups": "t.groups",
-            },
-            "sends AS t",
-            "t.date = {night}",
-            "CASE WHEN t.change = 'none' THEN 0 ELSE 1 END, t.groups DESC, t.cluster, t.topic, t.change, "
-            "t.subject NULLS FIRST",
-        ),
-        Query(
-            "notShared",
-            {
-                **_WHERE_IT_IS,
-                "type": "g.consumeType",
-                "model": "g.messageModel",
-                "consumers": "t.consumers",
-                "queues": "t.queues",
-                "lag": "t.lagAtLeast",
-                "code": "t.code",
-            },
-            "figures AS t JOIN groups AS g ON g.cluster = t.cluster AND g.group = t.group AND g.date = t.date",
-            "t.runs AND t.date = {night} AND t.sharesQueues = false",
-            "lag DESC NULLS LAST, t.cluster, t.group",
-        ),
-        Query(
-            "unknown",
-            {**_WHERE_IT_IS, "code": "t.code", "problem": "t.problem"},
-            "figures AS t",
-            "t.runs AND t.date = {night} AND t.code IS NOT NULL AND coalesce(t.sharesQueues, true)",
-            "t.code, t.cluster, t.group",
-        ),
-        Query(
-            "rejected",
-            {
-                "cluster": "t.cluster",
-                "night": "t.date",
-                "path": "t.file.path",
-                "position": "t.position",
-                "code": "t.code",
-                "reason": "t.reason",
-                "other": "t.other",
-            },
-            "quarantine AS t",
-            "t.date = {night}",
-            "path, t.position, t.code",
-        ),
+    texts = {**_WORDS, **{f"{{{name}}}": text for name, text in thresholds.texts.items()}}
+
+    def filled(sql: str) -> str:
+        return re.sub("|".join(map(re.escape, texts)), lambda found: texts[found[0]], sql)
+
+    found = {}
+    for table in (table for section in sections().values() for table in section["tables"]):
+        columns = [text.rpartition(" AS ") for text in map(filled, table["columns"])]
+        found[table["name"]] = Query(
+            table["name"],
+            {name.removeprefix("t."): expression or name for expression, _, name in columns},
+            table["from"],
+            filled(table.get("where", "true")),
+            filled(table.get("order", "")).strip(),
+            tuple(table["per"]) if "per" in table else None,
+            table.get("limit", TOP),
+        )
+    return found
+
+
+# -- the answers
+
+WINDOW = 31
+"""Nights that the page looks back, the last one included. From 33 folders on Spark needs a job to list them."""
+
+Row = Mapping[str, Any]
+Day = date  # where a field has that name
+
+
+class Answers(Struct, frozen=True):
+    """The rows of all queries, for the fleet under None and for each cluster that has rows."""
+
+    nights: Nights
+    thresholds: Thresholds
+    place: str  # where the warehouse is
+    tables: Sequence[str]  # those that have rows, of whatever night
+    queries: Mapping[str, Query]  # as they ran, with the dates in place
+    rows: Mapping[str, Mapping[str | None, Sequence[Row]]]  # query → scope → its rows in order
+    # list → scope → how many rows there are, of which `rows` are the first
+    counts: Mapping[str, Mapping[str | None, int]]
+
+    def of(self, query: str, scope: str | None = None) -> Sequence[Row]:
+        return self.rows[query].get(scope, ())
+
+    def count(self, query: str, scope: str | None = None) -> int:
+        return self.counts[query].get(scope, 0)
+
+
+def answers(warehouse: Warehouse, nights: Nights, window: Sequence[date], thresholds: Thresholds) -> Answers:
+    """Run all queries in one job.
+
+    `warehouse` is one of a session of its own, for the views and settings that this needs.
+    """
+    spark = warehouse.spark
+    # Adaptive execution and broadcasts are jobs of their own, for tables that are small once they are grouped.
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    # Compiling some fifty stages takes more CPU than it saves on the rows of one night.
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    for table in TABLES:
+        warehouse.read(table, window).createOrReplaceTempView(folder_of(table))
+    news = spark.sql(nights.fill(NEWS)).cache()
+    news.createOrReplaceTempView("news")
+    asked = {
+        query.name: replace(query, source=nights.fill(query.source), where=nights.fill(query.where))
+        for query in queries(thresholds).values()
+    }
+    try:
+        found = spark.sql(_in_one(asked.values())).collect()
+    finally:
+        news.unpersist()
+    rows: dict[str, dict[str | None, list[Row]]] = {query: {} for query in asked}
+    counts: dict[str, dict[str | None, int]] = {query: {} for query in asked}
+    for one in sorted(map(_Found.of, found), key=lambda one: (one.query, one.order(asked[one.query]))):
+        query = asked[one.query]
+        own = {column: one.row[column] for column in (*(query.per or ()), *query.columns)}
+        for scope, count in one.scopes(query):
+            rows[one.query].setdefault(scope, []).append(own)
+            counts[one.query][scope] = count
+    tables = [folder_of(table) for table in TABLES if warehouse.dates(table)]
+    return Answers(nights, thresholds, warehouse.place, tables, asked, rows, counts)
+
+
+class _Found(Struct, frozen=True):
+    """A row of `_in_one`."""
+
+    query: str
+    row: Row
+    place: int | None  # in a list; None in a summary
+    in_fleet: int
+    of_cluster: int
+    in_cluster: int
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> _Found:
+        query, text, *more = row
+        return cls(query, msgspec.json.decode(text), *more)
+
+    def order(self, query: Query) -> list[tuple[bool, Any]]:
+        """A key to sort by: places, or what names the row of a summary, unknown first."""
+        keys = [self.place] if query.per is None else [self.row[key] for key in query.per]
+        return [(key is not None, key) for key in keys]
+
+    def scopes(self, query: Query) -> Iterable[tuple[str | None, int]]:
+        """The pages that show the row, with how many rows there are."""
+        cluster = self.row["cluster"]
+        if self.place is None:
+            is_of_fleet = bool(self.row["ofFleet"])
+            if is_of_fleet or cluster is not None:
+                yield None if is_of_fleet else cluster, 0
+            return
+        if self.place <= query.limit:
+            yield None, self.in_fleet
+        if cluster is not None and self.of_cluster <= query.limit:
+            yield cluster, self.in_cluster
+
+
+def _in_one(asked: Iterable[Query]) -> str:
+    """All queries as one: each row as JSON, of a list those that a page shows, with how many there are."""
+    as_json = "to_json(struct(t.*), map('ignoreNullFields', 'false'))"
+    parts = (
+        f"SELECT '{query.name}' AS query, {query.limit} AS top, t.place, t.cluster, {as_json} AS row "
+        f"FROM ({query.ran}) AS t"
+        for query in asked
     )
-    return {query.name: query for query in found}
+    counted = (
+        "SELECT t.*, count(*) OVER (PARTITION BY t.query) AS inFleet, "
+        "row_number() OVER (PARTITION BY t.query, t.cluster ORDER BY t.place) AS ofCluster, "
+        f"count(*) OVER (PARTITION BY t.query, t.cluster) AS inCluster FROM ({' UNION ALL '.join(parts)}) AS t"
+    )
+    return (
+        f"SELECT t.query, t.row, t.place, t.inFleet, t.ofCluster, t.inCluster FROM ({counted}) AS t "
+        "WHERE t.place IS NULL OR t.place <= t.top OR t.ofCluster <= t.top"
+    )
+
+
+class Counts(Struct, frozen=True, rename="camel", kw_only=True):
+    """Findings of the last night that are errors or warnings, and what became of those of the night before."""
+
+    errors: int = 0  # findings of severity error, waived ones left out
+    warnings: int = 0  # findings of severity warning, waived ones left out
+    new: int = 0  # those of them that the night before did not have
+    gone: int = 0  # findings of the night before that are gone
+    stays: int = 0  # those that both nights have
+    first: int = 0  # those of clusters that the night before has no snapshot of
+    failed: int = 0  # failed limits of the policy whose rules have the severity error
+    incomplete: int = 0  # limits of the policy that could not be judged
+    waived: int = 0  # limits of the policy that fail and are waived
+
+
+class ClusterVerdict(Counts, frozen=True, rename="camel", kw_only=True):
+    """A cluster in the last night."""
+
+    cluster: str  # its name
+    page: str  # its page, relative to the one of the fleet
+    groups: int  # its consumer groups
+
+
+class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
+    """The fleet in the last night: what the first line of the page says."""
+
+    line: str  # the first line
+    date: Day  # the last night
+    previous: Day | None  # the night before; null when there is none
+    groups: int  # consumer groups
+    clusters: tuple[ClusterVerdict, ...]  # those with a snapshot of the last night, by name
+    silent: tuple[str, ...]  # clusters without one
+    rejected: int  # documents that were rejected
+    page: str  # where the page of the fleet is
+    unchanged: bool = False  # the pages were there already, made from the same tables
+
+    @property
+    def is_violated(self) -> bool:
+        """A limit of the policy failed: the exit code is 3."""
+        return self.failed > 0
+
+
+def thresholds_of(policy: Policy | None) -> Thresholds:
+    """The lowest limits that the policy has, ours for what it does not limit."""
+    bounds: dict[str, list[float]] = {}
+    for rule in policy.rules if policy else ():
+        for limit in rule.limits:
+            if isinstance(limit.bound, (int, float)):
+                bounds.setdefault(limit.name, []).append(limit.bound)
+    least = {name: min(bounds[name]) for name in ("lag", "imbalance") if name in bounds}
+    return replace(Thresholds(), **least)
+
+
+def verdict_of(found: Answers, page: str) -> FleetVerdict:
+    """What the first line says, with the same figures for each cluster."""
+    names = [row["cluster"] for row in found.of("clusters")]
+    clusters = (
+        ClusterVerdict(cluster=name, page=page_name(name), groups=_groups(found, name), **_counts(found, name))
+        for name in names
+    )
+    verdict = FleetVerdict(
+        line="",
+        date=found.nights.night,
+        previous=found.nights.previous,
+        groups=_groups(found, None),
+        clusters=tuple(clusters),
+        silent=tuple(row["cluster"] for row in found.of("silent")),
+        rejected=found.count("rejected"),
+        page=page,
+        **_counts(found, None),
+    )
+    return replace(verdict, line=f"{verdict.date}: {'; '.join(_sentences(verdict))}")
+
+
+def _groups(found: Answers, scope: str | None) -> int:
+    own = found.of("totals", scope)
+    return own[0]["groups"] if own else 0
+
+
+def _counts(found: Answers, scope: str | None) -> dict[str, Any]:
+    own = found.of("findings", scope)
+    return dict(own[0]) if own else {}
+
+
+def _sentences(verdict: FleetVerdict) -> Iterable[str]:
+    yield summary(verdict, is_first=verdict.previous is None)
+    if verdict.silent:
+        yield f"{counted(len(verdict.silent), 'cluster')} silent"
+    if verdict.rejected:
+        yield f"{counted(verdict.rejected, 'document')} rejected"
+    yield f"{counted(len(verdict.clusters), 'cluster')}, {counted(verdict.groups, 'group')}"
+
+
+def summary(counts: Counts, *, is_first: bool = False) -> str:
+    """What is new, gone and stays, and what the policy says.
+
+    >>> summary(Counts(errors=1, warnings=2, new=2, gone=4, stays=1)), summary(Counts(failed=1, waived=2))
+    ('2 new findings, 4 gone, 1 stays', 'no findings; policy: 1 limit failed, 2 waived')
+    """
+    parts = []
+    if is_first:
+        found = counted(counts.errors + counts.warnings, "finding")
+        parts.append(f"{found} ({counted(counts.errors, 'error')}) in the first night")
+    elif counts.new or counts.gone or counts.stays:
+        stay = "stays" if counts.stays == 1 else "stay"
+        parts.append(f"{counted(counts.new, 'new finding')}, {counts.gone} gone, {counts.stays} {stay}")
+    if counts.first and not is_first:
+        parts.append(f"{counted(counts.first, 'finding')} without a previous night")
+    if counts.failed or counts.incomplete or counts.waived:
+        more = {"incomplete": counts.incomplete, "waived": counts.waived}
+        failed = f"policy: {counted(counts.failed, 'limit')} failed"
+        policy = ", ".join([failed, *(f"{number} {what}" for what, number in more.items() if number)])
+        parts = [*(parts or ["no findings"]), policy]
+    return "; ".join(parts or ["no findings"])
+
+
+def page_name(cluster: str) -> str:
+    """A file name that only this cluster has.
+
+    >>> page_name("east"), page_name("a/b")
+    ('cluster-east.html', 'cluster-a-b-15d9d1b25a2c75a0.html')
+    """
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", cluster)[:60]
+    return f"cluster-{plain}.html" if plain == cluster else f"cluster-{plain}-{short(cluster)}.html"

@@ -1,26 +1,52 @@
 # ruff: noqa: S608 - the views are for people to run
-"""The pages of a report: HTML with its style and charts inside, no script, nothing from a network.
+"""The report of a warehouse: a page for the fleet, a page for each cluster, and the verdict, from one job of Spark.
 
-`page.html` escapes whatever it is given; only what this file makes as `Markup` passes, and it escapes its values.
+A page is HTML with its style and charts inside, no script, nothing from a network. `page.html` escapes whatever it is
+given; only what this file makes as `Markup` passes, and it escapes its values.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rmqlb.pipeline.report.answers import Answers, ClusterVerdict, FleetVerdict, page_name, summary
-from rmqlb.pipeline.report.figures import NEWS
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.report.figures import (
+    NEWS,
+    WINDOW,
+    Answers,
+    ClusterVerdict,
+    FleetVerdict,
+    Nights,
+    answers,
+    page_name,
+    sections,
+    summary,
+    thresholds_of,
+    verdict_of,
+)
 from rmqlb.pipeline.tables import TABLES, columns, name
+from rmqlb.pipeline.warehouse import Warehouse, short
+from rmqlb.version import __version__
 from rmqlb.views.formats.text import clip, fit_for_xml
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rmqlb.model.policy import Policy
+
+_INDEX, _VERDICT = "index.html", "verdict.json"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """A browser may fetch and run nothing."""
 _LONGEST = 300
@@ -41,150 +67,6 @@ _FACTS = {
     "unknown": "groups with unknown figures",
 }
 _SIGNS = {"error": "✗", "failed": "✗", "warning": "!", "incomplete": "?", "new": "+", "gone": "−"}
-
-
-class Part(Struct, frozen=True):
-    """A table of the page; without rows the page shows `empty` in its place, or nothing where that is empty too."""
-
-    query: str
-    title: str
-    note: str = ""
-    empty: str = ""
-
-
-class Section(Struct, frozen=True):
-    """A part of the page that the contents list; one whose tables show nothing is left out."""
-
-    anchor: str
-    title: str
-    parts: tuple[Part, ...]
-
-
-def _sections(found: Answers) -> tuple[Section, ...]:
-    limits, nights = found.thresholds, found.nights
-    return (
-        Section(
-            "worst",
-            "Worst groups",
-            (
-                Part(
-                    "worst",
-                    "Groups with errors first, then by the queues concerned",
-                    "The command shows each group; rmqlb explain CODE says what a code means.",
-                    "No group has an error or a warning.",
-                ),
-            ),
-        ),
-        Section(
-            "news",
-            "New and gone findings",
-            (
-                Part("new", f"New since {nights.previous}", empty="Nothing is new."),
-                Part("gone", f"Gone since {nights.previous}", empty="Nothing is gone."),
-            ),
-        ),
-        Section(
-            "policy",
-            "Policy",
-            (
-                Part("policy", "Limits that failed or could not be judged"),
-                Part("waived", "Waived limits, those that expire next first"),
-            ),
-        ),
-        Section(
-            "clusters",
-            "Clusters",
-            (
-                Part(
-                    "silent",
-                    f"Silent clusters: no snapshot of {nights.night}",
-                    "The rest of this page leaves these clusters out. Fetch their routes, then run the pipeline again.",
-                ),
-                Part("clusters", "Clusters with a snapshot", "Unread: parts of the cluster that could not be read."),
-            ),
-        ),
-        Section(
-            "nights",
-            "Last nights",
-            (
-                Part("nights", "Groups as they run, night by night"),
-                Part("nightlyFindings", "Findings, night by night"),
-                Part("nightlyChanges", "Changes from the night before, night by night"),
-            ),
-        ),
-        Section(
-            "changes",
-            "Changes",
-            (
-                Part("changed", f"What changed since {nights.previous}, other than findings", "", "Nothing changed."),
-                Part(
-                    "unstable",
-                    f"Unstable groups: queues taken over in {limits.nights} nights or more since {nights.since}",
-                    "Consumers that restart each night, or scale up and down, move queues each time.",
-                ),
-            ),
-        ),
-        Section(
-            "groups",
-            "Groups",
-            (
-                Part("owners", "Unassigned queues, duplicate owners, mismatches and idle consumers"),
-                Part(
-                    "imbalanced",
-                    f"Imbalance of {limits.imbalance:g} or more, of groups with a queue for each consumer",
-                    "Imbalance is the queues of the busiest consumer over the mean. Compare strategies below.",
-                ),
-                Part(
-                    "lag",
-                    f"Lag of {limits.lag:,.0f} messages or more",
-                    "A large share with one consumer: it is slow, or its queues are busy.",
-                ),
-            ),
-        ),
-        Section(
-            "strategies",
-            "Strategies",
-            (
-                Part(
-                    "strategies",
-                    "Imbalance by strategy: as groups run it, and as if every group ran it",
-                    "Moved: queues that another consumer would own than now.",
-                ),
-            ),
-        ),
-        Section(
-            "losses",
-            "Failures",
-            (
-                Part("brokers", "What losing one broker would do"),
-                Part("losses", "Losses that leave queues unassigned, with duplicate owners, or without a lock"),
-                Part("whatIf", "All losses, and one more consumer for each group", "Share: queues that move."),
-            ),
-        ),
-        Section(
-            "topics",
-            "Topics without a writable broker",
-            (
-                Part(
-                    "unwritable",
-                    "Topics that producers cannot write to: now (none), or once the broker, master or host is lost",
-                ),
-            ),
-        ),
-        Section(
-            "others",
-            "Groups that do not share queues by a strategy",
-            (
-                Part("notShared", "POP, Proxy and broadcasting groups"),
-                Part("unknown", "Groups whose figures are unknown", "rmqlb explain CODE says why."),
-            ),
-        ),
-        Section(
-            "rejected",
-            "Rejected documents",
-            (Part("rejected", "What these documents hold is missing everywhere on this page"),),
-        ),
-    )
 
 
 _CHARTS = (
@@ -212,7 +94,8 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
     facts = {
         key: number for query in ("findings", "totals") for row in found.of(query, scope) for key, number in row.items()
     }
-    sections = [(section, parts) for section in _sections(found) if (parts := _tables(found, section, scope))]
+    titled = [(anchor, section) for anchor, section in sections().items() if "title" in section]
+    shown = ((anchor, section["title"], _tables(found, section["tables"], scope)) for anchor, section in titled)
     return _template().render(
         title=fit_for_xml(title),
         line=fit_for_xml(line),
@@ -222,7 +105,7 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
             (_FACTS.get(key) or _words(key), "?" if number is None else f"{number:,}") for key, number in facts.items()
         ],
         fact_queries=[_sql(found.queries[query].shown(scope)) for query in ("findings", "totals")],
-        sections=sections,
+        sections=[each for each in shown if each[2]],
         charts=list(_charts(found, scope)),
         scripts=[(engine, _sql(text)) for engine, text in scripts(found).items()],
         policy=POLICY,
@@ -230,28 +113,32 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
 
 
 class _Table(Struct, frozen=True):
-    part: Part
+    """A table of the page; without rows the page shows `empty` in its place."""
+
+    name: str
+    title: str
+    note: str
+    empty: str
     columns: Sequence[tuple[str, bool]]  # title, is a number
     rows: Sequence[Sequence[Markup]]
     left_out: int
     sql: str
 
 
-def _tables(found: Answers, section: Section, scope: str | None) -> list[_Table]:
-    made = []
-    for part in section.parts:
-        rows, query = found.of(part.query, scope), found.queries[part.query]
-        if part.empty and found.nights.previous is None and part.query in ("new", "gone", "changed"):
+def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) -> list[_Table]:
+    made, limits, nights = [], found.thresholds, found.nights
+    named = {"night": nights.night, "previous": nights.previous, "since": nights.since, "nights": limits.nights}
+    for table in of:
+        name, empty = table["name"], table.get("empty", "")
+        rows, query = found.of(name, scope), found.queries[name]
+        if (empty and nights.previous is None and name in ("new", "gone", "changed")) or not (rows or empty):
             continue
-        if not rows and not part.empty:
-            continue
-        names = [key for key in (*(query.per or ()), *query.columns) if scope is None or key != "cluster"]
-        numeric = {key: any(type(row[key]) in (int, float) for row in rows) for key in names}
-        cells = [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in names] for row in rows]
-        left_out = max(0, found.count(part.query, scope) - len(rows))
-        made.append(
-            _Table(part, [(_words(key), numeric[key]) for key in names], cells, left_out, _sql(query.shown(scope)))
-        )
+        keys = [key for key in (*(query.per or ()), *query.columns) if scope is None or key != "cluster"]
+        columns = [(_words(key), any(type(row[key]) in (int, float) for row in rows)) for key in keys]
+        cells = [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in keys] for row in rows]
+        title = table.get("title", "").format_map(named | {"imbalance": limits.imbalance, "lag": limits.lag})
+        left_out, sql = max(0, found.count(name, scope) - len(rows)), _sql(query.shown(scope))
+        made.append(_Table(name, title, table.get("note", ""), empty, columns, cells, left_out, sql))
     return made
 
 
@@ -340,8 +227,9 @@ def _charts(found: Answers, scope: str | None) -> Iterable[Markup]:
 def chart(title: str, days: Sequence[str], values: Sequence[float | None]) -> Markup:
     """A line over nights, from 0 to the largest value; a night whose value is unknown has no point.
 
-    >>> print(chart("lag", ["2026-11-20", "2026-11-21"], [1, 2])[:45])
-    <figure><figcaption>lag <b>2</b></figcaption>
+    >>> drawn = chart("<lag>", ["2026-11-19", "2026-11-20", "2026-11-21"], [0, None, 4])
+    >>> print(drawn[:53], drawn.count("<circle"), "last 4, most 4" in drawn)
+    <figure><figcaption>&lt;lag&gt; <b>4</b></figcaption> 2 True
     """
     high = max((value for value in values if value is not None), default=0) or 1
     step = 228 / max(1, len(days) - 1)
@@ -378,3 +266,78 @@ def _number(value: float) -> str:
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
+
+
+# -- the files
+
+
+class _Stored(Struct, frozen=True, rename="camel"):
+    """`verdict.json`: the verdict, and a text that differs when the pages would."""
+
+    made_from: str
+    verdict: FleetVerdict
+
+
+def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | None = None) -> FleetVerdict:
+    """Write `index.html`, a page for each cluster and `verdict.json` into a folder of this machine.
+
+    Pages that would not change are not written; nothing runs when the tables have not changed. `policy`: its limits of
+    lag and imbalance are the thresholds of the lists.
+
+    Raises:
+        DataError: no night is complete.
+        UsageError: the folder has pages of something else, or cannot be written.
+    """
+    markers = {day: each.judged for day, each in warehouse.nights().items() if each.judged is not None}
+    window = sorted(markers)[-WINDOW:]
+    if not window:
+        raise DataError(
+            f"{warehouse.place} has no complete night to report on",
+            hint="make one first: rmqlb pipeline run",
+            code="table-not-found",
+        )
+    thresholds = thresholds_of(policy)
+    made_from = short(__version__, warehouse.place, thresholds, [(day, markers[day]) for day in window])
+    stored = _stored(to)
+    if stored is not None and stored.made_from == made_from:
+        return replace(stored.verdict, unchanged=True)
+    nights = Nights(window[-1], window[-2] if len(window) > 1 else None, window[0])
+    found = answers(Warehouse(spark.newSession(), warehouse.place), nights, window, thresholds)
+    verdict = verdict_of(found, str(to / _INDEX))
+    pages = {one.page: cluster_page(found, one) for one in verdict.clusters}
+    _write(to, {**pages, _INDEX: fleet_page(found, verdict)}, verdict, made_from, stored)
+    return verdict
+
+
+def _stored(to: Path) -> _Stored | None:
+    """What an earlier report says of itself; None when there is none as this version writes it."""
+    try:
+        found = msgspec.json.decode((to / _VERDICT).read_bytes(), type=_Stored)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    is_whole = all((to / page).is_file() for page in (_INDEX, *(one.page for one in found.verdict.clusters)))
+    return found if is_whole else None
+
+
+def _write(to: Path, pages: Mapping[str, str], verdict: FleetVerdict, made_from: str, stored: _Stored | None) -> None:
+    """Replace each file as a whole, `verdict.json` last: until then the next run writes again."""
+    body = msgspec.json.format(msgspec.json.encode(_Stored(made_from, verdict)), indent=2).decode()
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        if (to / _INDEX).exists() and not (to / _VERDICT).exists():
+            raise UsageError(f"--to {to}: its index.html is no report of rmqlb", hint="name another folder")
+        for file, text in {**pages, _VERDICT: f"{body}\n"}.items():
+            _replace(to / file, text.encode("utf-8", "replace"))
+        for one in stored.verdict.clusters if stored else ():
+            if one.page not in pages:
+                (to / one.page).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"--to {to}: {error.strerror or error}", code="cannot-write") from None
+
+
+def _replace(path: Path, body: bytes) -> None:
+    if path.exists() and path.read_bytes() == body:
+        return
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(body)
+    os.replace(part, path)

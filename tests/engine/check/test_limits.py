@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check import GROUP_MEASURES, TOPIC_MEASURES, check_policy
-from rmqlb.model.check_result import JudgedLimit
 from rmqlb.model.group import CONSUME_POP, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.policy import FORBIDDEN, GROUP, LIMITS, Bound
+from rmqlb.model.policy import FORBIDDEN, GROUP, LIMITS, Bound, JudgedLimit
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread

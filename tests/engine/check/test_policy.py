@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.engine.plan.rebalance import plan_rebalance
-from rmqlb.model.check_result import JudgedLimit, JudgedPolicy, WaivedLimit
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.finding import INFO, WARNING, Severity
-from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import GROUP, TOPIC, About, JudgedLimit, JudgedPolicy, Limit, Policy, Rule, WaivedLimit, Waiver
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Unread, Wanted
 from rmqlb.views.check import sentence
 from tests.engine.diagnose.running import Process, running
@@ -140,10 +139,8 @@ def test_a_failure_goes_before_what_is_incomplete() -> None:
 @every_case(
     ("severity", "fail_from", "outcome"),
     [
-        (WARNING, "error", "passed"),
-        (WARNING, "warning", "failed"),
-        (INFO, "warning", "passed"),
-        (INFO, "info", "failed"),
+        *((WARNING, "error", "passed"), (WARNING, "warning", "failed")),
+        *((INFO, "warning", "passed"), (INFO, "info", "failed")),
     ],
 )
 def test_only_rules_grave_enough_decide(severity: Severity, fail_from: Severity, outcome: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.engine.plan_topic.steps import TopicRequest, check, check_step, plan_topic, routes_of
+from rmqlb.engine.plan_topic import TopicRequest, check, check_step, plan_topic, routes_of
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.plan_topic import WaitFor, WaitKind

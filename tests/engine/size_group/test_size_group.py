@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -25,78 +25,57 @@ from tests.support import builders
 from tests.support.mismatches import every_case
 
 Topics = Sequence[Sequence[MessageQueue]]
+Work = Mapping[MessageQueue, float]
 
 
-def owned(strategy: str, topics: Topics, client_ids: Sequence[str]) -> Counter[str]:
-    """How many queues each consumer owns over all topics, 0 included."""
-    found = Counter(dict.fromkeys(client_ids, 0))
-    for queues in topics:
-        if queues:
-            for client_id, share in allocate(strategy, queues, client_ids).items():
-                found[client_id] += len(share)
-    return found
+class Own(NamedTuple):
+    """What the consumers of a group own, 0 included, and the seconds of listening per second of the busiest."""
+
+    queues: Counter[str]
+    busiest: float
+
+    @property
+    def imbalance(self) -> float | None:
+        total = self.queues.total()
+        return max(self.queues.values()) * len(self.queues) / total if total else None
+
+    @property
+    def idle(self) -> int:
+        return list(self.queues.values()).count(0)
 
 
-def imbalance(numbers: Mapping[str, int]) -> float | None:
-    held = sum(numbers.values())
-    return max(numbers.values()) * len(numbers) / held if held else None
+def own(strategy: str, topics: Topics, client_ids: Sequence[str], work: Work | None = None, **settings: Any) -> Own:
+    numbers, busy = Counter(dict.fromkeys(client_ids, 0)), dict.fromkeys(client_ids, 0.0)
+    for queues in filter(None, topics):
+        for client_id, share in allocate(strategy, queues, client_ids, **settings).items():
+            numbers[client_id] += len(share)
+            busy[client_id] += sum((work or {}).get(queue, 0) for queue in share)
+    return Own(numbers, max(busy.values()))
 
 
-def busiest(strategy: str, topics: Topics, client_ids: Sequence[str], work: Mapping[MessageQueue, float]) -> float:
-    """Seconds of listening per second of the consumer that has the most."""
-    found = dict.fromkeys(client_ids, 0.0)
-    for queues in topics:
-        if queues:
-            for client_id, share in allocate(strategy, queues, client_ids).items():
-                found[client_id] += sum(work[queue] for queue in share)
-    return max(found.values())
-
-
-def fails(
-    strategy: str,
-    topics: Topics,
-    client_ids: Sequence[str],
-    limits: SizeLimits,
-    work: Mapping[MessageQueue, float] | None = None,
-    threads: int = 20,
-) -> set[str]:
+def fails(strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits) -> set[str]:
     """What does not hold without any loss."""
     if not client_ids or not any(topics):
         return {"nothing left"}
-    numbers = owned(strategy, topics, client_ids)
-    found = set()
-    uneven = imbalance(numbers)
-    if limits.max_imbalance is not None and (uneven is None or uneven > limits.max_imbalance):
-        found.add("max-imbalance")
-    if limits.no_idle and 0 in numbers.values():
-        found.add("no-idle")
-    if limits.max_utilisation is not None and work is not None:
-        used = busiest(strategy, topics, client_ids, work) / threads
-        if float(f"{used:.9g}") > limits.max_utilisation:
-            found.add("max-utilisation")
-    return found
+    found, uneven = own(strategy, topics, client_ids), set[str]()
+    if limits.max_imbalance is not None and (found.imbalance is None or found.imbalance > limits.max_imbalance):
+        uneven.add("max-imbalance")
+    return uneven | ({"no-idle"} if limits.no_idle and found.idle else set())
 
 
 def all_fails(strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits) -> set[str]:
     """What does not hold, after losses too; of each loss of consumers and each of a broker."""
     found = fails(strategy, topics, client_ids, limits)
-    if any(fails(strategy, topics, left, limits) for left in _after_losses(client_ids, limits.survive)):
+    lost = [each for number in range(1, limits.survive + 1) for each in combinations(client_ids, number)]
+    if limits.survive >= len(client_ids):
+        lost.append(tuple(client_ids))
+    if any(fails(strategy, topics, [i for i in client_ids if i not in gone], limits) for gone in lost):
         found.add("survive")
-    if limits.survive_broker:
-        brokers = {queue.broker_name for queues in topics for queue in queues}
-        left = [[[q for q in queues if q.broker_name != broker] for queues in topics] for broker in brokers]
-        if any(fails(strategy, each, client_ids, limits) for each in left):
-            found.add("survive-broker")
+    brokers = {queue.broker_name for queues in topics for queue in queues} if limits.survive_broker else set()
+    left = [[[q for q in queues if q.broker_name != broker] for queues in topics] for broker in brokers]
+    if any(fails(strategy, each, client_ids, limits) for each in left):
+        found.add("survive-broker")
     return found
-
-
-def _after_losses(client_ids: Sequence[str], survive: int) -> Iterator[list[str]]:
-    for number in range(1, survive + 1):
-        if number >= len(client_ids):
-            yield []
-            return
-        for lost in combinations(client_ids, number):
-            yield [each for each in client_ids if each not in lost]
 
 
 def queues_of(routes: Sequence[TopicRouteData]) -> list[list[MessageQueue]]:
@@ -133,54 +112,46 @@ limits_of = st.builds(
 )
 
 
-@given(topics, limits_of, st.sampled_from(WITHOUT_SETTINGS), st.integers(0, 5))
-@settings(max_examples=40, deadline=None)
+def id_sets(strategy: str, settings: Settings, **asked: Any) -> list[list[str]]:
+    """Six IDs for each trial; one set where only a consumer's place counts."""
+    by_id = strategy == "CONSISTENT_HASH"
+    return future_ids(strategy, settings, SizeQuestion(**asked), 6) if by_id else [ids(6)]
+
+
+@given(topics, limits_of, st.sampled_from(WITHOUT_SETTINGS), st.integers(0, 5), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
 def test_random_groups_equal_brute_force(
-    brokers: list[dict[str, int]], limits: SizeLimits, strategy: str, seed: int
+    brokers: list[dict[str, int]], limits: SizeLimits, strategy: str, seed: int, drawn: random.Random
 ) -> None:
-    """Of strategies whose IDs decide, with the IDs of each trial."""
     routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
-    found = sized(*routes, limits=limits, most=6, strategies=(strategy,), trials=4, seed=seed)
-    trials = future_ids(strategy, Settings(), found_question(seed), 6) if strategy == "CONSISTENT_HASH" else [ids(6)]
+    work = {queue: drawn.choice([0.0, 0.25, 3.5, 7.0]) for queues in queues_of(routes) for queue in queues}
+    asked: dict[str, Any] = {"strategies": (strategy,), "trials": 4, "seed": seed}
+    found = sized(*routes, limits=limits, most=6, work=work, threads=4, **asked)
+    trials = id_sets(strategy, Settings(), trials=4, seed=seed)
     assert len(trials) == (found.trials or 1)
     for point in found.curve:
-        of_trials = [all_fails(strategy, queues_of(routes), each[: point.consumers], limits) for each in trials]
+        joined = [each[: point.consumers] for each in trials]
+        of_trials = [all_fails(strategy, queues_of(routes), each, limits) for each in joined]
         assert point.share == of_trials.count(set()) / len(trials)
         assert point.satisfied == (not any(of_trials))
-        if found.every_order:
-            assert set(point.fails) == of_trials[0]
-        else:
-            worst = [owned(strategy, queues_of(routes), each[: point.consumers]) for each in trials]
-            assert point.imbalance == max(imbalance(numbers) or 0 for numbers in worst)
-            assert point.idle == max(list(numbers.values()).count(0) for numbers in worst)
-            # Losses are not looked at where it holds with no IDs even without one.
-            assert set(point.fails) >= set().union(*of_trials) - (
-                {"survive", "survive-broker"} if not point.share else set()
-            )
+        owned = [own(strategy, queues_of(routes), each, work) for each in joined]
+        assert point.imbalance == max(each.imbalance or 0 for each in owned)
+        assert point.idle == max(each.idle for each in owned)
+        assert point.utilisation == pytest.approx(max(each.busiest for each in owned) / 4)
+        # Losses are not looked at where it holds with no IDs even without one.
+        is_seen = found.every_order or point.share
+        missed = set() if is_seen else {"survive", "survive-broker"}
+        assert set(point.fails) >= set().union(*of_trials) - missed
     allowed = tuple(point.consumers for point in found.curve if point.satisfied)
     assert found.replica_counts.allowed == allowed
     assert found.consumers == (min(allowed) if allowed else None)
 
 
-def found_question(seed: int) -> SizeQuestion:
-    return SizeQuestion(trials=4, seed=seed)
-
-
-@given(topics, st.sampled_from(WITHOUT_SETTINGS), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
-def test_the_busiest_consumer_equals_brute_force(
-    brokers: list[dict[str, int]], strategy: str, drawn: random.Random
-) -> None:
-    routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
-    work = {queue: drawn.choice([0.0, 0.25, 3.5, 7.0]) for queues in queues_of(routes) for queue in queues}
-    limits = SizeLimits(max_utilisation=0.5)
-    found = sized(*routes, limits=limits, most=5, strategies=(strategy,), trials=3, work=work, threads=4)
-    question = SizeQuestion(trials=3)
-    trials = future_ids(strategy, Settings(), question, 5) if strategy == "CONSISTENT_HASH" else [ids(5)]
-    for point in found.curve:
-        used = max(busiest(strategy, queues_of(routes), each[: point.consumers], work) / 4 for each in trials)
-        assert point.utilisation == pytest.approx(used)
-        assert point.satisfied == (float(f"{used:.9g}") <= 0.5)
+def test_a_utilisation_is_held_to_nine_digits() -> None:
+    topic = route("T", a=3)
+    work = dict.fromkeys(topic.subscribe_queues(), 0.1)
+    found = sized(topic, limits=SizeLimits(max_utilisation=0.3), work=work, threads=1, consumers=(1, 2))
+    assert [(point.utilisation, point.satisfied) for point in found.curve] == [(0.3, True), (0.2, True)]
 
 
 def test_queues_that_a_topic_would_have_carry_its_work_evenly() -> None:
@@ -188,12 +159,8 @@ def test_queues_that_a_topic_would_have_carry_its_work_evenly() -> None:
     work = dict.fromkeys(topic.subscribe_queues(), 5.0) | {topic.subscribe_queues()[0]: 25.0}
     found = sized(topic, limits=SizeLimits(max_utilisation=1), work=work, queues_per_broker=(2, 5), threads=10)
     # 40 s of work per second, of which one of the present queues alone has 25: with as many queues as now it stays so.
-    assert [(each.queues_per_broker, each.consumers) for each in found.candidates] == [
-        (2, None),
-        (3, 6),
-        (4, 4),
-        (5, 5),
-    ]
+    found_for = [(each.queues_per_broker, each.consumers) for each in found.candidates]
+    assert found_for == [(2, None), (3, 6), (4, 4), (5, 5)]
     assert (found.consumers, found.queues_per_broker) == (4, 4)
 
 
@@ -225,22 +192,17 @@ def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
     limits = SizeLimits(max_imbalance=1.5, survive=1, share=0.5)
     question = SizeQuestion(limits=limits, strategies=("CONSISTENT_HASH",), consumers=(2, 6), trials=8, seed=4)
     trials = future_ids("CONSISTENT_HASH", Settings(), question, 6)
-    found = size_group("g", routes, question)
+    found, topics_ = size_group("g", routes, question), queues_of(routes)
     for point in found.curve:
         joined = [each[: point.consumers] for each in trials]
-        worst = [
-            max(
-                imbalance(owned("CONSISTENT_HASH", queues_of(routes), [i for i in each if i != lost])) or 0
-                for lost in each
-            )
-            for each in joined
-        ]
+        left = [[[i for i in each if i != lost] for lost in each] for each in joined]
+        worst = [max(own("CONSISTENT_HASH", topics_, some).imbalance or 0 for some in each) for each in left]
         if not point.share and point.after_loss is None:
             assert point.fails == ("max-imbalance",)
             continue
         assert point.after_loss is not None
         assert point.after_loss.imbalance == sorted(worst)[3]  # half of them are not above it
-        together = [all_fails("CONSISTENT_HASH", queues_of(routes), each, limits) for each in joined]
+        together = [all_fails("CONSISTENT_HASH", topics_, each, limits) for each in joined]
         assert (point.share, point.satisfied) == (together.count(set()) / 8, together.count(set()) >= 4)
 
 
@@ -251,11 +213,11 @@ def test_rings_that_grow_give_what_allocate_gives(
 ) -> None:
     routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
     work = {queue: 1.0 + queue.queue_id for queues in queues_of(routes) for queue in queues}
-    own = Settings(virtual_nodes=virtual_nodes)
-    id_sets = future_ids("CONSISTENT_HASH", own, SizeQuestion(trials=3, seed=seed), 6)
+    nodes = Settings(virtual_nodes=virtual_nodes)
+    sets = id_sets("CONSISTENT_HASH", nodes, trials=3, seed=seed)
     layout = layout_of(routes, work, 20, orderly=False)
-    sizes = HashSizes(layout, GrowingRings(id_sets, layout.queues, virtual_nodes, losses))
-    plain = IdSizes(layout, "CONSISTENT_HASH", own, id_sets)
+    sizes = HashSizes(layout, GrowingRings(sets, layout.queues, virtual_nodes, losses))
+    plain = IdSizes(layout, "CONSISTENT_HASH", nodes, sets)
     for consumers in range(1, 7):
         for number in range(min(losses + 1, consumers)):
             for lost in combinations(range(consumers), number):
@@ -268,40 +230,33 @@ def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() ->
     def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
         return queues[client_ids.index(client_id) :: len(client_ids)]
 
-    limits = SizeLimits(max_imbalance=1.3, survive=2)
+    limits, topic = SizeLimits(max_imbalance=1.3, survive=2), route("T", a=22)
     question = SizeQuestion(limits=limits, strategies=("OWN",), consumers=(21, 22), trials=2)
-    found = size_group("g", [route("T", a=22)], question, Settings(custom={"OWN": by_circle}))
-    alike = sized(route("T", a=22), limits=limits, consumers=(21, 22))
+    by_function = Settings(custom={"OWN": by_circle})
+    found = size_group("g", [topic], question, by_function)
+    alike = sized(topic, limits=limits, consumers=(21, 22))
     assert (found.losses, alike.losses) == ("drawn", "counted")
     assert [point.satisfied for point in found.curve] == [point.satisfied for point in alike.curve]
     assert found.curve[1].fails == alike.curve[1].fails == ("survive",)
     assert [point.after_loss and point.after_loss.exact for point in found.curve] == [None, False]
-    few = size_group(
-        "g", [route("T", a=22)], replace(question, consumers=(18, 20)), Settings(custom={"OWN": by_circle})
-    )
-    assert few.losses == "counted"
+    assert size_group("g", [topic], replace(question, consumers=(18, 20)), by_function).losses == "counted"
 
 
 @every_case(
-    ("strategy", "own"),
+    ("strategy", "given_"),
     [("AVG", Settings()), ("CONSISTENT_HASH", Settings()), ("MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))],
 )
-def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, own: Settings) -> None:
+def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, given_: Settings) -> None:
     topic = route("T", **{"q@b": 5, "r@a": 8})
     question = SizeQuestion(limits=EVEN, strategies=(strategy,), consumers=(1, 6), trials=3, sdk="go")
-    found = size_group("g", [topic], question, own)
+    found = size_group("g", [topic], question, given_)
     assert found.sdk == "go"
-    trials = [ids(6)] if found.every_order else future_ids(strategy, own, question, 6)
+    trials = [ids(6)] if found.every_order else future_ids(strategy, given_, question, 6)
+    of_go: dict[str, Any] = {"sdk": "go", "consumer_idcs": given_.consumer_idcs}
     for point in found.curve:
-        each = [
-            allocate(
-                strategy, topic.subscribe_queues(), one[: point.consumers], sdk="go", consumer_idcs=own.consumer_idcs
-            )
-            for one in trials
-        ]
-        numbers = [{client_id: len(share) for client_id, share in shares.items()} for shares in each]
-        assert point.imbalance == max(imbalance(one) or 0 for one in numbers)
-        assert point.idle == max(list(one.values()).count(0) for one in numbers)
+        each = [own(strategy, queues_of([topic]), one[: point.consumers], **of_go) for one in trials]
+        assert point.imbalance == max(one.imbalance or 0 for one in each)
+        assert point.idle == max(one.idle for one in each)
 
 
 def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() -> None:
@@ -334,16 +289,13 @@ def test_config_lists_are_taken_by_consumers_of_their_ids() -> None:
     lists = {"x": queues[:2], "y": queues[2:]}
     question = SizeQuestion(limits=SizeLimits(no_idle=True), strategies=("CONFIG",), consumers=(1, 3), trials=4)
     found = size_group("g", [route("T", a=4)], question, Settings(config=lists))
-    assert [(point.unassigned, point.fails) for point in found.curve] == [
-        (2, ("unassigned",)),
-        (0, ()),
-        (0, ("no-idle",)),
-    ]
+    of_sizes = [(point.unassigned, point.fails) for point in found.curve]
+    assert of_sizes == [(2, ("unassigned",)), (0, ()), (0, ("no-idle",))]
     lost = size_group("g", [route("T", a=4)], replace(question, limits=SizeLimits(survive=1)), Settings(config=lists))
-    two = lost.at(2)
-    assert two is not None
-    assert two.after_loss is not None
-    assert (two.fails, two.after_loss.unassigned, two.after_loss.fails) == (("survive",), 2, ("unassigned",))
+    two = lost.curve[1]
+    assert (two.fails, two.after_loss and (two.after_loss.unassigned, two.after_loss.fails)) == (
+        *(("survive",), (2, ("unassigned",))),
+    )
 
 
 def test_machine_room_counts_the_queues_of_listed_rooms() -> None:

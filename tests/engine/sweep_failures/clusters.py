@@ -8,6 +8,7 @@ from datetime import date
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.sweep_failures.failures import Failure, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
@@ -23,7 +24,9 @@ CLASSES = {
     "AVG": "AllocateMessageQueueAveragely",
     "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
     "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
+    "MACHINE_ROOM": "AllocateMessageQueueByMachineRoom",
 }
+ROOMS = Settings(consumer_idcs=frozenset({"r1"}))
 GROUP_LIMITS = {
     "unassigned": 0,
     "imbalance": 1.5,
@@ -105,7 +108,7 @@ def request(snapshot: ClusterSnapshot, **more: object) -> SweepRequest:
 
 def swept(snapshot: ClusterSnapshot, rules: Policy | None = None, **more: object) -> FailureSweep:
     """What comes of every loss."""
-    return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY)[0]
+    return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY, settings=ROOMS)[0]
 
 
 def every_loss(snapshot: ClusterSnapshot) -> tuple[Failure, ...]:
@@ -119,7 +122,7 @@ def every_loss(snapshot: ClusterSnapshot) -> tuple[Failure, ...]:
 def clusters(draw: st.DrawFn) -> ClusterSnapshot:
     """Up to 5 brokers and 8 consumers on machines that they may share, up to 2 topics and 3 groups."""
     hosts = st.sampled_from([f"10.0.0.{number}" for number in range(1, 7)])
-    names = draw(st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), min_size=1, max_size=5, unique=True))
+    names = draw(st.lists(st.sampled_from(["r1@a", "r2@b", "r1@c", "r2@d", "e"]), min_size=1, max_size=5, unique=True))
     brokers = [broker(name, *draw(st.lists(hosts, min_size=1, max_size=2))) for name in names]
     routes = []
     for topic in draw(st.sampled_from([("T",), ("T", "U")])):

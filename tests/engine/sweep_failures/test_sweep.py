@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
@@ -11,32 +10,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import UsageError
-from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.group import Given, Group, gaps
-from rmqlb.engine.plan.changes import Changes, change_members, change_routes
-from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.sweep_failures.cases import GroupSubject, bits_of
 from rmqlb.engine.sweep_failures.failures import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
-from rmqlb.model.group import BROADCASTING, ConsumerGroup, MemberReport
+from rmqlb.model.group import BROADCASTING, ConsumerGroup
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.model.sweep_failures import Counterexample, FailureSweep, Loss, LossParts, Worst
-from tests.support.mismatches import every_case
 
-from .clusters import (
-    DAY,
-    broker,
-    cluster,
-    clusters,
-    consumers,
-    policy,
-    request,
-    route,
-    swept,
-)
+from .clusters import DAY, ROOMS, broker, cluster, clusters, consumers, policy, request, route, swept
 
 IDS = tuple(f"10.1.0.{number}@app" for number in (1, 2, 3))
 
@@ -81,9 +64,8 @@ def test_everything_that_can_be_lost_is_listed_with_what_it_takes() -> None:
 
 def orderly(snapshot: ClusterSnapshot, *, reported: bool | None) -> ClusterSnapshot:
     group = snapshot.groups["g"]
-    reports = {
-        each: replace(report, evidence=ConsumerEvidence(orderly=reported)) for each, report in group.reports.items()
-    }
+    evidence = ConsumerEvidence(orderly=reported)
+    reports = {each: replace(report, evidence=evidence) for each, report in group.reports.items()}
     return replace(snapshot, groups={"g": replace(group, reports=reports)})
 
 
@@ -138,12 +120,8 @@ def test_what_cannot_be_judged_is_named() -> None:
     logical = consumers("logical", IDS[:2], ["S"])
     routes = [snapshot.routes["T"].route, static]
     sweep = swept(cluster([*snapshot.groups.values(), gone, everyone, logical], routes))
-    assert {(each.about, each.name) for each in sweep.unjudged if each.limit is None} == {
-        ("group", "empty"),
-        ("group", "all"),
-        ("group", "logical"),
-        ("topic", "S"),
-    }
+    named = {f"{each.about} {each.name}" for each in sweep.unjudged if each.limit is None}
+    assert named == {"group empty", "group all", "group logical", "topic S"}
     assert [each.group for each in sweep.groups] == ["g", "logical"]
     kinds = {loss.kind for each in sweep.counterexamples if each.name == "logical" for loss in each.losses}
     assert kinds == {"consumer", "zone"}
@@ -173,10 +151,8 @@ def test_a_zone_with_nothing_in_it_is_refused() -> None:
 def test_brokers_say_their_zone_themselves_and_who_has_none_is_named() -> None:
     snapshot = two_brokers()
     here = snapshot.routes["T"].route
-    told = replace(
-        here, broker_datas=tuple(replace(each, zone_name=f"z-{each.broker_name}") for each in here.broker_datas)
-    )
-    snapshot = cluster(list(snapshot.groups.values()), [told])
+    zoned = [replace(each, zone_name=f"z-{each.broker_name}") for each in here.broker_datas]
+    snapshot = cluster(list(snapshot.groups.values()), [replace(here, broker_datas=tuple(zoned))])
     sweep, findings = sweep_snapshot(snapshot, policy(), request(snapshot, zones=()), DAY)
     assert [each.name for each in sweep.losses if each.kind == "zone"] == ["z-a", "z-b"]
     assert [(each.code, "3 consumers" in each.message) for each in findings] == [("in-no-zone", True)]
@@ -184,10 +160,8 @@ def test_brokers_say_their_zone_themselves_and_who_has_none_is_named() -> None:
 
 def test_groups_divided_among_processes_come_to_the_same() -> None:
     brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2")
-    groups = [
-        consumers(f"g{at}", IDS, ["T"], strategy)
-        for at, strategy in enumerate(("AVG", "CONSISTENT_HASH", "AVG_BY_CIRCLE"))
-    ]
+    strategies = ("AVG", "CONSISTENT_HASH", "AVG_BY_CIRCLE")
+    groups = [consumers(f"g{at}", IDS, ["T"], strategy) for at, strategy in enumerate(strategies)]
     snapshot = cluster(groups, [route("T", brokers, [4, 3])])
     assert swept(snapshot, jobs=2) == swept(snapshot)
 
@@ -222,44 +196,7 @@ def test_a_bounded_sweep_tries_all_single_losses_and_says_how_many_cases_it_left
     assert part.cases.singles <= part.cases.tried <= part.cases.all == whole.cases.tried
     left_out = whole.cases.tried - part.cases.tried
     assert 0 <= whole.cases.broken - part.cases.broken <= left_out
-    _, findings = sweep_snapshot(snapshot, policy(), request(snapshot, most_steps=most_steps), DAY)
+    _, findings = sweep_snapshot(snapshot, policy(), request(snapshot, most_steps=most_steps), DAY, settings=ROOMS)
     told = [each.message for each in findings if each.code == "searched-in-part"]
     assert told or not left_out, "a pair that breaks a limit of another subject counts as tried"
     assert told or part == whole
-
-
-ROOMS = Settings(consumer_idcs=frozenset({"r1"}))
-FIVE = tuple(f"10.1.0.{number}@app" for number in range(1, 6))
-PLACED = {
-    "AVG": "AllocateMessageQueueAveragely",
-    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
-    "MACHINE_ROOM": "AllocateMessageQueueByMachineRoom",
-}
-
-
-def cases(group: ConsumerGroup, *numbers: int) -> GroupSubject:
-    """The group on a topic with so many queues on brokers of rooms r1 and r2 in turn."""
-    brokers = [broker(f"r{1 + at % 2}@{at}", f"10.0.0.{at}") for at in range(len(numbers))]
-    snapshot = cluster([group], [route("T", brokers, numbers)])
-    return GroupSubject(Group(snapshot, group.group, ROOMS, Given(), gaps(snapshot)), orderly=False)
-
-
-def group(strategy: str) -> ConsumerGroup:
-    found = consumers("g", FIVE, ["T"])
-    return replace(found, reports={each: MemberReport(each, strategy_class=PLACED[strategy]) for each in FIVE})
-
-
-@every_case("strategy", PLACED)
-def test_of_consumers_whose_place_alone_counts_every_case_is_what_its_plan_says(strategy: str) -> None:
-    of = cases(group(strategy), 3, 4, 2)
-    assert of.by_place
-    every = (1 << len(of.client_ids) + 3) - 1
-    masks = {0, every, *(sum(each) for size in (1, 2, 3) for each in combinations(bits_of(every), size))}
-    for effect in map(of.effect, sorted(masks)):
-        lost = tuple(of.client_ids[place] for place in effect.places)
-        members = replace(of.members, client_ids=change_members(of.members.client_ids, Changes(remove=lost)))
-        routes = change_routes(of.routes, Changes(remove_brokers=effect.brokers))
-        plan = plan_rebalance("g", Side(of.members, of.routes), Side(members, routes)).summary
-        found = of.outcome(effect)
-        assert (found.moved, found.unassigned, found.idle) == (plan.moved, plan.unassigned, plan.idle), effect
-        assert (found.imbalance, found.queues) == (plan.imbalance, plan.after.queues), effect

@@ -13,7 +13,7 @@ from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGro
 from rmqlb.model.route import PERM_READ, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.sources.dump import DumpSource
-from tests.support.synthetic.nights import document
+from tests.support.synthetic.fleet import document
 
 WHOLE = Wanted(everything=Everything(system=True))
 ConnectionsOf = Callable[[tuple[Connection, ...]], Iterable[Connection]]
@@ -40,8 +40,8 @@ def all_report(group: ConsumerGroup, **changes: object) -> ConsumerGroup:
     return replace(group, reports={i: replace(each, **changes) for i, each in group.reports.items()})
 
 
-def held_by(group: ConsumerGroup, owners: frozenset[str] | None) -> ConsumerGroup:
-    return replace(group, queues={queue: replace(state, owners=owners) for queue, state in group.queues.items()})
+def held_by(group: ConsumerGroup, owners: frozenset[str] | None, **changes: object) -> ConsumerGroup:
+    return replace(group, queues={q: replace(state, owners=owners, **changes) for q, state in group.queues.items()})
 
 
 def shared_id(group: ConsumerGroup) -> ConsumerGroup:
@@ -69,8 +69,8 @@ def silent_member(group: ConsumerGroup) -> ConsumerGroup:
 
 def no_members(group: ConsumerGroup) -> ConsumerGroup:
     """Nothing was read lately: otherwise its members are behind a Proxy."""
-    queues = {q: replace(state, owners=frozenset(), last_timestamp=1) for q, state in group.queues.items()}
-    return replace(group, consume_type=None, message_model=None, views=(), reports={}, queues=queues)
+    group = replace(group, consume_type=None, message_model=None, views=(), reports={})
+    return held_by(group, frozenset(), last_timestamp=1)
 
 
 def of_grpc(group: ConsumerGroup) -> ConsumerGroup:
@@ -102,10 +102,6 @@ FAULTS: dict[str, Callable[[ConsumerGroup], ConsumerGroup]] = {
 """What is wrong → a group with it."""
 
 
-def ordered(route: TopicRouteData) -> TopicRouteData:
-    return replace(route, order_topic_conf=";".join(f"{q.broker_name}:{q.read_queue_nums}" for q in route.queue_datas))
-
-
 def static(route: TopicRouteData) -> TopicRouteData:
     """Logical queues, dealt to the brokers in blocks."""
     total, first, mapping = sum(each.read_queue_nums for each in route.queue_datas), 0, {}
@@ -120,16 +116,13 @@ def queues_changed(route: TopicRouteData, **changes: int) -> TopicRouteData:
     return replace(route, queue_datas=tuple(replace(each, **changes) for each in route.queue_datas))
 
 
-def without_masters(route: TopicRouteData) -> TopicRouteData:
-    return replace(route, broker_datas=tuple(replace(each, broker_addrs={}) for each in route.broker_datas))
-
-
 ROUTES: dict[str, Callable[[TopicRouteData], TopicRouteData]] = {
-    "ordered": ordered,
+    "ordered": lambda route: replace(
+        route, order_topic_conf=";".join(f"{q.broker_name}:{q.read_queue_nums}" for q in route.queue_datas)
+    ),
     "static": static,
     "shrinking": lambda route: queues_changed(route, write_queue_nums=1),
     "read only": lambda route: queues_changed(route, perm=PERM_READ),
-    "without masters": without_masters,
 }
 """What is special → a route that is."""
 

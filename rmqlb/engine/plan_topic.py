@@ -1,0 +1,651 @@
+"""The steps that change a topic's queues, with their mqadmin commands and the routes between them.
+
+Consumers come to new queues before producers do, and producers leave queues before consumers do. So every change is the
+same three routes, some of which may be equal: opened (all queues readable), switched (the new writable ones), and the
+target.
+
+Commands mirror `UpdateTopicSubCommand` and `UpdateOrderConfCommand` (5.5.0). `updateTopic` sets what it is not given to
+its default (8 queues, RW, no flag), so every command says all of it. A broker that lacks the topic creates it with the
+attributes in the command, and keeps these in later updates (`TopicConfigManager
+.updateSingleTopicConfigWithoutPersist`), so the first command for that broker names the message type. A topic with an
+order configuration keeps its order flag: brokers take it from the NameServers' configuration (`TopicConfigManager
+.updateOrderTopicConfig`). `updateTopicPerm` is never used: it gives each broker the numbers of queues of the route's
+first one. Nor is `deleteTopic`: it takes a whole cluster.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from math import lcm
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.plan.changes import NewBroker
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.rebalance.profile import Clocks
+from rmqlb.engine.rebalance.start_offsets import with_starts
+from rmqlb.engine.send.sdks.profile import ChosenSdk
+from rmqlb.engine.send.select_queue import key_queues
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model import plan_topic as result
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState, States
+from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
+from rmqlb.model.java import split
+from rmqlb.model.key_queues import KeyedSdk, KeyQueue
+from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues
+from rmqlb.model.plan import ADDED, ASSIGNED, Move
+from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
+from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
+from rmqlb.model.send_scenario import ProxyMode
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, suggestion
+from rmqlb.model.times import utc_text
+from rmqlb.model.words import counted, messages, named
+
+_NO_MASTER: Mapping[int, str] = {0: "unknown"}
+
+
+class TopicRequest(Struct, frozen=True):
+    queues: int | None = None  # read and write queues of each broker that keeps some
+    add_brokers: tuple[NewBroker, ...] = ()
+    drain_brokers: tuple[str, ...] = ()
+    move_to_cluster: str | None = None
+    ordered: bool = True  # producers that send by key are held while the writable queues change
+
+
+class Routes(Struct, frozen=True):
+    now: TopicRouteData
+    opened: TopicRouteData
+    switched: TopicRouteData
+    target: TopicRouteData
+
+
+def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[BrokerData] = ()) -> Routes:
+    """The routes on the way; `known` are the cluster's other brokers (raises UsageError, DataError)."""
+    if route.is_static:
+        raise UsageError(
+            f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
+            hint="mqadmin updateStaticTopic adds queues to it",
+            code="static-topic",
+        )
+    target = _target(route, request, {broker.broker_name: broker for broker in known})
+    old = {data.broker_name: data for data in route.queue_datas}
+    opened = _with(target, (_opened(old.get(data.broker_name), data) for data in target.queue_datas), route)
+    switched = _with(target, (_switched(old.get(data.broker_name), data) for data in target.queue_datas), target)
+    found = Routes(now=route, opened=opened, switched=switched, target=target)
+    if not target.publish_queues() or not target.subscribe_queues():
+        raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
+    for data in target.queue_datas:
+        unread = data.writable and data.write_queue_nums > (data.read_queue_nums if data.readable else 0)
+        if data != old.get(data.broker_name) and unread:
+            raise _unread(data.broker_name, data.write_queue_nums, request)
+    return found
+
+
+def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
+    """The error for a broker that would have write queues that consumers cannot read."""
+    added = next((broker for broker in request.add_brokers if broker.name == name), None)
+    of_broker = "" if added else f" of {name}"
+    if added is not None:
+        counts = (number for number in (added.read_queue_nums, added.write_queue_nums) if number is not None)
+        option = ":".join((f"--add-broker {name}", *map(str, counts)))
+        hint = f"write as many read queues as write queues, or more: {name}:{writes}"
+    elif request.queues is not None:
+        option = f"--queues {request.queues}"
+        hint = f"--add-broker {name} makes it readable too; --drain-broker {name} takes its queues away"
+    else:
+        option = f"--move-to-cluster {request.move_to_cluster}"
+        hint = f"say how many queues each broker gets: --queues {writes}"
+    return UsageError(f"{option}: producers would write queues{of_broker} that consumers cannot read", hint=hint)
+
+
+def describe(request: TopicRequest) -> tuple[str, ...]:
+    """What is asked for, in words.
+
+    >>> describe(TopicRequest(queues=16, drain_brokers=("b",)))
+    ('16 queues per broker', 'drain broker b')
+    """
+    lines = [] if request.move_to_cluster is None else [f"move to cluster {request.move_to_cluster}"]
+    lines += [f"add broker {broker.name}" for broker in request.add_brokers]
+    lines += [] if request.queues is None else [f"{counted(request.queues, 'queue')} per broker"]
+    return (*lines, *(f"drain broker {name}" for name in request.drain_brokers))
+
+
+def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, BrokerData]) -> TopicRouteData:
+    brokers = route.brokers_by_name()
+    everywhere = {**known, **brokers}
+    there = [name for name, broker in everywhere.items() if broker.cluster == request.move_to_cluster]
+    if request.move_to_cluster is not None and not there:
+        raise DataError(
+            f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source",
+            hint=suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()}),
+            code="unknown-cluster",
+        )
+    datas = {data.broker_name: data for data in route.queue_datas}
+    drained = _drained(route, request, {*there})
+    more = [NewBroker(name) for name in there if name not in request.drain_brokers]
+    usual = Counter((d.read_queue_nums, d.write_queue_nums) for d in route.queue_datas if d.read_queue_nums > 0)
+    reads, writes = usual.most_common(1)[0][0] if usual else (0, 0)
+    for broker in (*request.add_brokers, *(more if request.move_to_cluster is not None else ())):
+        if broker.name in drained:
+            raise UsageError(f"broker {broker.name} is added and drained: the changes contradict each other")
+        here = datas.get(broker.name)
+        first = here if here is not None and here.read_queue_nums > 0 else QueueData(broker.name, reads, writes)
+        read, write = broker.read_queue_nums, broker.write_queue_nums
+        datas[broker.name] = replace(
+            first,
+            read_queue_nums=first.read_queue_nums if read is None else read,
+            write_queue_nums=(read or first.write_queue_nums) if write is None else write,
+            perm=first.perm | PERM_READ | PERM_WRITE,
+        )
+        brokers.setdefault(broker.name, known.get(broker.name) or BrokerData("", broker.name, _NO_MASTER))
+    datas = {name: _becomes(data, request.queues, name in drained) for name, data in datas.items()}
+    return replace(
+        route,
+        queue_datas=tuple(datas.values()),
+        broker_datas=tuple(brokers.values()),
+        order_topic_conf=_order_conf(route, datas),
+    )
+
+
+def _drained(route: TopicRouteData, request: TopicRequest, there: Collection[str]) -> set[str]:
+    """The brokers that lose their queues; `there` are those of the cluster to move to."""
+    names = [data.broker_name for data in route.queue_datas]
+    for name in request.drain_brokers:
+        if name not in names:
+            problem = f"--drain-broker {name}: topic {route.topic} has no such broker"
+            raise UsageError(problem, hint=suggestion("brokers", name, names), code="unknown-broker")
+    left = () if request.move_to_cluster is None else (name for name in names if name not in there)
+    return {*request.drain_brokers, *left}
+
+
+def _becomes(data: QueueData, queues: int | None, drained: bool) -> QueueData:
+    if drained:
+        return replace(data, read_queue_nums=0, write_queue_nums=0, perm=data.perm & ~PERM_WRITE)
+    if queues is None or max(data.read_queue_nums, data.write_queue_nums) <= 0:
+        return data
+    return replace(data, read_queue_nums=queues, write_queue_nums=queues)
+
+
+def _opened(old: QueueData | None, new: QueueData) -> QueueData:
+    """What will be readable is so; what producers write is as before."""
+    if old is None:
+        return replace(new, perm=new.perm & ~PERM_WRITE)
+    if not new.readable or new.read_queue_nums <= 0:
+        return old
+    return replace(old, read_queue_nums=_most_read(old, new), perm=old.perm | PERM_READ)
+
+
+def _switched(old: QueueData | None, new: QueueData) -> QueueData:
+    """Producers have their final queues; what was readable still is."""
+    if old is None:
+        return new
+    if not new.writable:
+        opened = _opened(old, new)
+        return replace(opened, perm=opened.perm & ~PERM_WRITE)
+    return replace(new, read_queue_nums=_most_read(old, new), perm=new.perm | (old.perm & PERM_READ))
+
+
+def _most_read(old: QueueData, new: QueueData) -> int:
+    return max(old.read_queue_nums if old.readable else 0, new.read_queue_nums)
+
+
+def _with(target: TopicRouteData, datas: Iterable[QueueData], conf: TopicRouteData) -> TopicRouteData:
+    return replace(target, queue_datas=tuple(datas), order_topic_conf=conf.order_topic_conf)
+
+
+def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | None:
+    """The order configuration in the end, brokers that stay in their places; only of a topic that has one."""
+    if not route.order_topic_conf:
+        return route.order_topic_conf
+    route.publish_queues()  # one that clients cannot read is told as such
+    listed = dict.fromkeys(split(part, ":")[0] for part in split(route.order_topic_conf, ";"))
+    names = dict.fromkeys((*listed, *datas))
+    return ";".join(
+        f"{name}:{datas[name].write_queue_nums}"
+        for name in names
+        if name in datas and datas[name].writable and datas[name].write_queue_nums > 0
+    )
+
+
+NORMAL = "NORMAL"
+"""The type of a topic that has no `message.type`."""
+_UNIT, _UNIT_SUB = 1, 2
+"""Flags of `TopicSysFlag`: a unit topic, and one with subscriptions of units."""
+
+
+def commands_between(
+    before: TopicRouteData, after: TopicRouteData, name_servers: str | None, message_type: str | None = None
+) -> list[result.AdminCommand]:
+    """What leads from one route to the other; brokers that producers gain first, so that there always is a queue.
+
+    Without `name_servers` (`HOST:PORT;HOST:PORT`) mqadmin takes NAMESRV_ADDR. The message type is for brokers that lack
+    the topic.
+    """
+    old = {data.broker_name: data for data in before.queue_datas}
+    changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
+    changed.sort(key=lambda data: not data.perm & PERM_WRITE)
+    found = [
+        _update_topic(after, data, name_servers, None if data.broker_name in old else message_type) for data in changed
+    ]
+    if before.order_topic_conf != after.order_topic_conf and after.order_topic_conf is not None:
+        words = ["mqadmin", "updateOrderConf", *_n(name_servers), "-t", after.topic, "-m", "put"]
+        found.append(result.AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
+    return found
+
+
+def _update_topic(
+    route: TopicRouteData, data: QueueData, name_servers: str | None, message_type: str | None
+) -> result.AdminCommand:
+    broker = route.broker(data.broker_name)
+    address = None if broker is None else broker.broker_addrs.get(MASTER_ID)
+    if address == "unknown":
+        address = None
+    words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
+    words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
+    words += ["-p", str(data.perm)]
+    words += ["-u", "true"] if data.topic_sys_flag & _UNIT else []
+    words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
+    words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
+    return result.AdminCommand(data.broker_name, address, shlex.join(words))
+
+
+def _n(name_servers: str | None) -> list[str]:
+    return [] if name_servers is None else ["-n", name_servers]
+
+
+_POLL_MS = Clocks().route_poll_us / 1000
+_NOTICED_MS = _POLL_MS + Clocks().rebalance_wait_us / 1000
+"""Until consumers own what is new: the longest wait for a route poll, and then for a rebalance."""
+
+
+def plan_topic(
+    routes: Routes,
+    request: TopicRequest,
+    groups: Sequence[PlannedGroup] | None,  # None where they are unknown
+    keys: Keys | None = None,
+    *,
+    name_servers: str | None = None,  # for the commands' `-n`
+    message_type: str | None = None,  # the topic's, for brokers that lack the topic
+) -> result.TopicChangePlan:
+    """The steps and what each of them does (raises DataError, AllocationError)."""
+    commands = partial(commands_between, name_servers=name_servers, message_type=message_type)
+    made = _steps(routes, groups, keys or Keys(), commands, request.ordered)
+    steps = tuple(replace(step, number=number) for number, step in enumerate(made, start=1))
+    times = [step.estimated_ms for step in steps]
+    return result.TopicChangePlan(
+        topic=routes.now.topic,
+        changes=describe(request),
+        ordered=request.ordered,
+        readable_queues_before=len(routes.now.subscribe_queues()),
+        readable_queues_after=len(routes.target.subscribe_queues()),
+        writable_queues_before=len(routes.now.publish_queues()),
+        writable_queues_after=len(routes.target.publish_queues()),
+        next_step=next((step.number for step in steps if not step.done), None),
+        estimated_ms=None if None in times else sum(time for time in times if time is not None),
+        steps=steps,
+    )
+
+
+def _steps(
+    routes: Routes,
+    groups: Sequence[PlannedGroup] | None,
+    keys: Keys,
+    commands: Callable[[TopicRouteData, TopicRouteData], list[result.AdminCommand]],
+    ordered: bool,
+) -> Iterator[Step]:
+    now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
+    readable, writable = opened.subscribe_queues(), target.publish_queues()
+    final = target.subscribe_queues()
+    kept = set(final)
+    leaving = [queue for queue in switched.subscribe_queues() if queue not in kept]
+    wait_readable = _wait("readable", final)
+    wait_writable = WaitFor("writable", _names(writable))
+    opens = not set(now.subscribe_queues()).issuperset(final)
+    written = now.publish_queues()
+    switches = written != writable
+    held_ms = drain_ms(groups, now.subscribe_queues()) if switches else 0.0
+    same_length = len(written) == len(writable)  # otherwise keys leave every queue
+    losing = [queue for at, queue in enumerate(written) if not same_length or writable[at] != queue]
+    drained = drain_ms(groups, losing)
+    # Producers poll the route at different moments; then the queues that keys leave have to be read to their ends.
+    broken_ms = 0.0 if not switches else None if drained is None else _POLL_MS + drained
+
+    def step(
+        kind: result.StepKind,
+        before: TopicRouteData,
+        after: TopicRouteData,
+        todo: bool,
+        ms: float | None,
+        *waits: WaitFor,
+    ) -> Step:
+        return Step(
+            number=0,
+            kind=kind,
+            done=not todo,
+            commands=tuple(commands(before, after)) if todo else (),
+            wait_for=waits,
+            estimated_ms=ms if todo else 0.0,
+            brokers=tuple(
+                result.BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
+                for data in sorted(after.queue_datas, key=lambda data: data.broker_name)
+            ),
+            readable_queues=len(after.subscribe_queues()),
+            writable_queues=len(after.publish_queues()),
+            groups=tuple(group_effect(group, before, after) for group in groups or ()) if before is not after else (),
+        )
+
+    yield step("add-read-queues", now, opened, opens, _NOTICED_MS, wait_readable, _wait("owned", final))
+    if ordered:
+        yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
+    change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
+    moved = moved_keys(now, target, keys)
+    yield replace(
+        change,
+        groups=tuple(
+            replace(effect, out_of_order_unheld=out_of_order(group, moved.leaving))
+            for group, effect in zip(groups or (), change.groups, strict=False)
+        ),
+        keys=moved.sdks,
+        uniform_share=uniform_share(now.publish_queues(), writable),
+        order_broken_ms=0.0 if ordered else broken_ms,
+        order_broken_unheld_ms=broken_ms,
+    )
+    if ordered:
+        yield step("release-producers", switched, switched, switches, 0.0, wait_writable)
+    drained_ms = 0.0 if ordered and switches else drain_ms(groups, leaving)
+    yield step("drain-queues", switched, switched, bool(leaving), drained_ms, wait_writable, _wait("drained", leaving))
+    closing = _wait("not-readable", leaving), _wait("owned", final)
+    yield step("remove-read-queues", switched, target, bool(leaving), _NOTICED_MS, *closing)
+
+
+def _wait(kind: result.WaitKind, queues: Sequence[MessageQueue]) -> WaitFor:
+    return WaitFor(kind, _names(sort_queues(queues)))
+
+
+def _names(queues: Sequence[MessageQueue]) -> tuple[QueueName, ...]:
+    return tuple(QueueName(queue.broker_name, queue.queue_id) for queue in queues)
+
+
+# -- whether what a step waits for holds in a snapshot ----------------------------------------------------------------
+
+_LASTING = ("readable", "writable")
+"""What an earlier step has waited for and must still hold."""
+
+
+def check_step(
+    steps: Sequence[Step], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
+) -> result.StepCheck:
+    """Whether the step after step `number` (from 1) may begin (raises DataError where the topic is not there)."""
+    waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
+    waits += steps[number - 1].wait_for
+    found = tuple(check(wait, snapshot, topic, groups) for wait in dict.fromkeys(waits))
+    holds = {each.holds for each in found}  # one that does not hold decides; otherwise one that is unknown does
+    return result.StepCheck(number, False if False in holds else None if None in holds else True, found)
+
+
+def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]) -> result.Checked:
+    """What came of waiting for it (raises DataError where the topic is not there)."""
+    snapshot.route(topic)
+    if wait.kind in ("readable", "writable", "not-readable"):
+        sighting = snapshot.routes[topic]
+        faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
+        return result.Checked(wait.kind, not faults, "; ".join(faults))
+    faults, unknown = [], []
+    for name in groups:
+        if name in snapshot.groups:
+            fault, number = _fault_of_group(wait, topic, snapshot.groups[name])
+            faults += [f"group {name}{fault}"] if fault else []
+            what = "lag" if wait.kind == "drained" else "owners"
+            unknown += [f"group {name}: {what} of {counted(number, 'queue')}"] if number and not fault else []
+    if wait.kind == "drained":
+        parts = ("groups", "group", "members", "member", "offsets")
+        unknown += [each.what for each in snapshot.unread if each.kind in parts]
+        unknown += [] if snapshot.groups else ["the source has no group of the topic"]
+    if faults:
+        return result.Checked(wait.kind, holds=False, found="; ".join(faults))
+    if unknown and wait.queues:
+        return result.Checked(wait.kind, holds=None, found=f"unknown: {named(unknown)}")
+    return result.Checked(wait.kind, holds=True, found="")
+
+
+def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
+    queues = sighting.route.publish_queues() if wait.kind == "writable" else sighting.route.subscribe_queues()
+    found = _names(queues)
+    if wait.kind == "writable":
+        return None if found == wait.queues else f"producers have {counted(len(found), 'queue')}: {_listed(found)}"
+    if wait.kind == "readable":
+        missing = [queue for queue in wait.queues if queue not in set(found)]
+        return f"consumers cannot read {_listed(missing)}" if missing else None
+    left = [queue for queue in found if queue in set(wait.queues)]
+    return f"consumers can still read {_listed(left)}" if left else None
+
+
+def _fault_of_group(wait: WaitFor, topic: str, group: ConsumerGroup) -> tuple[str, int]:
+    """What is wrong with the group's lag or owners, and of how many queues they are unknown."""
+    queues = {queue: MessageQueue(topic, queue.broker_name, queue.queue_id) for queue in wait.queues}
+    states = {queue: group.queues.get(of, QueueState()) for queue, of in queues.items()}
+    if wait.kind == "drained":
+        lags = {queue: state.lag for queue, state in states.items()}
+        behind = [queue for queue, lag in lags.items() if lag]
+        unread = messages(sum(lags[queue] or 0 for queue in behind), "unread ")
+        return f" has {unread} in {_listed(behind)}" if behind else "", list(lags.values()).count(None)
+    by_pop = group.consume_type == CONSUME_POP or "POP" in (group.request_modes or {}).get(topic, ())
+    if not group.client_ids or group.message_model == BROADCASTING or by_pop:
+        return "", 0
+    without = [queue for queue, state in states.items() if state.owners is not None and not state.owners]
+    unknown = sum(state.owners is None for state in states.values())
+    return f": {_listed(without)} without an owner" if without else "", unknown
+
+
+def _listed(queues: Sequence[QueueName]) -> str:
+    return named(f"{queue.broker_name} {queue.queue_id}" for queue in queues)
+
+
+# -- what a step does: to the owners of each group, to where new queues begin, and to the keys of producers
+
+
+def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, where: str) -> dict[MessageQueue, float]:
+    """Messages per millisecond of each queue that both snapshots know (raises DataError).
+
+    `where` is what the earlier one is called in errors; a group that it does not have has no rates.
+    """
+    if group not in then.groups:
+        return {}
+    later, earlier = now.groups[group], then.groups[group]
+    to, since = later.seen.at or now.taken_at, earlier.seen.at or then.taken_at
+    if to is None or since is None:
+        which = f"{where} does" if since is None else "the source does"
+        raise DataError(f"{which} not report when it was taken, so that no rate follows")
+    if to <= since:
+        raise DataError(
+            f"{where} is not earlier than the source: {utc_text(since)} and {utc_text(to)}",
+            hint="-s is the later snapshot, --rates-since the earlier one",
+        )
+    length_ms = (to - since).total_seconds() * 1000
+    rates: dict[MessageQueue, float] = {}
+    for queue, state in later.queues.items():
+        old = earlier.queues.get(queue)
+        if old is None or None in (state.consumer_offset, old.consumer_offset):
+            continue
+        read = max(state.consumer_offset or 0, 0) - max(old.consumer_offset or 0, 0)
+        rates[queue] = max(read, 0) / length_ms
+    return rates
+
+
+class PlannedGroup(Struct, frozen=True):
+    name: str
+    members: Members | None  # None when it has no consumer online, or when no strategy decides who owns a queue
+    states: States  # what is known of its queues
+    consume_from: str = CONSUME_FROM_LAST_OFFSET
+    consumed_per_ms: Mapping[MessageQueue, float] = {}  # messages of each queue, as two snapshots show
+
+
+class Keys(Struct, frozen=True):
+    keys: tuple[str, ...] = ()
+    sdks: tuple[ChosenSdk, ...] = ()
+    proxy_mode: ProxyMode = "local"
+
+
+def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteData) -> GroupEffect:
+    """What becomes of the group's owners (raises AllocationError)."""
+    if group.members is None:
+        return GroupEffect(group.name)
+    sides = Side(group.members, (before,)), Side(group.members, (after,))
+    plan = plan_rebalance(group.name, *sides, states=group.states)
+    plan = with_starts(plan, group.states, group.consume_from, (before,))
+    begun = [
+        (MessageQueue(topic.topic, move.broker_name, move.queue_id), move)
+        for topic in plan.topics
+        for move in topic.queues
+        if move.change in (ADDED, ASSIGNED) and move.owners_after
+    ]
+    rules = Counter(move.start_rule or "unknown" for _, move in begun)
+    same = ("moved", "added", "removed", "unassigned", "idle", "imbalance", "lag_removed")
+    return GroupEffect(
+        group=group.name,
+        strategy=group.members.name,
+        **{name: getattr(plan.summary, name) for name in same},
+        starts=tuple(result.StartCount(rule, rules[rule]) for rule in sorted(rules)),
+        skipped=_skipped(begun, group.states),
+        first_lost=_first_lost(move for _, move in begun),
+    )
+
+
+def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int | None:
+    """How many messages of these queues are never read because their owners begin at the end."""
+    skipped = 0
+    for queue, move in begun:
+        if move.start_offset is None:
+            return None
+        if move.start_rule == "end":
+            state = states.get(queue)
+            skipped += max(move.start_offset - ((state.min_offset if state else None) or 0), 0)
+    return skipped
+
+
+def _first_lost(begun: Iterable[Move]) -> int | None:
+    """In how many of these queues messages are lost that come before they have an owner.
+
+    A queue that begins at 0 is begun there, even by CONSUME_FROM_LAST_OFFSET, as long as its first message is in the
+    broker's memory (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 what is in the page cache, as Java 8
+    and 11 can say, while on 17 all is taken to be; before, the last 40 % of the machine's memory). So it is those of
+    which a broker says that nothing is stored although there are messages, or were.
+    """
+    lost = 0
+    for move in begun:
+        if move.start_rule in (None, "unknown") or move.start_offset is None:
+            return None
+        lost += move.start_rule == "end" and move.start_offset > 0
+    return lost
+
+
+class MovedKeys(Struct, frozen=True):
+    """Keys that go to another queue: how many of each SDK's, and what share of each queue's former keys."""
+
+    sdks: tuple[KeysMoved, ...]
+    leaving: tuple[Mapping[MessageQueue, float], ...]  # SDK by SDK; evenly hashed keys where none is known
+
+
+def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> MovedKeys:
+    """The keys that go to another queue, those given or evenly hashed ones (raises DataError)."""
+    if before.publish_queues() == after.publish_queues():
+        return MovedKeys((), ())
+    evenly = leaving_shares(before.publish_queues(), after.publish_queues())
+    if not keys.keys:
+        return MovedKeys((), (evenly,))
+    found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
+    sdks = tuple(
+        KeysMoved(each.sdk, each.moved, each.moved_share, tuple(_moving(found.keys, each))) for each in found.sdks
+    )
+    leaving = tuple(_leaving(before.topic, found.keys, each.sdk) for each in sdks if each.moved is not None)
+    return MovedKeys(sdks, leaving or (evenly,))
+
+
+def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
+    for key in keys if sdk.moved else ():
+        queue, after = key.queues[sdk.sdk], (key.queues_after or {}).get(sdk.sdk)
+        if queue != after:
+            yield MovedKey(key.key, queue, after)
+
+
+def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
+    """The share of each queue's keys that leave it; of a queue without a key nothing is said."""
+    whole: Counter[MessageQueue] = Counter()
+    left: Counter[MessageQueue] = Counter()
+    for key in keys:
+        place = key.queues[sdk]
+        if place is not None:
+            queue = MessageQueue(topic, place.broker_name, place.queue_id)
+            whole[queue] += 1
+            left[queue] += (key.queues_after or {}).get(sdk) != place
+    return {queue: left[queue] / count for queue, count in whole.items()}
+
+
+def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
+    """The share of each queue's evenly distributed hashes that go elsewhere when a key goes to queue number hash % n.
+
+    >>> a = [MessageQueue("T", "a", i) for i in range(4)]
+    >>> list(leaving_shares(a[:1], a).values()), list(leaving_shares(a[:2], a[:3]).values())
+    ([0.75], [0.6666666666666666, 0.6666666666666666])
+    """
+    if not after:
+        return dict.fromkeys(before, 1.0)
+    rounds = lcm(len(before), len(after)) // max(len(before), 1)
+    return {
+        queue: sum(after[(place + turn * len(before)) % len(after)] != queue for turn in range(rounds)) / rounds
+        for place, queue in enumerate(before)
+    }
+
+
+def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> float:
+    """The share of all evenly distributed hashes that go elsewhere.
+
+    >>> a = [MessageQueue("T", "a", i) for i in range(8)]
+    >>> uniform_share(a[:4], a), uniform_share(a, a[:4]), uniform_share(a[:2], a[:3]), uniform_share(a, a)
+    (0.5, 0.5, 0.6666666666666666, 0.0)
+    """
+    if not before:
+        return 0.0 if not after else 1.0
+    return sum(leaving_shares(before, after).values()) / len(before)
+
+
+def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, float]]) -> int | None:
+    """How many messages unread now have a key that leaves their queue; of several SDKs the most, None when unknown."""
+    most = 0.0
+    for shares in leaving:
+        found = 0.0
+        for queue, share in shares.items():
+            state = group.states.get(queue)
+            lag = None if state is None else state.lag
+            if lag is None and share > 0:
+                return None
+            found += (lag or 0) * share
+        most = max(most, found)
+    return round(most)
+
+
+def drain_ms(groups: Sequence[PlannedGroup] | None, queues: Sequence[MessageQueue]) -> float | None:
+    """How long the groups take to read what is in the queues, if nothing more comes; None when it is unknown.
+
+    A group goes on as two snapshots show it. While messages still come it may be slower than it could be, so this is
+    rather too long than too short.
+    """
+    if groups is None and queues:
+        return None
+    longest = 0.0
+    for group in groups or ():
+        for queue in queues:
+            state = group.states.get(queue)
+            lag = None if state is None else state.lag
+            if lag == 0:
+                continue
+            rate = group.consumed_per_ms.get(queue, 0.0)
+            if lag is None or rate <= 0:
+                return None
+            longest = max(longest, lag / rate)
+    return longest
