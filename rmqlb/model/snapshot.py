@@ -131,7 +131,7 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
 """How a part that could not be read is called where people see it."""
 
 
-class Unread(Struct, frozen=True):
+class Unread(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A part that could not be read."""
 
     kind: UnreadKind
