@@ -22,8 +22,7 @@ import httpcore
 import httpx
 
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError
-from rmqlb.model.group import QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.group import Seen, States
 from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
@@ -54,7 +53,6 @@ class DashboardReads:
     """The reads of a cluster through its Dashboard (`AdminReads`)."""
 
     kind = "dashboard"
-    offsets_at_once = True
 
     def __init__(
         self,
@@ -110,11 +108,11 @@ class DashboardReads:
                 return None
             raise
 
-    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
+    def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, None]:
         """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
         params = {"consumerGroup": group, "address": ",".join(addresses)}
         path = "/consumer/queryTopicByConsumer.query"
-        return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument]))
+        return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument])), None
 
     @property
     def broker_reads(self) -> None:
@@ -246,13 +244,13 @@ class HttpClient:
         settings, where = self._settings, f"GET {self._base}{path}"
         attempt = 0
         while True:
-            settings.deadline.must_leave_time_for(where)
+            settings.deadline.must_leave(what=f"{where}: no answer")
             last = attempt == settings.retries
             wait = "0"
             try:
                 answer = self._once("GET", path, params=dict(params or {}))
             except PassingFault as fault:
-                settings.deadline.must_leave_time_for(where)
+                settings.deadline.must_leave(what=f"{where}: no answer")
                 if last:
                     raise fault.error from None
             else:

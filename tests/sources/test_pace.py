@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from rmqlb.errors import EndpointError
-from rmqlb.model.group import QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.group import Seen, States
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.remoting.codes import RequestCode
@@ -170,7 +169,6 @@ class Consumers:
     """Two groups on one broker that has as many connections as are wanted: g with the consumer a, h with four others."""
 
     kind = endpoint = "memory"
-    offsets_at_once = True
     broker_reads = None
 
     def __init__(self) -> None:
@@ -210,9 +208,9 @@ class Consumers:
         ids = ["a"] if group == "g" or not self.asleep.wait(20) else ["w", "x", "y", "z"]
         return docs.ConnectionsDocument([docs.ConnectionItem(i) for i in ids], message_model="CLUSTERING")
 
-    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
+    def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, None]:
         del group, addresses
-        return {}
+        return {}, None
 
     def message_type(self, topic: str, address: str) -> None:
         pass

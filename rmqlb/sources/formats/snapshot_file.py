@@ -78,7 +78,7 @@ class QueueItem(CamelStruct, frozen=True):
     topic: Annotated[str, "its topic"]
     broker_name: Annotated[str, "its broker"]
     queue_id: Annotated[int, "its number there, from 0"]
-    owners: Annotated[list[str] | None, "client ids that hold it; null when unknown"] = None
+    owners: Annotated[frozenset[str] | None, "client ids that hold it; null when unknown"] = None
     broker_offset: Annotated[int | None, "the next message to be stored"] = None
     consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
     last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None
@@ -230,8 +230,11 @@ def _kept_topics(
     return present.intersection(topic for topics in lists for topic in topics or ()) | retry or present
 
 
-_SAME = ("consume_type", "message_model", "consume_from_where", "topics", "request_modes", "consume_tps", "polling_num")
-_SAME += ("dead_letters", "pop_share_queue_nums")
+_SAME = (
+    *("consume_type", "message_model", "consume_from_where", "topics", "request_modes", "consume_tps", "polling_num"),
+    *("dead_letters", "pop_share_queue_nums"),
+)
+"""Fields of a group that are the same in the file."""
 
 
 def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
@@ -249,8 +252,10 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
         if item.proxies is None
         else tuple(ProxyView(p.connections, _seen(p.seen, seen), p.proxy_addr) for p in item.proxies),
         queues={
-            MessageQueue(q.topic, q.broker_name, q.queue_id): decoding.from_attributes(q, QueueState)
-            for q in item.queues
+            MessageQueue(each.topic, each.broker_name, each.queue_id): QueueState(
+                **{name: getattr(each, name) for name in QueueState.__struct_fields__}
+            )
+            for each in item.queues
         },
         reports={
             report.client_id: report if wanted.evidence else replace(report, evidence=None) for report in item.reports

@@ -10,23 +10,22 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from rmqlb.errors import DocumentError, EndpointError, RmqlbError
-from rmqlb.model.group import NOT_STORED, QueueState, Seen, States, retry_topic
+from rmqlb.model.group import NOT_STORED, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, RouteSighting, Unread
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import V5_0_0, RemotingCommand
-from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
-from rmqlb.sources.pace import SilentServers
+from rmqlb.sources.pace import SilentServers, ask_concurrently
 from rmqlb.sources.source import Refused, utc_now
 
 Answer = TypeVar("Answer")
@@ -38,18 +37,10 @@ _ANY_GROUP = "TOOLS_CONSUMER"
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
-class SetMode(NamedTuple):
-    """PULL or POP, and how many further consumers may read a consumer's queues by POP, where the broker says."""
-
-    mode: str
-    pop_share_queue_num: int | None = None
-
-
 class NameServerReads:
-    """The reads of a cluster through its NameServers (`AdminReads`)."""
+    """The reads of a cluster through its NameServers."""
 
     kind = "nameserver"
-    offsets_at_once = False
 
     def __init__(
         self, name_servers: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
@@ -72,7 +63,8 @@ class NameServerReads:
         """All topics but those that brokers and clusters have for themselves."""
         table = self._cluster_info().broker_addr_table
         own = {data.cluster for data in table.values()} | table.keys()
-        found = self._from_name_server(requests.get_all_topic_list(), docs.TopicListDocument).topic_list
+        request = requests.get_all_topic_list()
+        found = next(self._answers(lambda server: self._ask(server, request, docs.TopicListDocument))).topic_list
         return [topic for topic in found if topic not in own]
 
     def groups(self) -> list[str]:
@@ -97,13 +89,21 @@ class NameServerReads:
 
     def route(self, topic: str) -> RouteSighting | None:
         """The topic's route, with what other NameServers say differently."""
-        sightings = list(self._answers(lambda server: self._route_at(server, topic)))
+        request = requests.get_route_info_by_topic(topic)
+
+        def ask(server: str) -> RouteSighting:
+            response = self._call(server, request)
+            found = TopicRouteData(topic, (), ())
+            if response.code != ResponseCode.TOPIC_NOT_EXIST:
+                found = docs.route(self._document(server, request, response, docs.RouteDocument), topic)
+            return RouteSighting(found, Seen(f"NameServer {server}", self._clock()))
+
+        sightings = list(self._answers(ask))
         known = [sighting for sighting in sightings if sighting.route.queue_datas or sighting.route.broker_datas]
         if not known:
             return None
-        first = known[0]
-        others = tuple(other for other in sightings if first.route.differs_from(other.route))
-        return RouteSighting(first.route, first.seen, others)
+        others = tuple(other for other in sightings if known[0].route.differs_from(other.route))
+        return replace(known[0], others=others)
 
     def brokers(self, group: str) -> dict[str, str]:
         """The brokers that hold the group's retry topic, as clients make it; all brokers when there is none."""
@@ -120,8 +120,11 @@ class NameServerReads:
             return None
         return self._document(address, request, response, docs.ConnectionsDocument)
 
-    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
-        return {queue: state for address in addresses for queue, state in self.consumed(group, address)[0].items()}
+    def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, float | None]:
+        """How far the group has read its queues at one broker, and the messages that it gets in a second."""
+        (address,) = addresses
+        stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
+        return docs.consume_stats(stats, address), stats.consume_tps
 
     @property
     def broker_reads(self) -> NameServerReads:
@@ -137,24 +140,19 @@ class NameServerReads:
         return self._offset(address, request, response)
 
     def max_offset(self, queue: MessageQueue, address: str) -> int:
-        return self._offset_of(address, requests.get_max_offset(queue.topic, queue.queue_id))
+        return self._offset(address, requests.get_max_offset(queue.topic, queue.queue_id))
 
     def min_offset(self, queue: MessageQueue, address: str) -> int:
-        return self._offset_of(address, requests.get_min_offset(queue.topic, queue.queue_id))
+        return self._offset(address, requests.get_min_offset(queue.topic, queue.queue_id))
 
     def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
-        return self._offset_of(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
+        return self._offset(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
 
-    def consumed(self, group: str, address: str) -> tuple[States, float | None]:
-        stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-        return docs.consume_stats(stats, address), stats.consume_tps
-
-    def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None:
+    def request_modes(self, group: str, address: str) -> Mapping[str, docs.RequestModeItem] | None:
         document = self._ask_newer(address, requests.get_all_message_request_mode(), docs.RequestModesDocument)
         if document is None:
             return None
-        found = {t: modes[group] for t, modes in document.message_request_mode_map.items() if group in modes}
-        return {topic: SetMode(its.mode, its.pop_share_queue_num) for topic, its in found.items()}
+        return {topic: modes[group] for topic, modes in document.message_request_mode_map.items() if group in modes}
 
     def assignment(self, group: str, question: AssignmentQuestion) -> AssignmentAnswer | None:
         if question.address not in self._versions:
@@ -189,17 +187,6 @@ class NameServerReads:
     def close(self) -> None:
         self.client.close()
 
-    def _route_at(self, server: str, topic: str) -> RouteSighting:
-        request = requests.get_route_info_by_topic(topic)
-        response = self._call(server, request)
-        seen = Seen(f"NameServer {server}", self._clock())
-        if response.code == ResponseCode.TOPIC_NOT_EXIST:
-            return RouteSighting(TopicRouteData(topic, (), ()), seen)
-        return RouteSighting(docs.route(self._document(server, request, response, docs.RouteDocument), topic), seen)
-
-    def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
-        return next(self._answers(lambda server: self._ask(server, request, kind)))
-
     def _answers(self, ask: Callable[[str], Answer]) -> Iterator[Answer]:
         """The answers of NameServers, one by one; one that refuses is passed over while another answers."""
         answered, refused = False, None
@@ -233,11 +220,9 @@ class NameServerReads:
 
     def _cluster_info(self) -> docs.ClusterInfoDocument:
         if self._cluster is None:
-            self._cluster = self._from_name_server(requests.get_broker_cluster_info(), docs.ClusterInfoDocument)
+            request = requests.get_broker_cluster_info()
+            self._cluster = next(self._answers(lambda server: self._ask(server, request, docs.ClusterInfoDocument)))
         return self._cluster
-
-    def _offset_of(self, address: str, request: RemotingCommand) -> int:
-        return self._offset(address, request, self._call(address, request))
 
     def _newer(self, address: str, request: RemotingCommand) -> RemotingCommand | None:
         """The good answer to a code that brokers have since 5.0.
@@ -306,7 +291,8 @@ class NameServerReads:
         require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), kind, where)
 
-    def _offset(self, address: str, request: RemotingCommand, response: RemotingCommand) -> int:
+    def _offset(self, address: str, request: RemotingCommand, response: RemotingCommand | None = None) -> int:
+        response = response or self._call(address, request)
         where = self._succeeded(address, request, response)
         text = response.ext_fields.get("offset", "")
         if not _OFFSET.fullmatch(text):

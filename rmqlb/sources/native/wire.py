@@ -144,7 +144,7 @@ class RemotingClient:
                         raise fault.error from None
                 attempt += 1
         except EndpointError:
-            settings.deadline.must_leave_time_for(line.place)
+            settings.deadline.must_leave(what=f"{line.place}: no answer")
             raise
 
 
