@@ -59,13 +59,14 @@ def _json(value: object) -> Answer:
 def one_snapshot(server: Replay) -> tuple[float, int, int]:
     """Requests a second, requests in all, and the most under way at once, of a whole snapshot."""
     settings = WireSettings(addresses=parse_address_map([f"{BROKER}={server.address}"]))
-    reads = NameServerReads([server.address], settings)
+    source, before = LiveSource(NameServerReads([server.address], settings)), len(server.requests)
     start = perf_counter()
-    snapshot = LiveSource(reads).fetch(Wanted(everything=Everything()))
+    snapshot = source.fetch(Wanted(everything=Everything()))
     seconds = perf_counter() - start
     if len(snapshot.routes) != TOPICS or len(snapshot.groups) != GROUPS or snapshot.unread:
         raise RuntimeError(f"incomplete: {len(snapshot.routes)} topics, {len(snapshot.groups)} groups")
-    return reads.client.calls / seconds, reads.client.calls, reads.client.most_open
+    number = len(server.requests) - before
+    return number / seconds, number, server.most_at_once
 
 
 def bare_loop(server: Replay, number: int) -> float:

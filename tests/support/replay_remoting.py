@@ -87,6 +87,7 @@ class Replay:
     # codes that it was asked and that are not on the read-only list; a test wants none
     forbidden: list[int] = field(default_factory=list)
     connections: int = 0  # how many were taken; with TLS, those whose handshake failed included
+    most_at_once: int = 0  # requests that were under way
     # set when the test is over, so that endless answers end
     stop: threading.Event = field(default_factory=threading.Event)
     address: str = ""  # where it listens
@@ -225,7 +226,8 @@ class _Handler(socketserver.BaseRequestHandler):
         while data := self.request.recv(65536):
             for request in decoder.feed(data):
                 replay.requests.append(request)
-                self._serve(request)
+                with self.server.under_way():
+                    self._serve(request)
                 served += 1
                 if served == replay.close_after:
                     return
@@ -267,6 +269,7 @@ class _Server(socketserver.ThreadingTCPServer):
         self.tls = tls
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
+        self._at_once = 0
         self.failures: list[str] = []
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -276,6 +279,17 @@ class _Server(socketserver.ThreadingTCPServer):
             self._connections.add(connection)
             if self.replay.stop.is_set():
                 raise _OverError
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        with self._lock:
+            self._at_once += 1
+            self.replay.most_at_once = max(self.replay.most_at_once, self._at_once)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_once -= 1
 
     def done(self, connection: socket.socket) -> None:
         with self._lock:
