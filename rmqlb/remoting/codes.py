@@ -1,10 +1,7 @@
-"""The numbers in `RemotingCommand.code`.
+"""The numbers in `RemotingCommand.code`, with the names of RocketMQ 5.5.0.
 
-Rules of this file:
-- `RequestCode` holds what rmqlb may send and nothing else: every code in it reads, and is needed.
-- Names and numbers are those of `org.apache.rocketmq.remoting.protocol.RequestCode` and `ResponseCode` in 5.5.0. The
-  codes of requests are the same in 4.9, which does not know those from 351 on.
-- A far side may answer any number, so `RemotingCommand.code` is an int.
+`RequestCode` holds what rmqlb may send and nothing else: every code in it reads, and is needed. The codes of requests
+are the same in 4.9, which does not know those from 351 on. A far side may answer any number.
 """
 
 from __future__ import annotations

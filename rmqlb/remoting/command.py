@@ -94,8 +94,6 @@ _FIRST_NAMES: Final = (
     *("V3_0_0_BETA5", "V3_0_0_BETA6_SNAPSHOT", "V3_0_0_BETA6", "V3_0_0_BETA7_SNAPSHOT", "V3_0_0_BETA7"),
     *("V3_0_0_BETA8_SNAPSHOT", "V3_0_0_BETA8", "V3_0_0_BETA9_SNAPSHOT", "V3_0_0_BETA9", "V3_0_0_FINAL"),
 )
-
-
 _RUNS: Final = (
     (3, range(1), range(1, 16)),
     (3, range(1, 3), range(10)),
@@ -104,16 +102,10 @@ _RUNS: Final = (
     (5, range(10), range(10)),
 )
 """Major, minors and patches of releases in order, two ordinals each."""
-
-
-_RELEASES: Final = (
+_RELEASES: Final = [
     f"V{major}_{minor}_{patch}" for major, minors, patches in _RUNS for minor in minors for patch in patches
-)
-_NAMES: Final = (
-    *_FIRST_NAMES,
-    *(name for release in _RELEASES for name in (f"{release}_SNAPSHOT", release)),
-    "HIGHER_VERSION",
-)
+]
+_NAMES: Final = (*_FIRST_NAMES, *(name for each in _RELEASES for name in (f"{each}_SNAPSHOT", each)), "HIGHER_VERSION")
 
 
 def version_text(ordinal: int) -> str:

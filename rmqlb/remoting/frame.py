@@ -2,16 +2,11 @@
 
     int32 total, the number of bytes after it | int8 serialize type, int24 length of the header | header | body
 
-Rules of this file:
 - Both lengths are checked as soon as they are there, before anything is waited for: what is kept between two calls is
   never more than the start of one frame that may be.
 - How the stream is cut into pieces makes no difference: the same bytes give the same commands, then the same error. So
   an error that comes behind good commands in one piece is raised by the next call, and `broken` tells of it at once.
-- There is no way to find the next frame after a bad one: a broken decoder stays broken.
-- The limit on a frame is Netty's in `NettyDecoder`; the one on a header is ours, since reading JSON takes a multiple of
-  its size.
-- There is no socket: `send` gives the bytes to write, `receive` takes the bytes that were read. Deadlines are the
-  caller's; a 4.9 name server does not answer a request code it does not know.
+  There is no way to find the next frame after a bad one: a broken decoder stays broken.
 - Only requests of `codes.READ_ONLY` that want a response leave this file.
 - Responses may come in any order. A response to no pending request is dropped, never an error: a server may send
   requests of its own (40, NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
@@ -27,7 +22,7 @@ from typing import Final
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import READ_ONLY
 from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand, SerializeType
-from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_binary_header, encode_json_header
+from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
 
 MAX_FRAME: Final = 16 * 1024 * 1024
 """Bytes of the longest frame taken, its length field included (`NettyDecoder`,
@@ -41,10 +36,6 @@ _PREFIX: Final = _TOTAL.size + _META.size
 _HEADER_LENGTH: Final = 0x00FFFFFF
 _INT32_SIZE: Final = 2**32
 
-_ENCODERS: Final[dict[SerializeType, Callable[[RemotingCommand], bytes]]] = {
-    SerializeType.JSON: encode_json_header,
-    SerializeType.ROCKETMQ: encode_binary_header,
-}
 _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = {
     SerializeType.JSON: decode_json_header,
     SerializeType.ROCKETMQ: decode_binary_header,
@@ -52,35 +43,30 @@ _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = 
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
-    """One whole frame, its length field included, as `RemotingCommand.encode` builds it.
+    """One whole frame with a JSON header, its length field included, as `RemotingCommand.encode` builds it.
 
-    ValueError when the command does not fit its form: a number beyond 32 bits, a header of 16 MiB or more, and in the
-    binary form a code or version beyond 16 bits. UsageError when a text of the command holds a lone surrogate.
+    ValueError when a number does not fit 32 bits or the header 24 bits of length. UsageError when a text of the command
+    holds a lone surrogate.
     """
     for number in (command.code, command.version, command.opaque, command.flag):
         if not INT32_MIN <= number <= INT32_MAX:
             raise ValueError(f"{number} does not fit the 32 bits of a header's number")
-    header = _ENCODERS[command.serialize_type](command)
+    header, body = encode_json_header(command), command.body or b""
     if len(header) > _HEADER_LENGTH:
         raise ValueError(f"a header of {len(header)} bytes does not fit the 24 bits of its length")
-    body = command.body or b""
-    total = _META.size + len(header) + len(body)
-    return _TOTAL.pack(total) + _META.pack(command.serialize_type << 24 | len(header)) + header + body
+    return _TOTAL.pack(_META.size + len(header) + len(body)) + _META.pack(len(header)) + header + body
 
 
 class FrameDecoder:
     """Turns received bytes into commands; does what `NettyDecoder` and `RemotingCommand.decode` do."""
 
-    __slots__ = ("_buffer", "_error", "_max_frame")
-
     def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
         self._buffer = bytearray()
         self._error: str | None = None
-        self._max_frame = max_frame  # bytes of the longest frame taken, its length field included
+        self._max_frame = max_frame
 
     @property
     def broken(self) -> bool:
-        """Whether the stream went wrong, so that every further call raises."""
         return self._error is not None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
@@ -125,9 +111,9 @@ class FrameDecoder:
 def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
     meta: int = _META.unpack_from(buffer, start + _TOTAL.size)[0]
     body_start = start + _PREFIX + (meta & _HEADER_LENGTH)
-    with memoryview(buffer) as view, view[start + _PREFIX : body_start] as header, view[body_start:end] as body:
-        header_bytes, body_bytes = bytes(header), bytes(body)
-    return _DECODERS[meta >> 24](header_bytes, body_bytes or None)
+    with memoryview(buffer) as view:
+        header, body = bytes(view[start + _PREFIX : body_start]), bytes(view[body_start:end])
+    return _DECODERS[meta >> 24](header, body or None)
 
 
 class RequestNotAllowedError(ValueError):
@@ -146,7 +132,6 @@ class Exchange:
 
     @property
     def broken(self) -> bool:
-        """Whether the far side broke the protocol, so that no response can come any more and `receive` raises."""
         return self._decoder.broken
 
     def send(self, command: RemotingCommand) -> bytes:

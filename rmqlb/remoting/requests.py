@@ -1,14 +1,9 @@
-"""One function per request that rmqlb sends; each returns a command that `Exchange.send` numbers and encodes.
+"""One function per request that rmqlb sends, named after its code, with the fields of its header class.
 
-Rules of this file:
-- Every request is one of `codes.RequestCode`, so it reads. A function is named after its code; its parameters are the
-  fields of the code's header class in snake_case.
-- A request carries version 513 (V5_5_0) and language PYTHON. The version has two effects on a server: name servers
-  since 4.9.4 answer code 105 in standard JSON, as if `acceptStandardJsonOnly` were set (older ones, and every other
-  code, keep fastjson's dialect); and a server that is shutting down, since 5.2, answers GO_AWAY (1500) to every
-  request.
-- An optional field that is None is not sent. The paging fields of code 201 are never sent: without them every broker
-  answers everything at once.
+A request carries version 513 (V5_5_0) and language PYTHON. Name servers since 4.9.4 answer that version's code 105 in
+standard JSON, as if `acceptStandardJsonOnly` were set (older ones, and every other code, keep fastjson's dialect); a
+server that is shutting down, since 5.2, answers GO_AWAY (1500) to every request. An optional field that is None is not
+sent. The paging fields of code 201 are never sent: without them every broker answers everything at once.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from rmqlb.errors import EndpointError
 from rmqlb.remoting import requests
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import ResponseCode
-from rmqlb.remoting.command import RemotingCommand, SerializeType
+from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.frame import RequestNotAllowedError
 from rmqlb.sources.native.wire import RemotingClient, parse_address
 from tests.remoting.vectors import CAPTURES, Capture
@@ -36,10 +36,8 @@ def replays() -> list[Replay]:
     return [Replay(), Replay(broker="b1"), Replay(version="4.9.7")]
 
 
-@every_case("serialize_type", SerializeType)
 @every_case("replay", replays(), ids=lambda replay: f"{replay.version}-{replay.broker}")
-def test_every_captured_answer_comes_as_it_was_captured(replay: Replay, serialize_type: SerializeType) -> None:
-    replay = Replay(replay.version, replay.broker, serialize_type=serialize_type)
+def test_every_captured_answer_comes_as_it_was_captured(replay: Replay) -> None:
     asked = [one for one in CAPTURES if one.name.startswith(replay.version) and is_for(one, replay)]
     assert len(asked) >= 7
     with talking(replay) as opened:
@@ -47,7 +45,6 @@ def test_every_captured_answer_comes_as_it_was_captured(replay: Replay, serializ
             response = opened.call(replay.address, RemotingCommand(code=one.request_code, ext_fields=one.ext_fields))
             assert response.code == one.response_code
             assert (response.body or b"") == one.frame[len(one.frame) - one.body_bytes :]
-            assert response.serialize_type is serialize_type
     assert replay.asked == [(one.request_code, key(one.ext_fields)) for one in asked]
 
 

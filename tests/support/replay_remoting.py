@@ -21,7 +21,7 @@ from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.remoting.acl import SIGNATURE, Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
-from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
 from tests.support.captured_frames import captured_frames
@@ -81,7 +81,6 @@ class Replay:
     # request code, or * for all → how to misbehave instead
     faults: dict[int | Literal["*"], Fault] = field(default_factory=dict)
     close_after: int | None = None  # after how many answers it closes a connection, or None
-    serialize_type: SerializeType = SerializeType.JSON  # form of its headers
     credentials: Credentials | None = None  # whose signature every request must bear, or None
     requests: list[RemotingCommand] = field(default_factory=list)  # all that was asked, in the order of arrival
     # codes that it was asked and that are not on the read-only list; a test wants none
@@ -185,9 +184,8 @@ class Turn:
         return self.framed(self.answer or refusal(ResponseCode.SYSTEM_ERROR))
 
     def framed(self, response: RemotingCommand) -> bytes:
-        form, version = self.replay.serialize_type, VERSIONS[self.replay.version]
-        opaque = self.request.opaque
-        return encode_frame(replace(response, opaque=opaque, flag=RESPONSE_FLAG, serialize_type=form, version=version))
+        version, opaque = VERSIONS[self.replay.version], self.request.opaque
+        return encode_frame(replace(response, opaque=opaque, flag=RESPONSE_FLAG, version=version))
 
     def write(self, data: bytes) -> None:
         self.connection.sendall(data)
