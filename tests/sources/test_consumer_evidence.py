@@ -77,8 +77,8 @@ def test_a_java_consumers_report_has_its_queues_rates_and_limits(form: str) -> N
     topics = ["%RETRY%order-svc", *["OrderEvents"] * 6, *["Skewed"] * 3]
     assert [item.queue.topic for item in found.queues or ()] == topics
     assert (found.queues or ())[1] == ProcessQueue(
-        queue("OrderEvents broker-a 0"), *[0] * 7, 31, False, True, 0, 1795226485402, 1795226745965, 1795226486133
-    )
+        queue("OrderEvents broker-a 0"), *(0, 0, 0, 0, 0, 0, 0, 31), False, True, 0, 1795226485402, 1795226745965, 1795226486133
+    )  # fmt: skip
     assert found.filters == dict.fromkeys(("%RETRY%order-svc", "OrderEvents", "Skewed"), "*")
     assert list(found.statuses or ()) == ["%RETRY%order-svc", "OrderEvents", "Skewed"]
 
