@@ -8,8 +8,6 @@
   an error that comes behind good commands in one piece is raised by the next call, and `broken` tells of it at once.
   There is no way to find the next frame after a bad one: a broken decoder stays broken.
 - Only requests of `codes.READ_ONLY` that want a response leave this file.
-- Responses may come in any order. A response to no pending request is dropped, never an error: a server may send
-  requests of its own (40, NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
 """
 
 from __future__ import annotations
@@ -34,7 +32,6 @@ _TOTAL: Final = Struct(">i")
 _META: Final = Struct(">I")
 _PREFIX: Final = _TOTAL.size + _META.size
 _HEADER_LENGTH: Final = 0x00FFFFFF
-_INT32_SIZE: Final = 2**32
 
 _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = {
     SerializeType.JSON: decode_json_header,
@@ -121,39 +118,36 @@ class RequestNotAllowedError(ValueError):
 
 
 class Exchange:
-    """Matches responses to requests as `NettyRemotingAbstract` does with its `responseTable`."""
+    """Numbers the requests of one connection, and finds the response to the last one among all that comes.
 
-    def __init__(self, *, first_opaque: int = 0, max_frame: int = MAX_FRAME) -> None:
-        self.unknown_answers = 0  # responses with an opaque that was never sent
+    Everything else is dropped, never an error: a server may send requests of its own (40,
+    NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
+    """
+
+    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+        self.unknown_answers = 0  # responses to requests that were never sent
         self._decoder = FrameDecoder(max_frame=max_frame)
-        self._first_opaque = first_opaque
-        self._sent = 0
-        self._pending: dict[int, RemotingCommand] = {}
+        self._last = 0  # opaque of the last request
 
     @property
     def broken(self) -> bool:
         return self._decoder.broken
 
     def send(self, command: RemotingCommand) -> bytes:
-        """The frame of a request, which is pending from now on under a new opaque (raises RequestNotAllowedError)."""
+        """The frame of a request under a new opaque (raises RequestNotAllowedError)."""
         if command.code not in READ_ONLY:
             raise RequestNotAllowedError(f"request code {command.code} is not on the read-only list")
         if command.flag != 0:
             raise RequestNotAllowedError(f"request code {command.code} has flag {command.flag}, not 0")
-        number = self._first_opaque + self._sent
-        request = replace(command, opaque=(number - INT32_MIN) % _INT32_SIZE + INT32_MIN)
-        frame = encode_frame(request)
-        self._pending[request.opaque] = request
-        self._sent += 1
-        return frame
+        self._last += 1
+        return encode_frame(replace(command, opaque=self._last))
 
-    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[RemotingCommand, RemotingCommand]]:
-        """Request and response, pair by pair (raises ProtocolError; after good responses the next call does)."""
-        pairs = []
+    def receive(self, data: bytes | bytearray | memoryview) -> RemotingCommand | None:
+        """The response to the last request when it has come (raises ProtocolError; after a good response later)."""
+        found = None
         for command in self._decoder.feed(data):
-            request = self._pending.pop(command.opaque, None) if command.is_response else None
-            if request is not None:
-                pairs.append((request, command))
-            elif command.is_response and (command.opaque - self._first_opaque) % _INT32_SIZE >= self._sent:
+            if command.is_response and command.opaque == self._last:
+                found = found or command
+            elif command.is_response and not 0 < command.opaque < self._last:
                 self.unknown_answers += 1
-        return pairs
+        return found

@@ -185,7 +185,7 @@ class _Line:
         try:
             connection.send(frame, deadline)
             while received := connection.receive(deadline):
-                for _, response in exchange.receive(received):
+                if (response := exchange.receive(received)) is not None:
                     return response
         except TimeoutError:
             hint = "a longer --source-timeout may help; RocketMQ 4.9 never answers a request code that it does not know"
