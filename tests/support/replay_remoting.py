@@ -11,6 +11,7 @@ import socketserver
 import ssl
 import struct
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -110,16 +111,14 @@ class Replay:
     def answer(self, request: RemotingCommand) -> RemotingCommand | None:
         """The right answer; None where a 4.9 server keeps silent."""
         if self.credentials is not None and not _is_signed(request, self.credentials):
-            return refusal(
-                ResponseCode.SYSTEM_ERROR, "org.apache.rocketmq.acl.common.AclException: signature check failed"
-            )
+            return refusal(1, "org.apache.rocketmq.acl.common.AclException: signature check failed")
         found = self.answers.get((request.code, key(dict(request.ext_fields))))
         if found is None:
             return self._missing(request)
         return found(request) if callable(found) else found
 
     def _missing(self, request: RemotingCommand) -> RemotingCommand | None:
-        """What a server says about what it does not have."""
+        """What a server says about what it does not have; 4.9.7 nothing about a code that it does not know."""
         fields = request.ext_fields
         topic, group = fields.get("topic"), fields.get("consumerGroup")
         match request.code:
@@ -131,14 +130,14 @@ class Replay:
             case RequestCode.GET_CONSUMER_CONNECTION_LIST:
                 return refusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
             case RequestCode.GET_CONSUMER_RUNNING_INFO:
-                return refusal(
-                    ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{fields.get('clientId')}> not online"
-                )
+                return refusal(1, f"The Consumer <{group}> <{fields.get('clientId')}> not online")
             case RequestCode.GET_CONSUME_STATS:
                 return success(b'{"consumeTps":0.0,"offsetTable":{}}')
             case RequestCode.QUERY_CONSUMER_OFFSET | RequestCode.GET_MAX_OFFSET | RequestCode.GET_MIN_OFFSET:
                 return self._offset(request)
-        return self.unsupported(request)
+        if self.version == "4.9.7":
+            return None
+        return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
 
     def _offset(self, request: RemotingCommand) -> RemotingCommand:
         """As the captured consume stats have it, with every message still there; a queue that is not in them is none."""
@@ -147,11 +146,10 @@ class Replay:
         groups = [fields["consumerGroup"]] if "consumerGroup" in fields else ["order-svc", "audit-svc"]
         known = [state for group in groups if (state := self._stats(group).get(queue)) is not None]
         if request.code == RequestCode.QUERY_CONSUMER_OFFSET:
-            if not known:
-                return refusal(
-                    ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
-                )
-            return success(offset=str(known[0].consumer_offset))
+            text = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+            return (
+                success(offset=str(known[0].consumer_offset)) if known else refusal(ResponseCode.QUERY_NOT_FOUND, text)
+            )
         if request.code == RequestCode.GET_MIN_OFFSET:
             return success(offset="0" if known else "-1")
         return success(offset=str(known[0].broker_offset) if known else "0")
@@ -162,12 +160,6 @@ class Replay:
             return {}
         document = docs.convert(docs.parse_document(answer.body, "replay"), docs.ConsumeStatsDocument, "replay")
         return docs.consume_stats(document, "replay")
-
-    def unsupported(self, request: RemotingCommand) -> RemotingCommand | None:
-        """What a server says about a code that it does not know: 4.9.7 nothing."""
-        if self.version == "4.9.7":
-            return None
-        return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
 
 
 @dataclass(frozen=True)
@@ -199,8 +191,6 @@ class _OverError(Exception):
 
 
 class _Handler(socketserver.BaseRequestHandler):
-    """One connection."""
-
     server: _Server
 
     def setup(self) -> None:
@@ -209,40 +199,35 @@ class _Handler(socketserver.BaseRequestHandler):
             self.request = self.server.tls.wrap_socket(self.request, server_side=True, do_handshake_on_connect=False)
 
     def handle(self) -> None:
+        replay, decoder, served = self.server.replay, FrameDecoder(), 0
         with suppress(_OverError, OSError, ProtocolError):  # a server closes the connection, too
             self.server.open(self.request)
             if self.server.tls is not None:
                 self._handshake(self.request)
-            self._talk()
+            while data := self.request.recv(65536):
+                for request in decoder.feed(data):
+                    replay.requests.append(request)
+                    with self.server.under_way():
+                        self._serve(request)
+                    served += 1
+                    if served == replay.close_after:
+                        return
 
     def finish(self) -> None:
         self.server.done(self.request)
         self.request.close()
 
-    def _talk(self) -> None:
-        replay, decoder, served = self.server.replay, FrameDecoder(), 0
-        while data := self.request.recv(65536):
-            for request in decoder.feed(data):
-                replay.requests.append(request)
-                with self.server.under_way():
-                    self._serve(request)
-                served += 1
-                if served == replay.close_after:
-                    return
-
     def _serve(self, request: RemotingCommand) -> None:
-        replay = self.server.replay
-        if request.code not in READ_ONLY:
+        replay, is_read = self.server.replay, request.code in READ_ONLY
+        if not is_read:
             replay.forbidden.append(request.code)
-            turn = Turn(replay, self.request, request, refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not a read"))
-            return turn.write(turn.frame)
-        turn = Turn(replay, self.request, request, replay.answer(request))
+        answer = replay.answer(request) if is_read else refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not a read")
+        turn = Turn(replay, self.request, request, answer)
         fault = replay.faults.get(request.code) or replay.faults.get("*")
-        if fault is not None:
+        if fault is not None and is_read:
             fault(turn)
         elif turn.answer is not None:
             turn.write(turn.frame)
-        return None
 
     @staticmethod
     def _handshake(connection: ssl.SSLSocket) -> None:
@@ -265,10 +250,10 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self, replay: Replay, tls: ssl.SSLContext | None) -> None:
         self.replay = replay
         self.tls = tls
+        self.failures: list[str] = []
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._at_once = 0
-        self.failures: list[str] = []
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def open(self, connection: socket.socket) -> None:
@@ -277,6 +262,10 @@ class _Server(socketserver.ThreadingTCPServer):
             self._connections.add(connection)
             if self.replay.stop.is_set():
                 raise _OverError
+
+    def done(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._connections.discard(connection)
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -289,14 +278,8 @@ class _Server(socketserver.ThreadingTCPServer):
             with self._lock:
                 self._at_once -= 1
 
-    def done(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._connections.discard(connection)
-
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's names
         """A mistake in a test's own answer; the test must hear of it."""
-        import traceback
-
         self.failures.append(traceback.format_exc())
 
     def end(self) -> None:
@@ -417,8 +400,10 @@ def refusing(code: int, remark: str | None = None) -> Fault:
 
 def chattering(turn: Turn) -> None:
     """Requests of the server's own without end, as fast as they are read."""
+    fields, opaque = {"consumerGroup": "order-svc"}, turn.request.opaque
+    notice = RemotingCommand(NOTIFY_CONSUMER_IDS_CHANGED, LanguageCode.JAVA, opaque=opaque, flag=2, ext_fields=fields)
     while not turn.replay.stop.is_set():
-        turn.write(_notification(turn) * 100)
+        turn.write(encode_frame(notice) * 100)
 
 
 def raw(data: bytes) -> Fault:
@@ -434,15 +419,3 @@ def once(fault: Fault, code: int | Literal["*"]) -> Fault:
         fault(turn)
 
     return first
-
-
-def _notification(turn: Turn) -> bytes:
-    return encode_frame(
-        RemotingCommand(
-            code=NOTIFY_CONSUMER_IDS_CHANGED,
-            language=LanguageCode.JAVA,
-            opaque=turn.request.opaque,
-            flag=2,
-            ext_fields={"consumerGroup": "order-svc"},
-        )
-    )
