@@ -37,17 +37,9 @@ _COUNT = re.compile(r"[-+0-9:]{0,24}")
 _GLOBAL = logical_broker_name(GLOBAL_SCOPE)
 
 Kind = Literal[
-    "topics",
-    "groups",
-    "client_ids",
-    "broker_names",
-    "scopes",
-    "clusters",
-    "zones",
-    "addresses",
-    "strategy_classes",
+    "topics", "groups", "client_ids", "broker_names", "scopes", "clusters", "zones", "addresses", "strategy_classes",
     "filters",
-]
+]  # fmt: skip
 """The kinds of names: broker names are those of queues and routes, with the logical ones of static topics; addresses
 are those of brokers, consumers and sources, and files; strategy classes are those that are not RocketMQ's; filters are
 the tags that consumers take, without `*`. The renaming finds the groups inside `%RETRY%` and `%DLQ%` topics."""

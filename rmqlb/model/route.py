@@ -136,10 +136,8 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
     def _subscribe_queues(self) -> tuple[MessageQueue, ...]:
         if self.topic_queue_mapping_by_broker:
             return tuple(sort_queues(self._static_queues()))
-        readable = (data for data in self.queue_datas if data.readable)
-        return tuple(
-            sort_queues({each for data in readable for each in self._queues(data.broker_name, data.read_queue_nums)})
-        )
+        readable = (self._queues(data.broker_name, data.read_queue_nums) for data in self.queue_datas if data.readable)
+        return tuple(sort_queues({each for queues in readable for each in queues}))
 
     def serving_brokers(self) -> dict[MessageQueue, str]:
         """Which real broker each logical queue of a static topic is on; an ordinary topic has none.
