@@ -167,14 +167,12 @@ def _key(query: str, keys: tuple[str, ...]) -> str:
 
 
 def reset(handler: Handler) -> None:
-    """The connection is reset before a byte is sent."""
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
     handler.close_connection = True
 
 
 def silent(handler: Handler) -> None:
-    """Nothing is ever sent."""
     handler.replay.stop.wait()
     handler.close_connection = True
 
@@ -186,7 +184,6 @@ def _begin(handler: Handler, name: str, value: str) -> None:
 
 
 def cut_short(handler: Handler) -> None:
-    """Fewer bytes than the header promised."""
     _begin(handler, "Content-Length", "5000")
     handler.wfile.write(b'{"status":0,"data":')
     handler.close_connection = True
@@ -218,12 +215,10 @@ def dripping_body(handler: Handler) -> None:
 
 
 def giving(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Fault:
-    """A whole answer with the wrong content."""
     return lambda handler: handler.give(body, status, headers)
 
 
 def once(fault: Fault, path: str) -> Fault:
-    """The fault, for the first request only."""
 
     def first(handler: Handler) -> None:
         del handler.replay.faults[path]

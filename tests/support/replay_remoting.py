@@ -340,7 +340,6 @@ def reset(turn: Turn) -> None:
 
 
 def reset_mid_frame(turn: Turn) -> None:
-    """The connection is reset after half of the answer."""
     turn.write(turn.frame[: len(turn.frame) // 2])
     reset(turn)
 
@@ -351,13 +350,11 @@ def closed(turn: Turn) -> None:
 
 
 def closed_mid_frame(turn: Turn) -> None:
-    """The connection is closed in good order after half of the answer."""
     turn.write(turn.frame[: len(turn.frame) // 2])
     turn.hang_up()
 
 
 def silent(turn: Turn) -> None:
-    """Nothing is ever sent."""
     turn.replay.stop.wait()
     turn.hang_up()
 
@@ -383,18 +380,15 @@ def with_header(header: bytes, body: bytes = b"") -> Fault:
 
 
 def with_wrong_opaque(turn: Turn) -> None:
-    """The right answer to a request that was never sent."""
     (answer,) = FrameDecoder().feed(turn.frame)
     turn.write(encode_frame(replace(answer, opaque=answer.opaque + 1000)))
 
 
 def twice(turn: Turn) -> None:
-    """The right answer two times."""
     turn.write(turn.frame * 2)
 
 
 def refusing(code: int, remark: str | None = None) -> Fault:
-    """An error instead of the answer."""
     return lambda turn: turn.write(turn.framed(refusal(code, remark)))
 
 
@@ -407,12 +401,10 @@ def chattering(turn: Turn) -> None:
 
 
 def raw(data: bytes) -> Fault:
-    """Bytes that need not be frames."""
     return lambda turn: turn.write(data)
 
 
 def once(fault: Fault, code: int | Literal["*"]) -> Fault:
-    """The fault, for the first request only."""
 
     def first(turn: Turn) -> None:
         del turn.replay.faults[code]
