@@ -14,8 +14,8 @@ from time import perf_counter
 
 from benchmarks.measuring import Spread, machine, markdown
 from rmqlb.model.snapshot import Everything, Wanted
-from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode
+from rmqlb.remoting.command import request
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
@@ -74,7 +74,7 @@ def bare_loop(server: Replay, number: int) -> float:
     client = RemotingClient(WireSettings())
     start = perf_counter()
     for i in range(number):
-        client.call(server.address, requests.get_route_info_by_topic(f"T{i % TOPICS}"))
+        client.call(server.address, request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=f"T{i % TOPICS}"))
     seconds = perf_counter() - start
     client.close()
     return number / seconds

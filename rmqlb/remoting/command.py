@@ -85,6 +85,17 @@ class RemotingCommand:
         )
 
 
+def request(code: int, **ext_fields: str | bool | int) -> RemotingCommand:
+    """A request of version 513 (V5_5_0) whose fields are what Java's `toString` gives of them.
+
+    Name servers since 4.9.4 answer that version's code 105 in standard JSON, as if `acceptStandardJsonOnly` were set
+    (older ones, and every other code, keep fastjson's dialect). A server that is shutting down, since 5.2, answers
+    GO_AWAY (1500) to every such request.
+    """
+    fields = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in ext_fields.items()}
+    return RemotingCommand(code=code, ext_fields=fields)
+
+
 # The enum has 613 constants, V3_0_0_SNAPSHOT = 0 to HIGHER_VERSION = 612; the same in 4.9.7 and 5.5.0. Its first 16
 # names are irregular; after them come runs of releases, each release preceded by its snapshot. From 4.0.0 on the
 # ordinal is 212 + 200*(major - 4) + 20*minor + 2*patch, and 1 more unless it is a snapshot. 4.10 and 5.10 have no

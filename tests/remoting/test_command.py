@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import traceback
 from dataclasses import FrozenInstanceError, replace
@@ -12,55 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError, UsageError
-from rmqlb.remoting import requests
 from rmqlb.remoting.acl import Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
-from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType, version_text
+from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType, request, version_text
 from rmqlb.remoting.frame import Exchange, FrameDecoder, RequestNotAllowedError
+from rmqlb.sources.native.source import query_assignment
 from tests.support.mismatches import every_case
 
-from .vectors import CAPTURES
-
-T3 = {"topic": "T", "queueId": "3"}
-# Code and fields of every request, as the header classes of 5.5.0 name them.
-REQUESTS: list[tuple[RemotingCommand, int, dict[str, str]]] = [
-    (requests.get_route_info_by_topic("T"), 105, {"topic": "T"}),
-    (requests.get_broker_cluster_info(), 106, {}),
-    (requests.get_all_topic_list(), 206, {}),
-    (requests.get_consumer_connection_list("g"), 203, {"consumerGroup": "g"}),
-    (requests.get_consumer_running_info("g", "id"), 307, {"consumerGroup": "g", "clientId": "id", "jstackEnable": "false"}),
-    (requests.get_all_subscription_group_config(), 201, {}),
-    (requests.get_consume_stats("g", "T"), 208, {"consumerGroup": "g", "topic": "T"}),
-    (requests.query_consumer_offset("g", "T", 3), 14, {"consumerGroup": "g", **T3}),
-    (requests.search_offset_by_timestamp("T", 3, 1_700_000_000_000), 29, {**T3, "timestamp": "1700000000000"}),
-    (requests.get_max_offset("T", 3), 30, T3),
-    (requests.get_min_offset("T", 3), 31, T3),
-    (requests.get_topic_config("T"), 351, {"topic": "T"}),
-    (requests.query_assignment("g", "T", "id", "AVG"), 400, {}),
-    (requests.get_all_message_request_mode(), 402, {}),
-    (requests.polling_info("g", "T"), 200055, {"consumerGroup": "g", "topic": "T", "queueId": "-1"}),
-]  # fmt: skip
+CLUSTER = request(RequestCode.GET_BROKER_CLUSTER_INFO)
 
 
-@every_case(("command", "code", "fields"), REQUESTS, ids=lambda value: str(value)[:60])
-def test_a_request_has_its_code_and_fields_and_may_be_sent(
-    command: RemotingCommand, code: int, fields: dict[str, str]
-) -> None:
-    assert (command.code, command.ext_fields) == (code, fields)
-    assert (command.opaque, command.flag, command.version, command.language) == (0, 0, 513, LanguageCode.PYTHON)
-    assert FrameDecoder().feed(Exchange().send(command)) == [replace(command, opaque=1)]
-    for one in CAPTURES:
-        if one.request_code == code:
-            assert one.ext_fields.keys() - {"acceptStandardJsonOnly"} <= fields.keys()
-
-
-def test_every_request_is_on_the_list_and_no_other_code_is() -> None:
-    made = inspect.getmembers(requests, lambda each: inspect.isfunction(each) and each.__module__ == requests.__name__)
-    assert len([name for name, _ in made if not name.startswith("_")]) == len(REQUESTS)
-    assert sorted(code for _, code, _ in REQUESTS) == sorted(READ_ONLY) == sorted(RequestCode)
-    body = requests.query_assignment("g", "T", "id", "AVG").body
-    fields = {"clientId": "id", "consumerGroup": "g", "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": "T"}
-    assert json.loads(body or b"") == fields
+def test_the_list_is_what_it_was_and_a_request_may_be_sent() -> None:
+    assert sorted(READ_ONLY) == [14, 29, 30, 31, 105, 106, 201, 203, 206, 208, 307, 351, 400, 402, 200055]
+    made = request(RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup="g", jstackEnable=False, queueId=-1)
+    assert made.ext_fields == {"consumerGroup": "g", "jstackEnable": "false", "queueId": "-1"}
+    assert (made.code, made.body, made.opaque, made.flag) == (307, None, 0, 0)
+    assert (made.version, made.language) == (513, LanguageCode.PYTHON)
+    assert FrameDecoder().feed(Exchange().send(made)) == [replace(made, opaque=1)]
 
 
 @given(st.integers(-(2**31), 2**31 - 1) | st.sampled_from(sorted(READ_ONLY)), st.sampled_from([0, 0, 1, 2, 3, 4, -1]))
@@ -155,9 +122,9 @@ ASKED = RemotingCommand(
 )
 SORTED = RemotingCommand(300, ext_fields={"topic": "T", "\uffee": "1", "\U0001f600": "2"})
 SIGNED = [
-    (Credentials("rocketmq2", "12345678"), requests.get_route_info_by_topic("TopicTest"), "GeeGoP9mRvDhoVp4PD5omX0prgE="),
+    (Credentials("rocketmq2", "12345678"), request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="TopicTest"), "GeeGoP9mRvDhoVp4PD5omX0prgE="),
     (Credentials("ak", "sk", "tok"), ASKED, "oOAXCrBmZn4wPD8EFAJ+nPFx/Uk="),
-    (Credentials("ak\u00fc", "s\u20ack"), requests.get_broker_cluster_info(), "u/tfg0RMSxcUCahDMS4aS6qUo2c="),
+    (Credentials("ak\u00fc", "s\u20ack"), CLUSTER, "u/tfg0RMSxcUCahDMS4aS6qUo2c="),
     (Credentials("ak", "sk"), SORTED, "mtVF54ybXsa3+Mwb3uZKq64C6xg="),
 ]  # fmt: skip
 
@@ -186,7 +153,7 @@ def test_no_secret_and_no_body_is_printed() -> None:
 @every_case("credentials", [Credentials("ak", SECRET + "\udce9"), Credentials("ak", "sk", SECRET + "\udce9")])
 def test_a_secret_that_is_not_text_is_refused_without_being_shown(credentials: Credentials) -> None:
     with pytest.raises(UsageError, match="is not valid text") as caught:
-        sign(requests.get_broker_cluster_info(), credentials)
+        sign(CLUSTER, credentials)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
 
@@ -195,3 +162,9 @@ def test_a_secret_that_is_not_text_is_refused_without_being_shown(credentials: C
 def test_empty_keys_are_refused(keys: tuple[str, str]) -> None:
     with pytest.raises(UsageError, match="is empty"):
         Credentials(*keys)
+
+
+def test_an_assignment_is_asked_for_in_the_body() -> None:
+    made = query_assignment("g", "T", "id", "AVG")
+    fields = {"clientId": "id", "consumerGroup": "g", "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": "T"}
+    assert (made.code, made.ext_fields, json.loads(made.body or b"")) == (400, {}, fields)

@@ -12,10 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError, UsageError
-from rmqlb.remoting.codes import ResponseCode
-from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType, request
 from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, Exchange, FrameDecoder, encode_frame
-from rmqlb.remoting.requests import get_broker_cluster_info, get_route_info_by_topic
 from tests.support.figures import FIGURES
 from tests.support.mismatches import every_case
 
@@ -135,7 +134,7 @@ def test_any_bytes_give_commands_or_a_protocol_error(data: bytes, body: bytes, s
     events([data])
     assert len(events([frame(data, body, serialize_type)])) == 1
     exchange = Exchange()
-    exchange.send(get_broker_cluster_info())
+    exchange.send(request(RequestCode.GET_BROKER_CLUSTER_INFO))
     try:
         exchange.receive(data)
     except ProtocolError:
@@ -227,7 +226,7 @@ def test_every_byte_of_a_frame_may_be_changed() -> None:
                     assert at < LENGTHS or (command.body or b"") == changed[len(changed) - one.body_bytes :]
 
 
-ROUTE = get_route_info_by_topic("OrderEvents")
+ROUTE = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="OrderEvents")
 
 
 def answer(opaque: int, body: bytes | None = None) -> bytes:

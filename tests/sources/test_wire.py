@@ -10,10 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.errors import EndpointError
-from rmqlb.remoting import requests
 from rmqlb.remoting.acl import Credentials
-from rmqlb.remoting.codes import ResponseCode
-from rmqlb.remoting.command import RemotingCommand
+from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.command import RemotingCommand, request
 from rmqlb.remoting.frame import RequestNotAllowedError, encode_frame
 from rmqlb.sources.native.wire import RemotingClient, TimedSocket, parse_address
 from rmqlb.sources.pace import Deadline
@@ -78,8 +77,8 @@ def test_threads_take_turns_on_a_connection_and_get_their_own_answers() -> None:
     topics = [f"T{number}" for number in range(40)]
     replay = Replay(answers={(105, f"topic={topic}"): echo for topic in topics})
     with talking(replay) as opened, ThreadPoolExecutor(8) as pool:
-        asked = (requests.get_route_info_by_topic(topic) for topic in topics)
-        answered = pool.map(lambda request: opened.call(replay.address, request).ext_fields["asked"], asked)
+        asked = (request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=topic) for topic in topics)
+        answered = pool.map(lambda one: opened.call(replay.address, one).ext_fields["asked"], asked)
         assert list(answered) == topics
         assert (len(replay.requests), replay.most_at_once, replay.connections) == (40, 1, 1)
 

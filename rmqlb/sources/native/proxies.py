@@ -14,8 +14,8 @@ from datetime import datetime
 from rmqlb.errors import EndpointError, RmqlbError, UsageError
 from rmqlb.model.group import Connection, ProxyView, Seen, is_grpc
 from rmqlb.model.snapshot import Unread
-from rmqlb.remoting import requests
-from rmqlb.remoting.codes import ResponseCode
+from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.command import request
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
@@ -85,8 +85,9 @@ class Proxies:
         return ProxyView(tuple(found.values()), Seen(f"Proxy {address}", self._clock()), address), document
 
     def _document(self, address: str, group: str) -> docs.ConnectionsDocument | None:
+        asked = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
         try:
-            response = self.client.call(address, requests.get_consumer_connection_list(group))
+            response = self.client.call(address, asked)
         except RmqlbError as error:
             unheard = error.code in ("unreachable", "tls-failed")
             also = "is its remoting port (remotingListenPort, 8080 if not set) open from here?" if unheard else _GRPC
