@@ -17,26 +17,9 @@ from rmqlb.sources.dashboard import READ_PATHS, DashboardReads, HttpSettings
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Handler, Replay, dashboard, envelope, failure
 
+from . import dashboards as of
 from .captures import queue
-from .dashboards import (
-    CLUSTER,
-    CONNECTIONS,
-    NOW,
-    ORDER_SVC,
-    PROGRESS,
-    ROUTE,
-    RUNNING,
-    SKEWED,
-    A,
-    B,
-    connections,
-    endpoint_error,
-    error_of,
-    fetch,
-    progress,
-    running,
-    source,
-)
+from .dashboards import NOW, ORDER_SVC, SKEWED, fetch
 
 G = Wanted(topics=(), group="g")
 IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
@@ -46,10 +29,10 @@ def replay_of(**answers: bytes) -> Replay:
     """The captured Dashboard with a group `g`: what brokers A and B and its consumers say."""
     replay = Replay()
     paths = {
-        "a": (CONNECTIONS, f"consumerGroup=g&address={A}"),
-        "b": (CONNECTIONS, f"consumerGroup=g&address={B}"),
-        "progress": (PROGRESS, "consumerGroup=g"),
-        **{f"of_{client_id}": (RUNNING, f"consumerGroup=g&clientId={client_id}") for client_id in "xyz"},
+        "a": (of.CONNECTIONS, f"consumerGroup=g&address={of.A}"),
+        "b": (of.CONNECTIONS, f"consumerGroup=g&address={of.B}"),
+        "progress": (of.PROGRESS, "consumerGroup=g"),
+        **{f"of_{client_id}": (of.RUNNING, f"consumerGroup=g&clientId={client_id}") for client_id in "xyz"},
     }
     replay.answers |= {paths[name]: body for name, body in answers.items()}
     return replay
@@ -60,15 +43,15 @@ def test_a_wanted_topics_route_is_read() -> None:
         snapshot = fetch(replay, SKEWED)
     sighting = snapshot.routes["Skewed"]
     assert sighting.route.queue_datas == (QueueData("broker-b", 3, 3, 6), QueueData("broker-a", 6, 4, 6))
-    assert sighting.route.broker("broker-a") == BrokerData("DefaultCluster", "broker-a", {0: A})
-    assert sighting.seen == Seen(f"{replay.url}{ROUTE}", NOW)
+    assert sighting.route.broker("broker-a") == BrokerData("DefaultCluster", "broker-a", {0: of.A})
+    assert sighting.seen == Seen(f"{replay.url}{of.ROUTE}", NOW)
     assert (snapshot.kind, snapshot.endpoint, snapshot.taken_at) == ("dashboard", replay.url, NOW)
     assert replay.asked == ["GET /topic/route.query?topic=Skewed"]
 
 
 def test_an_unknown_topic_gets_a_did_you_mean() -> None:
     with dashboard() as replay:
-        error = error_of(replay.url, Wanted(topics=("OrderEvent",)))
+        error = of.error_of(replay.url, Wanted(topics=("OrderEvent",)))
     assert isinstance(error, DataError)
     assert error.message == f"topic OrderEvent has no route at {replay.url}"
     assert (error.hint or "").startswith("did you mean OrderEvents")
@@ -76,11 +59,11 @@ def test_an_unknown_topic_gets_a_did_you_mean() -> None:
 
 def test_names_are_quoted_on_their_way_and_a_path_before_the_dashboard_is_kept() -> None:
     topic, replay = "a&b=c%41/../#é", Replay()
-    replay.answers[ROUTE, f"topic={topic}"] = replay.answers[ROUTE, "topic=Skewed"]
-    replay.answers["/console" + ROUTE, "topic=Skewed"] = replay.answers[ROUTE, "topic=Skewed"]
+    replay.answers[of.ROUTE, f"topic={topic}"] = replay.answers[of.ROUTE, "topic=Skewed"]
+    replay.answers["/console" + of.ROUTE, "topic=Skewed"] = replay.answers[of.ROUTE, "topic=Skewed"]
     with dashboard(replay):
         assert list(fetch(replay, Wanted(topics=(topic,))).routes) == [topic]
-        assert source(f"{replay.url}/console/").fetch(SKEWED).routes
+        assert of.source(f"{replay.url}/console/").fetch(SKEWED).routes
     assert replay.asked[-1] == "GET /console/topic/route.query?topic=Skewed"
 
 
@@ -98,13 +81,13 @@ def test_a_whole_group_is_read() -> None:
 
 
 def test_what_consumers_report_goes_before_what_the_dashboard_says() -> None:
-    both, strategy = connections("x", "y"), "o.AllocateMessageQueueAveragely@1"
+    both, strategy = of.connections("x", "y"), "o.AllocateMessageQueueAveragely@1"
     replay = replay_of(
         a=both,
         b=both,
-        progress=progress("T a 0", "T a 1", "T a 2", owner="x"),
-        of_x=running("T a 0", "T a 1", allocateMessageQueueStrategy=strategy, PROP_CONSUMEORDERLY="true"),
-        of_y=running("T a 1"),
+        progress=of.progress("T a 0", "T a 1", "T a 2", owner="x"),
+        of_x=of.running("T a 0", "T a 1", allocateMessageQueueStrategy=strategy, PROP_CONSUMEORDERLY="true"),
+        of_y=of.running("T a 1"),
     )
     with dashboard(replay):
         group, with_evidence = (fetch(replay, wanted).group("g") for wanted in (G, replace(G, evidence=True)))
@@ -128,7 +111,7 @@ def test_what_consumers_report_goes_before_what_the_dashboard_says() -> None:
     ],
 )
 def test_a_consumer_that_does_not_answer_in_time_is_not_one_that_is_refused(text: str, is_silence: bool) -> None:
-    with dashboard(replay_of(a=connections("x"), b=connections("x"), of_x=failure(text))) as replay:
+    with dashboard(replay_of(a=of.connections("x"), b=of.connections("x"), of_x=failure(text))) as replay:
         unread = fetch(replay, G).unread
     assert [(part.detail, part.no_answer) for part in unread if part.kind == "member"] == [("x", is_silence)]
 
@@ -137,15 +120,17 @@ def test_stack_traces_are_asked_for_by_name() -> None:
     thread = "ConsumeMessageThread_1                  "
     stack = f"{thread}TID: 5 STATE: RUNNABLE\n{thread}a.B.c(B.java:1)\n\n"
     answer = envelope({"properties": {}, "mqTable": {}, "jstack": stack})
-    with dashboard(replay_of(a=connections("x", "y"), b=connections("x"), of_x=answer)) as replay:
-        assert source(replay.url).ask_stacks("g", ["x"]) == {"x": ("ConsumeMessageThread_1 RUNNABLE\na.B.c(B.java:1)",)}
-    asked = [each for each in replay.asked if RUNNING in each]
-    assert asked == [f"GET {RUNNING}?consumerGroup=g&clientId=x&jstack=true"]
+    with dashboard(replay_of(a=of.connections("x", "y"), b=of.connections("x"), of_x=answer)) as replay:
+        assert of.source(replay.url).ask_stacks("g", ["x"]) == {
+            "x": ("ConsumeMessageThread_1 RUNNABLE\na.B.c(B.java:1)",)
+        }
+    asked = [each for each in replay.asked if of.RUNNING in each]
+    assert asked == [f"GET {of.RUNNING}?consumerGroup=g&clientId=x&jstack=true"]
 
 
 def test_no_broker_that_answers_is_an_error() -> None:
     with dashboard(replay_of(a=failure("connect to A failed"), b=failure("connect to B failed"))) as replay:
-        message = endpoint_error(replay.url, G)
+        message = of.endpoint_error(replay.url, G)
     assert message == f"{replay.url}: no broker reports the consumers of group g: connect to B failed"
 
 
@@ -153,21 +138,15 @@ def test_who_owns_what_is_only_asked_when_it_is_wanted() -> None:
     with dashboard() as replay:
         group = fetch(replay, replace(ORDER_SVC, owners=False)).group("order-svc")
     assert (group.client_ids, group.queues, group.reports) == (IDS, {}, {})
-    assert not any(PROGRESS in asked or RUNNING in asked for asked in replay.asked)
-
-
-@every_case(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
-def test_every_captured_group_can_be_read(group: str, members: int) -> None:
-    with dashboard() as replay:
-        assert len(fetch(replay, Wanted(group=group)).group(group).client_ids or ()) == members
+    assert not any(of.PROGRESS in asked or of.RUNNING in asked for asked in replay.asked)
 
 
 def test_the_master_of_each_broker_is_asked_else_its_first_slave() -> None:
     addresses = {"a": {"1": "slave:1", "0": "master:1"}, "b": {"2": "slave:3", "1": "slave:2"}, "c": {}}
     table = {name: {"brokerName": name, "brokerAddrs": each} for name, each in addresses.items()}
     replay = Replay()
-    replay.answers[CLUSTER, ""] = envelope({"clusterInfo": {"brokerAddrTable": table}})
-    replay.answers[CONNECTIONS, "consumerGroup=g"] = connections("x")
+    replay.answers[of.CLUSTER, ""] = envelope({"clusterInfo": {"brokerAddrTable": table}})
+    replay.answers[of.CONNECTIONS, "consumerGroup=g"] = of.connections("x")
     with dashboard(replay):
         group = fetch(replay, replace(G, owners=False)).group("g")
     assert [view.broker_addr for view in group.views or ()] == ["master:1", "slave:2"]
@@ -176,9 +155,9 @@ def test_the_master_of_each_broker_is_asked_else_its_first_slave() -> None:
 def test_only_reads_are_asked_for_and_all_by_get() -> None:
     with dashboard() as replay:
         for wanted in (ORDER_SVC, Wanted()):
-            source(replay.url).fetch(wanted)
+            of.source(replay.url).fetch(wanted)
         for wanted in (Wanted(group="nope"), Wanted(topics=("nope",))):
-            error_of(replay.url, wanted)
+            of.error_of(replay.url, wanted)
         methods, targets = zip(*(asked.split(" ", 1) for asked in replay.asked), strict=True)
         assert set(methods) == {"GET"}
         assert {urlsplit(target).path for target in targets} == READ_PATHS
@@ -201,12 +180,12 @@ def test_a_proxy_and_a_netrc_of_the_environment_are_not_used(tmp_path: Path, mon
         handler.give(b"", 403)
 
     with dashboard(Replay(faults={"*": refuse})) as replay:
-        endpoint_error(replay.url)
+        of.endpoint_error(replay.url)
     assert shown == [None]
 
 
 def test_progress_is_told_as_answers_come() -> None:
     told: list[tuple[str, int, int]] = []
     with dashboard() as replay:
-        source(replay.url).fetch(Wanted(), lambda what, done, total: told.append((what, done, total)))
+        of.source(replay.url).fetch(Wanted(), lambda what, done, total: told.append((what, done, total)))
     assert told == [(replay.url, 0, 0), ("routes", 0, 2), ("routes", 1, 2)]

@@ -9,24 +9,9 @@ from typing import Any
 
 from rmqlb.errors import ProtocolError
 from rmqlb.model.snapshot import Everything, Wanted
+from tests.support import replay_dashboard as server
 from tests.support.mismatches import every_case
-from tests.support.replay_dashboard import (
-    Fault,
-    Replay,
-    cut_short,
-    dashboard,
-    dripping_body,
-    dripping_header,
-    endless,
-    endless_headers,
-    envelope,
-    failure,
-    giving,
-    once,
-    raw,
-    reset,
-    silent,
-)
+from tests.support.replay_dashboard import Fault, Replay, dashboard
 
 from .dashboards import (  # fmt: skip
     CLUSTER,
@@ -56,48 +41,48 @@ def deflate(body: bytes) -> bytes:
 
 
 def http(rest: bytes) -> Fault:
-    return raw(b"HTTP/1.1 200 OK\r\n" + rest)
+    return server.raw(b"HTTP/1.1 200 OK\r\n" + rest)
 
 
 def packed(body: bytes, encoding: str = "gzip") -> Fault:
-    return giving(body, headers={"Content-Encoding": encoding})
+    return server.giving(body, headers={"Content-Encoding": encoding})
 
 
 def data(value: bytes) -> Fault:
-    return giving(b'{"status":0,"data":' + value)
+    return server.giving(b'{"status":0,"data":' + value)
 
 
 # The fault, whether what came is not the protocol, and the reason.
 PASSING: list[tuple[Fault, bool, str]] = [
-    (reset, True, BROKE),
-    (raw(), True, BROKE + "Server disconnected without sending a response."),
-    (cut_short, True, BROKE + "peer closed connection without sending complete message body"),
-    (endless_headers, True, BROKE),
-    (raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), True, BROKE + "illegal status line"),
+    (server.reset, True, BROKE),
+    (server.raw(), True, BROKE + "Server disconnected without sending a response."),
+    (server.cut_short, True, BROKE + "peer closed connection without sending complete message body"),
+    (server.endless_headers, True, BROKE),
+    (server.raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), True, BROKE + "illegal status line"),
     (http(b"no colon\r\n\r\n"), True, BROKE + "illegal header line"),
     (http(b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}}"), True, BROKE + "conflicting Content-Length"),
     (http(b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}"), True, BROKE + "illegal chunk header"),
-    (giving(HTML, 502), False, "HTTP 502"),
-    *((giving(b"", status), False, f"HTTP {status}") for status in (429, 503, 504)),
+    (server.giving(HTML, 502), False, "HTTP 502"),
+    *((server.giving(b"", status), False, f"HTTP {status}") for status in (429, 503, 504)),
 ]
 SLOW: list[tuple[Fault, bool, str]] = [
-    *((fault, False, NOT_IN_TIME) for fault in (silent, dripping_header, dripping_body)),
-    (endless, True, "larger than 1 MB"),
+    *((fault, False, NOT_IN_TIME) for fault in (server.silent, server.dripping_header, server.dripping_body)),
+    (server.endless, True, "larger than 1 MB"),
     (packed(BOMB), True, "larger than 1 MB"),
 ]
 LASTING: list[tuple[Fault, bool, str]] = [
     (data(b""), True, "not JSON: Input data was truncated"),
-    (giving(b""), True, "not JSON: Input data was truncated"),
+    (server.giving(b""), True, "not JSON: Input data was truncated"),
     (data(b'"\xff"}'), True, "not JSON: it is not UTF-8 text"),
-    (giving(HTML, headers={"Content-Type": "text/html"}), True, "an HTML page instead of JSON"),
+    (server.giving(HTML, headers={"Content-Type": "text/html"}), True, "an HTML page instead of JSON"),
     (data(b"[" * 100_000), True, "not JSON: nested deeper than 256"),
-    (giving(b"[1]"), True, "not a Dashboard's answer"),
-    (giving(b'{"status":"UP"}'), True, "not a Dashboard's answer"),
-    (giving(failure("java.lang.IllegalStateException: boom\n\tat a.b")), False, "boom"),
-    (giving(b'{"status":-1,"data":null,"errMsg":null}'), False, "no reason given"),
-    (giving(b"", 401), False, "refused (HTTP 401)"),
-    *((giving(HTML, status), False, f"HTTP {status}") for status in (403, 404, 500)),
-    (giving(b"", 304), False, "HTTP 304"),
+    (server.giving(b"[1]"), True, "not a Dashboard's answer"),
+    (server.giving(b'{"status":"UP"}'), True, "not a Dashboard's answer"),
+    (server.giving(server.failure("java.lang.IllegalStateException: boom\n\tat a.b")), False, "boom"),
+    (server.giving(b'{"status":-1,"data":null,"errMsg":null}'), False, "no reason given"),
+    (server.giving(b"", 401), False, "refused (HTTP 401)"),
+    *((server.giving(HTML, status), False, f"HTTP {status}") for status in (403, 404, 500)),
+    (server.giving(b"", 304), False, "HTTP 304"),
     (packed(gzip.compress(b"{}")[:-3]), True, "the compressed data is cut short"),
     (packed(b"\x1f\x8b{}"), True, "the compressed data is damaged"),
     (packed(b"\x0b\x01\x80{}\x03", "br"), True, "the answer is packed as 'br', which was not asked for"),
@@ -117,7 +102,7 @@ def test_a_fault_is_one_line_that_says_what_happened_and_where(fault: Fault, is_
 @every_case("fault", [fault for fault, _, _ in PASSING])
 def test_after_a_passing_fault_a_read_is_tried_again(fault: Fault) -> None:
     replay = Replay()
-    replay.faults[ROUTE] = once(fault, ROUTE)
+    replay.faults[ROUTE] = server.once(fault, ROUTE)
     with dashboard(replay):
         assert fetch(replay, SKEWED, retries=1).route("Skewed")
     assert len(replay.asked) == 2
@@ -143,13 +128,13 @@ def test_an_address_where_nobody_listens_or_that_cannot_be_is_one_line() -> None
 
 
 def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
-    with dashboard(Replay(faults={"*": endless})) as replay:
+    with dashboard(Replay(faults={"*": server.endless})) as replay:
         assert endpoint_error(replay.url, timeout=0.3, retries=0, max_bytes=1 << 40).endswith(NOT_IN_TIME)
 
 
 @every_case("encoding", ["gzip", "x-gzip", "GZIP", "deflate", "identity"])
 def test_a_body_packed_without_being_asked_is_unpacked(encoding: str) -> None:
-    body = envelope({"queueDatas": [{"brokerName": "a"}]})
+    body = server.envelope({"queueDatas": [{"brokerName": "a"}]})
     sent = {"identity": body, "deflate": deflate(body)}.get(encoding, gzip.compress(body))
     with dashboard(Replay(faults={"*": packed(sent, encoding)})) as replay:
         assert fetch(replay, SKEWED).route("Skewed").queue_datas[0].broker_name == "a"
@@ -157,7 +142,7 @@ def test_a_body_packed_without_being_asked_is_unpacked(encoding: str) -> None:
 
 def test_waits_double_and_are_shaken() -> None:
     waits: list[float] = []
-    with dashboard(Replay(faults={"*": giving(b"", 503)})) as replay:
+    with dashboard(Replay(faults={"*": server.giving(b"", 503)})) as replay:
         endpoint_error(replay.url, retries=6, sleep=waits.append, jitter=lambda: 0.5)
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
 
@@ -167,7 +152,7 @@ def test_waits_double_and_are_shaken() -> None:
 )
 def test_a_server_may_ask_for_a_wait_but_not_for_a_long_one(asked: str, waited: float) -> None:
     waits: list[float] = []
-    with dashboard(Replay(faults={"*": giving(b"", 503, {"Retry-After": asked})})) as replay:
+    with dashboard(Replay(faults={"*": server.giving(b"", 503, {"Retry-After": asked})})) as replay:
         endpoint_error(replay.url, retries=1, sleep=waits.append)
     assert waits == [waited]
 
@@ -176,7 +161,7 @@ def test_a_server_may_ask_for_a_wait_but_not_for_a_long_one(asked: str, waited: 
 def test_a_redirect_is_not_followed(status: int) -> None:
     with dashboard() as other:
         target = f"{other.url}{ROUTE}?topic=Skewed"
-        with dashboard(Replay(faults={"*": giving(b"", status, {"Location": target})})) as replay:
+        with dashboard(Replay(faults={"*": server.giving(b"", status, {"Location": target})})) as replay:
             error = error_of(replay.url, SKEWED, **QUICK)
     assert error.message == f"GET {replay.url}{ROUTE}: redirected to {target}"
     assert error.hint == "redirects are not followed; use that URL"
@@ -184,7 +169,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
 
 
 def test_what_cannot_be_read_of_a_group_is_noted_and_leaves_the_rest() -> None:
-    with dashboard(Replay(faults={RUNNING: silent, PROGRESS: giving(b"", 500)})) as replay:
+    with dashboard(Replay(faults={RUNNING: server.silent, PROGRESS: server.giving(b"", 500)})) as replay:
         snapshot = fetch(replay, ORDER_SVC, timeout=0.3, retries=0)
     assert [part.reason for part in snapshot.unread] == [
         f"GET {replay.url}{PROGRESS}: HTTP 500",
@@ -194,13 +179,13 @@ def test_what_cannot_be_read_of_a_group_is_noted_and_leaves_the_rest() -> None:
 
 
 def test_bytes_that_are_no_answer_end_the_reading_even_for_one_consumer() -> None:
-    with dashboard(Replay(faults={RUNNING: giving(HTML)})) as replay:
+    with dashboard(Replay(faults={RUNNING: server.giving(HTML)})) as replay:
         message = endpoint_error(replay.url, ORDER_SVC, **QUICK)
     assert message == f"GET {replay.url}{RUNNING}: an HTML page instead of JSON"
 
 
 def test_what_is_under_way_is_waited_for_and_nothing_more_is_asked() -> None:
-    with dashboard(Replay(faults={ROUTE: giving(HTML)})) as replay:
+    with dashboard(Replay(faults={ROUTE: server.giving(HTML)})) as replay:
         endpoint_error(replay.url, Wanted(topics=tuple(f"T{i}" for i in range(200))), **QUICK)
         asked = len(replay.asked)
     assert asked == len(replay.asked) < 200
@@ -209,8 +194,10 @@ def test_what_is_under_way_is_waited_for_and_nothing_more_is_asked() -> None:
 def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> None:
     nobody: dict[str, object] = {"clusterInfo": {"brokerAddrTable": {}}}
     answers = {TOPICS: {"topicList": ["Gone"]}, GROUPS: [{"group": "g"}], CLUSTER: nobody}
-    faults: dict[str, Fault] = {path: giving(envelope(each)) for path, each in answers.items()}
-    with dashboard(Replay(faults=faults | {ROUTE: giving(failure("CODE: 17  DESC: no route"))})) as replay:
+    faults: dict[str, Fault] = {path: server.giving(server.envelope(each)) for path, each in answers.items()}
+    with dashboard(
+        Replay(faults=faults | {ROUTE: server.giving(server.failure("CODE: 17  DESC: no route"))})
+    ) as replay:
         unread = fetch(replay, Wanted(everything=Everything())).unread
     assert [part.reason.removeprefix(replay.url) for part in unread] == [
         "it is listed and has no route",

@@ -18,27 +18,15 @@ from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.acl import Credentials
-from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
+from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.source import Refused
+from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import (
-    Answer,
-    Fault,
-    Replay,
-    Turn,
-    closed,
-    cluster,
-    refusal,
-    refusing,
-    refusing_address,
-    remoting,
-    silent,
-    success,
-)
+from tests.support.replay_remoting import Answer, Fault, Replay, Turn, cluster, remoting
 
 NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
 ORDER_SVC = Wanted(group="order-svc")
@@ -83,7 +71,7 @@ def reporting(brokers: tuple[Replay, ...], fault: Fault) -> None:
 
 
 def saying(report: object) -> Fault:
-    return lambda turn: turn.write(turn.framed(success(body(report))))
+    return lambda turn: turn.write(turn.framed(server.success(body(report))))
 
 
 def test_a_whole_group_is_read_from_the_brokers_and_its_members(brokers: tuple[Replay, ...]) -> None:
@@ -98,12 +86,6 @@ def test_a_whole_group_is_read_from_the_brokers_and_its_members(brokers: tuple[R
     assert (held.owners, held.broker_offset, held.lag) == (frozenset(IDS[:1]), 31, 0)
     assert group.queues[MessageQueue("OrderEvents", "broker-b", 7)].owners is None
     assert {part.what for part in snapshot.unread} == {f"consumer {i} of group order-svc" for i in IDS[1:]}
-
-
-def test_only_reads_are_asked_for(brokers: tuple[Replay, ...]) -> None:
-    fetch(Wanted(everything=Everything(system=True)), *brokers)
-    asked = {request.code for replay in brokers for request in replay.requests}
-    assert asked <= READ_ONLY
     running = [r for replay in brokers for r in replay.requests if r.code == RUNNING]
     assert {request.ext_fields["jstackEnable"] for request in running} == {"false"}
 
@@ -111,12 +93,12 @@ def test_only_reads_are_asked_for(brokers: tuple[Replay, ...]) -> None:
 @pytest.mark.parametrize(
     ("fault", "is_silence"),
     [
-        (refusing(ResponseCode.CONSUME_MSG_TIMEOUT, "consumer <g> <x> Timeout: 10000"), True),
-        (refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
-        (refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
-        (refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
-        (silent, True),
-        (closed, False),
+        (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT, "consumer <g> <x> Timeout: 10000"), True),
+        (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
+        (server.refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
+        (server.refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
+        (server.silent, True),
+        (server.closed, False),
     ],
 )
 def test_a_consumer_that_does_not_answer_in_time_is_told_from_one_that_is_refused(
@@ -124,7 +106,7 @@ def test_a_consumer_that_does_not_answer_in_time_is_told_from_one_that_is_refuse
 ) -> None:
     """The broker waits 10 s for the client (`Broker2Client.callClient`); we may be the first to give up."""
     reporting(brokers, fault)
-    unread = fetch(ORDER_SVC, *brokers, timeout=0.3 if fault is silent else 5.0).unread
+    unread = fetch(ORDER_SVC, *brokers, timeout=0.3 if fault is server.silent else 5.0).unread
     assert [part.no_answer for part in unread if part.kind == "member"] == [is_silence] * 3
     assert not any(part.no_answer for part in unread if part.kind != "member")
 
@@ -147,7 +129,7 @@ def test_only_consumers_that_are_named_and_listed_are_asked_for_stack_traces(bro
     assert found == {IDS[1]: (stack,)}
     asked = [r.ext_fields for replay in brokers for r in replay.requests if r.code == RUNNING]
     assert asked == [{"consumerGroup": "order-svc", "clientId": IDS[1], "jstackEnable": "true"}]
-    for fault in (refusing(1, "no"), closed, saying([])):
+    for fault in (server.refusing(1, "no"), server.closed, saying([])):
         reporting(brokers, fault)
         source = LiveSource(reads([brokers[0].address], brokers, retries=0), clock=lambda: NOW)
         assert source.ask_stacks("order-svc", [IDS[1]]) == {}
@@ -158,7 +140,7 @@ def test_evidence_is_of_all_topics_that_consumers_report(brokers: tuple[Replay, 
     subscription = [{"topic": "Orders", "subString": "red"}]
     reporting(brokers, saying({"properties": {}, "mqTable": {}, "subscriptionSet": subscription}))
     for broker in brokers:
-        broker.answers[ROUTE, "topic=Orders"] = success(a_route(**{"broker-a": 2}))
+        broker.answers[ROUTE, "topic=Orders"] = server.success(a_route(**{"broker-a": 2}))
     snapshot = fetch(replace(ORDER_SVC, evidence=True), *brokers)
     group = snapshot.group("order-svc")
     assert "Orders" not in (group.topics or ())
@@ -181,7 +163,7 @@ def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers
 
 
 def test_the_next_name_server_is_asked_when_one_does_not_answer(brokers: tuple[Replay, ...]) -> None:
-    with refusing_address() as nobody:
+    with server.refusing_address() as nobody:
         source = LiveSource(reads([nobody, brokers[0].address], brokers, retries=0))
         snapshot = source.fetch(Wanted(topics=("OrderEvents",)))
     assert len(snapshot.route("OrderEvents").subscribe_queues()) == 16
@@ -189,7 +171,7 @@ def test_the_next_name_server_is_asked_when_one_does_not_answer(brokers: tuple[R
 
 
 def test_a_silent_name_server_is_not_asked_twice() -> None:
-    with cluster(Replay(faults={"*": silent}), Replay()) as (mute, good):
+    with cluster(Replay(faults={"*": server.silent}), Replay()) as (mute, good):
         source = reads([mute.address, good.address], timeout=0.2)
         assert source.route("OrderEvents") is not None
         assert source.route("NoSuchTopic") is None
@@ -198,7 +180,7 @@ def test_a_silent_name_server_is_not_asked_twice() -> None:
 
 
 def test_no_name_server_at_all_is_one_clear_error() -> None:
-    with refusing_address() as one, refusing_address() as other, pytest.raises(EndpointError) as raised:
+    with server.refusing_address() as one, server.refusing_address() as other, pytest.raises(EndpointError) as raised:
         LiveSource(reads([one, other], retries=0)).fetch(Wanted(topics=("T",)))
     assert raised.value.message.startswith("none of 2 NameServers answers: ")
     assert one in raised.value.message
@@ -206,7 +188,7 @@ def test_no_name_server_at_all_is_one_clear_error() -> None:
 
 def test_routes_that_differ_between_name_servers_are_kept_apart() -> None:
     def knowing(route: bytes) -> Replay:
-        return Replay(answers={(ROUTE, "topic=T"): success(route)})
+        return Replay(answers={(ROUTE, "topic=T"): server.success(route)})
 
     servers = (knowing(a_route(a=4, b=4)), knowing(a_route(a=4)), knowing(a_route(b=4, a=4)), Replay())
     with cluster(*servers) as all_, closing(reads([server.address for server in all_])) as source:
@@ -218,14 +200,14 @@ def test_routes_that_differ_between_name_servers_are_kept_apart() -> None:
 
 def test_members_that_brokers_list_differently_are_kept_apart(brokers: tuple[Replay, ...]) -> None:
     only_one = {"connectionSet": [{"clientId": "192.0.2.2@inst0"}], "subscriptionTable": {"OrderEvents": {}}}
-    brokers[1].answers[MEMBERS, "consumerGroup=order-svc"] = success(body(only_one))
+    brokers[1].answers[MEMBERS, "consumerGroup=order-svc"] = server.success(body(only_one))
     group = fetch(ORDER_SVC, *brokers).group("order-svc")
     assert [len(view.client_ids) for view in group.views or ()] == [3, 1]
     assert group.has_split_view
 
 
 def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest(brokers: tuple[Replay, ...]) -> None:
-    brokers[1].faults[MEMBERS] = silent
+    brokers[1].faults[MEMBERS] = server.silent
     snapshot = fetch(ORDER_SVC, *brokers, timeout=0.3)
     assert snapshot.group("order-svc").client_ids == IDS
     assert "consumers of group order-svc at broker broker-b" in {part.what for part in snapshot.unread}
@@ -261,8 +243,8 @@ _5 = "org.apache.rocketmq.auth."
 )  # fmt: skip
 def test_a_refusal_for_want_of_rights_says_what_to_try(key: str | None, code: int, said: str, hint: str) -> None:
     settings = WireSettings(credentials=Credentials(key, "12345678") if key else None)
-    with remoting(Replay(faults={"*": refusing(code, said)})) as server:
-        reading = closing(NameServerReads([server.address], settings))
+    with remoting(Replay(faults={"*": server.refusing(code, said)})) as replay:
+        reading = closing(NameServerReads([replay.address], settings))
         with reading as source, pytest.raises(Refused) as raised:
             source.route("OrderEvents")
     assert (raised.value.code, raised.value.hint) == ("access-denied", hint)
@@ -280,8 +262,10 @@ def test_a_version_4_server_that_keeps_silent_about_unknown_codes_does_not_hang_
 
 def test_concurrency_stays_within_its_bound() -> None:
     topics = [f"T{i}" for i in range(40)]
-    answers: dict[tuple[int, str], Answer] = {(ROUTE, f"topic={topic}"): success(a_route(a=1)) for topic in topics}
-    answers[206, ""] = success(body({"topicList": topics}))
+    answers: dict[tuple[int, str], Answer] = {
+        (ROUTE, f"topic={topic}"): server.success(a_route(a=1)) for topic in topics
+    }
+    answers[206, ""] = server.success(body({"topicList": topics}))
     lock, numbers = threading.Lock(), [0, 0]
 
     def counted(turn: Turn) -> None:
@@ -318,7 +302,7 @@ def test_a_consumer_of_several_groups_is_asked_for_its_running_information_by_on
 
     def on_the_first_only(turn: Turn) -> None:
         missing = turn.request.ext_fields["consumerGroup"] == "order-svc"
-        turn.write(turn.framed(refusal(ResponseCode.CONSUMER_NOT_ONLINE)) if missing else turn.frame)
+        turn.write(turn.framed(server.refusal(ResponseCode.CONSUMER_NOT_ONLINE)) if missing else turn.frame)
 
     reporting(brokers, slow)
     brokers[1].faults[RequestCode.GET_CONSUMER_CONNECTION_LIST] = on_the_first_only

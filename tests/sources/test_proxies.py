@@ -14,22 +14,12 @@ from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.native.proxies import Proxies, proxy_address
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.opening import Access, open_source
+from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard, failure
 from tests.support.replay_proxy import captured, grpc_port, proxy_replay
-from tests.support.replay_remoting import (
-    Fault,
-    Replay,
-    raw,
-    refusing,
-    refusing_address,
-    remoting,
-    reset,
-    silent,
-    success,
-    with_header,
-)
+from tests.support.replay_remoting import Fault, Replay, remoting
 
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
 PORT = "give its remoting port (remotingListenPort, 8080 if not set)"
@@ -53,7 +43,7 @@ def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def answering(body: bytes, code: int = 0, remark: str | None = None) -> Fault:
     """A Proxy's own answer, with the mark of one."""
-    answer = changed(success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"}, code=code, remark=remark)
+    answer = changed(server.success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"}, code=code, remark=remark)
     return lambda turn: turn.write(turn.framed(answer))
 
 
@@ -71,12 +61,12 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (silent, "no whole answer within 0.5 s"),
-        (reset, "the connection broke"),
-        (raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
-        (with_header(b"no header"), f"gRPC port, {PORT}"),
-        (refusing(206, "not online"), "a broker answers there, not a Proxy"),
-        (refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
+        (server.silent, "no whole answer within 0.5 s"),
+        (server.reset, "the connection broke"),
+        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
+        (server.with_header(b"no header"), f"gRPC port, {PORT}"),
+        (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
+        (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
         (answering(b"{"), "Proxy 127.0.0.1:"),
         (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
         (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
@@ -91,7 +81,7 @@ def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reaso
 
 
 def test_a_proxy_that_is_not_there_or_the_grpc_port_leaves_the_rest(proxy: Replay) -> None:
-    with refusing_address() as dead, remoting(grpc_port()) as grpc:
+    with server.refusing_address() as dead, remoting(grpc_port()) as grpc:
         ids, reasons = asked([dead, grpc.address, proxy.address])
     assert ids == [*GRPC]
     assert reasons[0].endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")
@@ -99,7 +89,7 @@ def test_a_proxy_that_is_not_there_or_the_grpc_port_leaves_the_rest(proxy: Repla
 
 
 def test_one_that_does_not_answer_is_asked_once_by_however_many_at_a_time() -> None:
-    with remoting(Replay(faults={"*": silent})) as bad:
+    with remoting(Replay(faults={"*": server.silent})) as bad:
         proxies = Proxies([bad.address], WireSettings(timeout=0.2, retries=0))
         with ThreadPoolExecutor(4) as threads:
             assert list(threads.map(proxies.consumers, map(str, range(20)))) == [[]] * 20
