@@ -27,7 +27,7 @@ def of_a_dashboard(fault: http.Fault) -> float:
     """Seconds of a read over HTTP."""
     with http.dashboard(http.Replay(faults={"*": fault})) as replay:
         source = dashboards.source(replay.url, timeout=TIMEOUT, retries=0, max_bytes=1 << 40)
-        return taken(lambda: source.fetch(test_dashboard_faults.SKEWED))
+        return taken(lambda: source.fetch(dashboards.SKEWED))
 
 
 def of_a_nameserver(fault: native.Fault) -> float:
@@ -57,7 +57,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each server is asked")
     parser.add_argument("--check", action="store_true", help="fail when a read ends too late")
     options = parser.parse_args()
-    over_http = [fault for fault, _, _ in (test_dashboard_faults.PASSING | test_dashboard_faults.LASTING).values()]
+    tables = (test_dashboard_faults.PASSING, test_dashboard_faults.SLOW, test_dashboard_faults.LASTING)
+    over_http = [fault for table in tables for fault, _, _ in table]
     natively = [*test_wire_faults.ENDLESS, *(fault for fault, _ in test_wire_faults.PASSING)]
     late = {
         "HTTP": [of_a_dashboard(fault) - TIMEOUT for _ in range(options.rounds) for fault in over_http],

@@ -14,8 +14,8 @@ from time import perf_counter
 
 from benchmarks.measuring import Spread, machine, markdown
 from rmqlb.model.snapshot import Everything, Wanted
-from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode
+from rmqlb.remoting.command import request
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
@@ -59,13 +59,14 @@ def _json(value: object) -> Answer:
 def one_snapshot(server: Replay) -> tuple[float, int, int]:
     """Requests a second, requests in all, and the most under way at once, of a whole snapshot."""
     settings = WireSettings(addresses=parse_address_map([f"{BROKER}={server.address}"]))
-    reads = NameServerReads([server.address], settings)
+    source, before = LiveSource(NameServerReads([server.address], settings)), len(server.requests)
     start = perf_counter()
-    snapshot = LiveSource(reads).fetch(Wanted(everything=Everything()))
+    snapshot = source.fetch(Wanted(everything=Everything()))
     seconds = perf_counter() - start
     if len(snapshot.routes) != TOPICS or len(snapshot.groups) != GROUPS or snapshot.unread:
         raise RuntimeError(f"incomplete: {len(snapshot.routes)} topics, {len(snapshot.groups)} groups")
-    return reads.client.calls / seconds, reads.client.calls, reads.client.most_open
+    number = len(server.requests) - before
+    return number / seconds, number, server.most_at_once
 
 
 def bare_loop(server: Replay, number: int) -> float:
@@ -73,7 +74,7 @@ def bare_loop(server: Replay, number: int) -> float:
     client = RemotingClient(WireSettings())
     start = perf_counter()
     for i in range(number):
-        client.call(server.address, requests.get_route_info_by_topic(f"T{i % TOPICS}"))
+        client.call(server.address, request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=f"T{i % TOPICS}"))
     seconds = perf_counter() - start
     client.close()
     return number / seconds

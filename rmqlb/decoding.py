@@ -23,12 +23,6 @@ def convert(value: object, kind: type[Value]) -> Value:
     return msgspec.convert(value, kind, strict=True, str_keys=True)
 
 
-def from_attributes(value: object, kind: type[Value]) -> Value:
-    """A struct as another one that has some of its attributes (raises msgspec.ValidationError)."""
-    _make_ready(kind)
-    return msgspec.convert(value, kind, from_attributes=True)
-
-
 def decode(body: bytes | str, kind: type[Value]) -> Value:
     """Strict JSON as a type (raises msgspec.DecodeError, RecursionError, UnicodeDecodeError)."""
     _make_ready(kind)

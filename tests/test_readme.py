@@ -167,9 +167,8 @@ def test_the_pages_name_every_strategy_timer_format_exit_code_figure_and_key() -
 
 
 def test_the_examples_are_what_the_captures_give() -> None:
-    from tests.support.a_day_later import cluster_later_json
     from tests.support.faults_and_evidence import NAMES, faults_json
-    from tests.support.make_examples import cluster_json
+    from tests.support.make_examples import cluster_json, cluster_later_json
 
     assert (ROOT / "examples" / "cluster.json").read_text() == cluster_json()
     assert (ROOT / "examples" / "cluster-later.json").read_text() == cluster_later_json()

@@ -111,8 +111,8 @@ def fetch_routes(
         folder = None if redact else to
         _fetch_repeatedly(Reader(source, terminal), everything, every, folder, terminal, evidence=evidence)
         return
-    reader = Reader(source, terminal, stages=True)
     with terminal.progress(verb="renaming") as progress:
+        reader = Reader(source, terminal, stages=True)
         meta, names = fetch_source(reader, everything, evidence=evidence, redact=redact, progress=progress)
     if names is not None and redact_map is not None:
         from msgspec import to_builtins
@@ -120,13 +120,21 @@ def fetch_routes(
         from rmqlb.views.formats.machine import as_json
 
         # Only the user can read which name became which.
-        write_whole(
-            redact_map, as_json({"schema": "rmqlb/redact-map", **to_builtins(names)}), "--redact-map", mode=0o600
-        )
-    _write(meta, to, terminal)
+        text = as_json({"schema": "rmqlb/redact-map", **to_builtins(names)})
+        write_whole(redact_map, text, "--redact-map", mode=0o600)
+    snapshot = meta.snapshot
+    with terminal.progress(verb="writing") as progress:
+        progress("the snapshot", 0, 0)
+        text = _text(snapshot, meta.findings, terminal)
+    if to is None or to == "-":
+        terminal.write(text)
+    else:
+        write_whole(to, text, "--to")
+        written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
+        terminal.say(f"snapshot of {written} written to {to}")
     terminal.warn(meta.findings)
-    if meta.snapshot.unread:
-        terminal.say(f"incomplete: {counted(len(meta.snapshot.unread), 'part')} could not be read")
+    if snapshot.unread:
+        terminal.say(f"incomplete: {counted(len(snapshot.unread), 'part')} could not be read")
         raise typer.Exit(ExitCode.DATA)
 
 
@@ -136,19 +144,6 @@ def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> No
     if redact_map is not None and (not redact or redact_map == "-"):
         text = "--redact-map - would show the names" if redact else "--redact-map without --redact"
         raise UsageError(text, hint="name a file that stays with you")
-
-
-def _write(meta: "Meta", to: str | None, terminal: Terminal) -> None:
-    snapshot = meta.snapshot
-    with terminal.progress(verb="writing") as progress:
-        progress("the snapshot", 0, 0)
-        text = _text(snapshot, meta.findings, terminal)
-    if to is None or to == "-":
-        terminal.write(text)
-        return
-    write_whole(to, text, "--to")
-    written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
-    terminal.say(f"snapshot of {written} written to {to}")
 
 
 def _fetch_repeatedly(

@@ -37,17 +37,9 @@ _COUNT = re.compile(r"[-+0-9:]{0,24}")
 _GLOBAL = logical_broker_name(GLOBAL_SCOPE)
 
 Kind = Literal[
-    "topics",
-    "groups",
-    "client_ids",
-    "broker_names",
-    "scopes",
-    "clusters",
-    "zones",
-    "addresses",
-    "strategy_classes",
+    "topics", "groups", "client_ids", "broker_names", "scopes", "clusters", "zones", "addresses", "strategy_classes",
     "filters",
-]
+]  # fmt: skip
 """The kinds of names: broker names are those of queues and routes, with the logical ones of static topics; addresses
 are those of brokers, consumers and sources, and files; strategy classes are those that are not RocketMQ's; filters are
 the tags that consumers take, without `*`. The renaming finds the groups inside `%RETRY%` and `%DLQ%` topics."""
@@ -83,7 +75,9 @@ def _rename(found: Mapping[Kind, Set[str]]) -> Renaming:
     logical = _logical(named | {logical_broker_name(scope) for scope in found["scopes"]})
     scopes = {scope: logical[logical_broker_name(scope)].removeprefix(LOGICAL_PREFIX) for scope in found["scopes"]}
     client_ids = _in_blocks(found["client_ids"], "host", _client_tail)
-    brokers = _broker_names(found["broker_names"] - logical.keys())
+    physical = found["broker_names"] - logical.keys()
+    in_rooms = any(room(name) is not None for name in physical)
+    brokers = _in_blocks(physical, "room", _broker_tail) if in_rooms else _numbered(physical, "broker")
     return Renaming(
         topics={old: _topic(old, new, groups, clusters) for old, new in _numbered(found["topics"], "topic").items()},
         groups=groups,
@@ -137,12 +131,6 @@ def _broker_tail(old: str, number: str) -> str:
     return f"@broker-{number}@0" if "@" in old else f"-broker-{number}"
 
 
-def _broker_names(names: Set[str]) -> dict[str, str]:
-    if all(room(name) is None for name in names):
-        return _numbered(names, "broker")
-    return _in_blocks(names, "room", _broker_tail)
-
-
 def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str]) -> dict[str, str]:
     """New names whose head (`word` and a number) is the same exactly where the old text before the `@` is the same.
 
@@ -155,8 +143,7 @@ def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str])
     block, before = 0, None
     for place, name in enumerate(ordered, 1):
         head = _head(name) if "@" in name else None
-        if head is None or head != before:
-            block += 1
+        block += head is None or head != before
         before = head
         renamed[name] = f"{word}-{block:0{width}d}" + tail(name, f"{place:0{width}d}")
     return renamed
@@ -173,8 +160,6 @@ def _logical(names: set[str]) -> dict[str, str]:
     kept = {_GLOBAL: _GLOBAL} if _GLOBAL in names else {}
     return _numbered(before, f"{LOGICAL_PREFIX}a-scope") | _numbered(after, f"{LOGICAL_PREFIX}scope") | kept
 
-
-# -- a snapshot under them ---------------------------------------------------------------------------------------------
 
 Name = Callable[[Kind, str], str]  # what stands for a name of a kind
 
@@ -241,13 +226,12 @@ def _under(field: str, value: Any, name: Name) -> Any:
 
 def _order(conf: str, name: Name) -> str:
     """`broker:count;broker:count` under new names; malformed parts stay malformed."""
-    parts = [part.partition(":") for part in conf.split(";")]
-    return ";".join(
-        name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")
-        if broker_name or colon
-        else ""
-        for broker_name, colon, count in parts
-    )
+
+    def renamed(part: str) -> str:
+        broker_name, colon, count = part.partition(":")
+        return part and name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")
+
+    return ";".join(map(renamed, conf.split(";")))
 
 
 def _only(pattern: re.Pattern[str]) -> Callable[[str, Name], str | None]:
@@ -266,13 +250,9 @@ NAMED: Mapping[str, Kind] = {
 }
 """Field of the model → the kind of names in it, one or several."""
 KEYS: Mapping[str, Kind] = {
-    "routes": "topics",
-    "request_modes": "topics",
-    "pop_share_queue_nums": "topics",
+    **dict.fromkeys(("routes", "request_modes", "pop_share_queue_nums", "statuses", "filters"), "topics"),
     "groups": "groups",
     "reports": "client_ids",
-    "statuses": "topics",
-    "filters": "topics",
     "topic_queue_mapping_by_broker": "broker_names",
 }
 """Field of the model that is a mapping → the kind of names that its keys are."""

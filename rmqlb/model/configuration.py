@@ -33,29 +33,12 @@ class Key(Struct, frozen=True):
     kind: Kind = "text"
 
 
-SETTINGS = (
-    Key("context"),
-    Key("output"),
-    Key("color"),
-    Key("source-timeout", "amount"),
-    Key("source-retries", "count"),
-    Key("max-size", "amount"),
-)
+_TRIES = (Key("source-timeout", "amount"), Key("source-retries", "count"))
+SETTINGS = (Key("context"), Key("output"), Key("color"), *_TRIES, Key("max-size", "amount"))
 """The keys of a user file, beside `contexts`."""
-
 ENDPOINT = (
-    Key("source"),
-    Key("user"),
-    Key("access-key"),
-    Key("secret"),
-    Key("ca-file", "path"),
-    Key("client-cert", "path"),
-    Key("client-key", "path"),
-    Key("tls-name"),
-    Key("proxy", "texts"),
-    Key("map-address", "texts"),
-    Key("source-timeout", "amount"),
-    Key("source-retries", "count"),
+    *(Key("source"), Key("user"), Key("access-key"), Key("secret"), Key("ca-file", "path"), Key("client-cert", "path")),
+    *(Key("client-key", "path"), Key("tls-name"), Key("proxy", "texts"), Key("map-address", "texts"), *_TRIES),
 )
 """The keys of a context."""
 

@@ -63,12 +63,9 @@ class Connection(Struct, frozen=True, rename="camel"):
     version: Annotated[str | None, "of its client library, such as V5_5_0"] = None
 
 
-class MemberView(Struct, frozen=True, rename="camel"):
-    """What one broker says about the group's consumers: one entry per channel."""
-
+class _ConsumerList(Struct, frozen=True, rename="camel"):
     connections: tuple[Connection, ...]
     seen: Seen
-    broker_addr: str | None = None  # the broker that was asked, or None when the source does not report it
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -76,20 +73,21 @@ class MemberView(Struct, frozen=True, rename="camel"):
         return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
 
-class ProxyView(Struct, frozen=True, rename="camel"):
+class MemberView(_ConsumerList, frozen=True, rename="camel"):
+    """What one broker says about the group's consumers: one entry per channel."""
+
+    broker_addr: str | None = None  # the broker that was asked, or None when the source does not report it
+
+
+class ProxyView(_ConsumerList, frozen=True, rename="camel"):
     """What a Proxy says about the group's consumers, those that other Proxies of its cluster told it of included.
 
     Mirrors `ConsumerManagerActivity` of the Proxy, 5.1.1 and later. A Proxy in cluster mode hands each heartbeat on to
-    the others (`HeartbeatSyncer`); one in local mode has the list of its broker.
+    the others (`HeartbeatSyncer`); one in local mode has the list of its broker. Without a connection, no consumer of
+    the group is online there.
     """
 
-    connections: tuple[Connection, ...]  # none when no consumer of the group is online there
-    seen: Seen
     proxy_addr: str
-
-    @property
-    def client_ids(self) -> tuple[str, ...]:
-        return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
 
 class MemberReport(Struct, frozen=True, rename="camel"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from rmqlb.errors import DataError
 from rmqlb.model.java import parse_int, sort_key, split
@@ -64,14 +64,14 @@ class BrokerData(Struct, frozen=True, rename="camel"):
 
 
 class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
-    """Which logical queues of a 5.x static topic one broker serves (`protocol.statictopic.TopicQueueMappingInfo`)."""
+    """A static topic's queues at a broker, as `protocol.statictopic.TopicQueueMappingInfo` (5.x)."""
 
-    topic: str | None
-    scope: str | None  # None when the server sent none; such an entry is ignored
-    total_queues: int  # logical queues of the whole topic
-    bname: str | None  # the real broker's name
-    epoch: int  # milliseconds; the newer entry wins
-    curr_id_map: Mapping[int, int]  # logical queue id → queue id on the broker
+    topic: Annotated[str | None, "the topic"] = None
+    scope: Annotated[str | None, "RocketMQ's scope of the topic; an entry without one is ignored"] = None
+    total_queues: Annotated[QueueNumber, "logical queues in all"] = 0
+    bname: Annotated[str | None, "the broker"] = None
+    epoch: Annotated[int, "of two mappings the one with the larger counts"] = 0
+    curr_id_map: Annotated[Mapping[int, int], "logical queue → the broker's queue"] = field(default_factory=dict)
 
 
 class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
@@ -136,10 +136,8 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
     def _subscribe_queues(self) -> tuple[MessageQueue, ...]:
         if self.topic_queue_mapping_by_broker:
             return tuple(sort_queues(self._static_queues()))
-        readable = (data for data in self.queue_datas if data.readable)
-        return tuple(
-            sort_queues({each for data in readable for each in self._queues(data.broker_name, data.read_queue_nums)})
-        )
+        readable = (self._queues(data.broker_name, data.read_queue_nums) for data in self.queue_datas if data.readable)
+        return tuple(sort_queues({each for queues in readable for each in queues}))
 
     def serving_brokers(self) -> dict[MessageQueue, str]:
         """Which real broker each logical queue of a static topic is on; an ordinary topic has none.

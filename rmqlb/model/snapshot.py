@@ -101,19 +101,9 @@ class RouteSighting(Struct, frozen=True, rename="camel"):
 
 
 UnreadKind = Literal[
-    "route",
-    "group",
-    "groups",
-    "members",
-    "member",
-    "link",
-    "offsets",
-    "stored-offsets",
-    "name-server",
-    "proxy",
-    "part",
-    "other",
-]
+    "route", "group", "groups", "members", "member", "link", "offsets", "stored-offsets", "name-server", "proxy",
+    "part", "other",
+]  # fmt: skip
 UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "route": "route of topic {name}",
     "group": "group {name}",
@@ -131,7 +121,7 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
 """How a part that could not be read is called where people see it."""
 
 
-class Unread(Struct, frozen=True):
+class Unread(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A part that could not be read."""
 
     kind: UnreadKind
@@ -157,12 +147,9 @@ class Unread(Struct, frozen=True):
         return UNREAD_WORDS[self.kind].format(name=self.name, detail=self.detail)
 
 
-_GHOST = "not exist in this consumer"
-
-
 def is_ghost(reason: str) -> bool:
     """A Java client says that it does not run the group (`ClientRemotingProcessor.getConsumerRunningInfo`)."""
-    return _GHOST in reason
+    return "not exist in this consumer" in reason
 
 
 _THROUGH = " through "
@@ -198,21 +185,14 @@ class ClusterSnapshot(Struct, frozen=True):
     def route(self, topic: str) -> TopicRouteData:
         if topic in self.routes:
             return self.routes[topic].route
-        raise DataError(
-            f"topic {topic} is not in {self.endpoint}",
-            hint=suggestion("topics", topic, self.routes),
-            code="topic-not-found",
-        )
+        hint = suggestion("topics", topic, self.routes)
+        raise DataError(f"topic {topic} is not in {self.endpoint}", hint=hint, code="topic-not-found")
 
     def group(self, group: str) -> ConsumerGroup:
         if group in self.groups:
             return self.groups[group]
-        raise DataError(
-            f"group {group} is not in {self.endpoint}",
-            hint=suggestion("groups", group, self.groups),
-            group=group,
-            code="group-not-found",
-        )
+        hint = suggestion("groups", group, self.groups)
+        raise DataError(f"group {group} is not in {self.endpoint}", hint=hint, group=group, code="group-not-found")
 
     @property
     def own_topics(self) -> set[str]:

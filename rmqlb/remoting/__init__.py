@@ -1,7 +1,7 @@
 """RocketMQ's remoting protocol without a socket, a thread, a clock or chance: bytes in, commands out, and back.
 
     command ◀── header ◀── frame          acl signs a command
-    codes ◀── requests, frame
+    codes ◀── frame
 
 Rules of this folder:
 - It imports the standard library and `rmqlb.errors`.

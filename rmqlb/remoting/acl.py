@@ -1,11 +1,8 @@
 """The signature that a broker checks when its ACL is on (`aclEnable` in 4.x, `authenticationEnabled` in 5.x).
 
-Rules of this file:
-- The content that is signed is the values of all extFields, AccessKey and SecurityToken included and Signature left
-  out, one after the other in the order of their keys, and then the body. Java sorts keys by UTF-16 unit.
-- The signature is the Base64 of HMAC-SHA1 under the secret key; it goes into the extField Signature.
-- Whoever changes extFields or body after that spoils it: sign last. The opaque is not signed, so `Exchange` may set it.
-- A secret is never part of a message, a repr or a format.
+The content that is signed is the values of all extFields, AccessKey and SecurityToken included and Signature left out,
+in the order of their keys (by UTF-16 unit, as Java sorts), then the body. The signature is the Base64 of HMAC-SHA1
+under the secret key. The opaque is not signed, so `Exchange` may set it afterwards.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The numbers in `RemotingCommand.code`.
+"""The numbers in `RemotingCommand.code`, with the names of RocketMQ 5.5.0.
 
-Rules of this file:
-- `RequestCode` holds what rmqlb may send and nothing else: every code in it reads, and is needed.
-- Names and numbers are those of `org.apache.rocketmq.remoting.protocol.RequestCode` and `ResponseCode` in 5.5.0. The
-  codes of requests are the same in 4.9, which does not know those from 351 on.
-- A far side may answer any number, so `RemotingCommand.code` is an int.
+`RequestCode` holds what rmqlb may send and nothing else: every code in it reads, and is needed. The codes of requests
+are the same in 4.9, which does not know those from 351 on. A far side may answer any number.
 """
 
 from __future__ import annotations
@@ -16,21 +13,30 @@ from typing import Final
 class RequestCode(IntEnum):
     """Requests that rmqlb sends, all of them reads, as `org.apache.rocketmq.remoting.protocol.RequestCode`."""
 
+    # The offset that the group has stored of a queue; 22 (QUERY_NOT_FOUND) when it has none. Without
+    # `setZeroIfNotFound`, as clients ask: a queue whose first message is still in the broker's memory (before 5.1: not
+    # yet left to the disk) is answered with 0 when nothing is stored.
     QUERY_CONSUMER_OFFSET = 14
+    # A queue's first message that was stored at this time or later, in milliseconds since 1970.
     SEARCH_OFFSET_BY_TIMESTAMP = 29
-    GET_MAX_OFFSET = 30
-    GET_MIN_OFFSET = 31
-    GET_ROUTEINFO_BY_TOPIC = 105
-    GET_BROKER_CLUSTER_INFO = 106
+    GET_MAX_OFFSET = 30  # the end of a queue, the number of its next message; 0 of a queue that is not there
+    GET_MIN_OFFSET = 31  # the first message that is not deleted yet; less than 0 of a queue that is not there
+    GET_ROUTEINFO_BY_TOPIC = 105  # the TopicRouteData of a topic; 17 (TOPIC_NOT_EXIST) if there is none
+    GET_BROKER_CLUSTER_INFO = 106  # all brokers and their addresses by cluster; keys of `brokerAddrs` are bare integers
+    # The configuration of all groups. Without its paging fields every broker answers everything at once.
     GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
+    # Connections and subscriptions of a group; 206 (CONSUMER_NOT_ONLINE) if nobody is online.
     GET_CONSUMER_CONNECTION_LIST = 203
-    GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
-    GET_CONSUME_STATS = 208
+    GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206  # 1 with remark `disable` where `enableAllTopicList` is off
+    GET_CONSUME_STATS = 208  # broker and consumer offset of every queue of a group
+    # What one client holds and does, with `jstackEnable` the stack traces of its threads. The broker asks the client;
+    # it answers 207 (CONSUME_MSG_TIMEOUT) after 10 s, and 1 when it knows no such client or cannot reach it.
     GET_CONSUMER_RUNNING_INFO = 307
-    GET_TOPIC_CONFIG = 351
-    QUERY_ASSIGNMENT = 400
-    GET_ALL_MESSAGE_REQUEST_MODE = 402
-    POLLING_INFO = 200055
+    # To a broker since 5.0. One before it answers that it does not know the code, or nothing at all.
+    GET_TOPIC_CONFIG = 351  # the broker's TopicConfig, attributes included; 17 (TOPIC_NOT_EXIST) without one
+    QUERY_ASSIGNMENT = 400  # the queues that the broker would assign to a client, and whether to PULL or POP them
+    GET_ALL_MESSAGE_REQUEST_MODE = 402  # PULL or POP where it was set; the others have the broker's default
+    POLLING_INFO = 200055  # how many receive requests (POP) of the group wait for a message of any queue (queueId -1)
 
 
 READ_ONLY: Final = frozenset(RequestCode)

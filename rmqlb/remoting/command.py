@@ -85,6 +85,17 @@ class RemotingCommand:
         )
 
 
+def request(code: int, **ext_fields: str | bool | int) -> RemotingCommand:
+    """A request of version 513 (V5_5_0) whose fields are what Java's `toString` gives of them.
+
+    Name servers since 4.9.4 answer that version's code 105 in standard JSON, as if `acceptStandardJsonOnly` were set
+    (older ones, and every other code, keep fastjson's dialect). A server that is shutting down, since 5.2, answers
+    GO_AWAY (1500) to every such request.
+    """
+    fields = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in ext_fields.items()}
+    return RemotingCommand(code=code, ext_fields=fields)
+
+
 # The enum has 613 constants, V3_0_0_SNAPSHOT = 0 to HIGHER_VERSION = 612; the same in 4.9.7 and 5.5.0. Its first 16
 # names are irregular; after them come runs of releases, each release preceded by its snapshot. From 4.0.0 on the
 # ordinal is 212 + 200*(major - 4) + 20*minor + 2*patch, and 1 more unless it is a snapshot. 4.10 and 5.10 have no
@@ -94,8 +105,6 @@ _FIRST_NAMES: Final = (
     *("V3_0_0_BETA5", "V3_0_0_BETA6_SNAPSHOT", "V3_0_0_BETA6", "V3_0_0_BETA7_SNAPSHOT", "V3_0_0_BETA7"),
     *("V3_0_0_BETA8_SNAPSHOT", "V3_0_0_BETA8", "V3_0_0_BETA9_SNAPSHOT", "V3_0_0_BETA9", "V3_0_0_FINAL"),
 )
-
-
 _RUNS: Final = (
     (3, range(1), range(1, 16)),
     (3, range(1, 3), range(10)),
@@ -104,16 +113,10 @@ _RUNS: Final = (
     (5, range(10), range(10)),
 )
 """Major, minors and patches of releases in order, two ordinals each."""
-
-
-_RELEASES: Final = (
+_RELEASES: Final = [
     f"V{major}_{minor}_{patch}" for major, minors, patches in _RUNS for minor in minors for patch in patches
-)
-_NAMES: Final = (
-    *_FIRST_NAMES,
-    *(name for release in _RELEASES for name in (f"{release}_SNAPSHOT", release)),
-    "HIGHER_VERSION",
-)
+]
+_NAMES: Final = (*_FIRST_NAMES, *(name for each in _RELEASES for name in (f"{each}_SNAPSHOT", each)), "HIGHER_VERSION")
 
 
 def version_text(ordinal: int) -> str:

@@ -2,19 +2,12 @@
 
     int32 total, the number of bytes after it | int8 serialize type, int24 length of the header | header | body
 
-Rules of this file:
 - Both lengths are checked as soon as they are there, before anything is waited for: what is kept between two calls is
   never more than the start of one frame that may be.
 - How the stream is cut into pieces makes no difference: the same bytes give the same commands, then the same error. So
   an error that comes behind good commands in one piece is raised by the next call, and `broken` tells of it at once.
-- There is no way to find the next frame after a bad one: a broken decoder stays broken.
-- The limit on a frame is Netty's in `NettyDecoder`; the one on a header is ours, since reading JSON takes a multiple of
-  its size.
-- There is no socket: `send` gives the bytes to write, `receive` takes the bytes that were read. Deadlines are the
-  caller's; a 4.9 name server does not answer a request code it does not know.
+  There is no way to find the next frame after a bad one: a broken decoder stays broken.
 - Only requests of `codes.READ_ONLY` that want a response leave this file.
-- Responses may come in any order. A response to no pending request is dropped, never an error: a server may send
-  requests of its own (40, NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
 """
 
 from __future__ import annotations
@@ -27,7 +20,7 @@ from typing import Final
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import READ_ONLY
 from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand, SerializeType
-from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_binary_header, encode_json_header
+from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
 
 MAX_FRAME: Final = 16 * 1024 * 1024
 """Bytes of the longest frame taken, its length field included (`NettyDecoder`,
@@ -39,12 +32,7 @@ _TOTAL: Final = Struct(">i")
 _META: Final = Struct(">I")
 _PREFIX: Final = _TOTAL.size + _META.size
 _HEADER_LENGTH: Final = 0x00FFFFFF
-_INT32_SIZE: Final = 2**32
 
-_ENCODERS: Final[dict[SerializeType, Callable[[RemotingCommand], bytes]]] = {
-    SerializeType.JSON: encode_json_header,
-    SerializeType.ROCKETMQ: encode_binary_header,
-}
 _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = {
     SerializeType.JSON: decode_json_header,
     SerializeType.ROCKETMQ: decode_binary_header,
@@ -52,35 +40,30 @@ _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = 
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
-    """One whole frame, its length field included, as `RemotingCommand.encode` builds it.
+    """One whole frame with a JSON header, its length field included, as `RemotingCommand.encode` builds it.
 
-    ValueError when the command does not fit its form: a number beyond 32 bits, a header of 16 MiB or more, and in the
-    binary form a code or version beyond 16 bits. UsageError when a text of the command holds a lone surrogate.
+    ValueError when a number does not fit 32 bits or the header 24 bits of length. UsageError when a text of the command
+    holds a lone surrogate.
     """
     for number in (command.code, command.version, command.opaque, command.flag):
         if not INT32_MIN <= number <= INT32_MAX:
             raise ValueError(f"{number} does not fit the 32 bits of a header's number")
-    header = _ENCODERS[command.serialize_type](command)
+    header, body = encode_json_header(command), command.body or b""
     if len(header) > _HEADER_LENGTH:
         raise ValueError(f"a header of {len(header)} bytes does not fit the 24 bits of its length")
-    body = command.body or b""
-    total = _META.size + len(header) + len(body)
-    return _TOTAL.pack(total) + _META.pack(command.serialize_type << 24 | len(header)) + header + body
+    return _TOTAL.pack(_META.size + len(header) + len(body)) + _META.pack(len(header)) + header + body
 
 
 class FrameDecoder:
     """Turns received bytes into commands; does what `NettyDecoder` and `RemotingCommand.decode` do."""
 
-    __slots__ = ("_buffer", "_error", "_max_frame")
-
     def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
         self._buffer = bytearray()
         self._error: str | None = None
-        self._max_frame = max_frame  # bytes of the longest frame taken, its length field included
+        self._max_frame = max_frame
 
     @property
     def broken(self) -> bool:
-        """Whether the stream went wrong, so that every further call raises."""
         return self._error is not None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
@@ -125,9 +108,9 @@ class FrameDecoder:
 def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
     meta: int = _META.unpack_from(buffer, start + _TOTAL.size)[0]
     body_start = start + _PREFIX + (meta & _HEADER_LENGTH)
-    with memoryview(buffer) as view, view[start + _PREFIX : body_start] as header, view[body_start:end] as body:
-        header_bytes, body_bytes = bytes(header), bytes(body)
-    return _DECODERS[meta >> 24](header_bytes, body_bytes or None)
+    with memoryview(buffer) as view:
+        header, body = bytes(view[start + _PREFIX : body_start]), bytes(view[body_start:end])
+    return _DECODERS[meta >> 24](header, body or None)
 
 
 class RequestNotAllowedError(ValueError):
@@ -135,40 +118,36 @@ class RequestNotAllowedError(ValueError):
 
 
 class Exchange:
-    """Matches responses to requests as `NettyRemotingAbstract` does with its `responseTable`."""
+    """Numbers the requests of one connection, and finds the response to the last one among all that comes.
 
-    def __init__(self, *, first_opaque: int = 0, max_frame: int = MAX_FRAME) -> None:
-        self.unknown_answers = 0  # responses with an opaque that was never sent
+    Everything else is dropped, never an error: a server may send requests of its own (40,
+    NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
+    """
+
+    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+        self.unknown_answers = 0  # responses to requests that were never sent
         self._decoder = FrameDecoder(max_frame=max_frame)
-        self._first_opaque = first_opaque
-        self._sent = 0
-        self._pending: dict[int, RemotingCommand] = {}
+        self._last = 0  # opaque of the last request
 
     @property
     def broken(self) -> bool:
-        """Whether the far side broke the protocol, so that no response can come any more and `receive` raises."""
         return self._decoder.broken
 
     def send(self, command: RemotingCommand) -> bytes:
-        """The frame of a request, which is pending from now on under a new opaque (raises RequestNotAllowedError)."""
+        """The frame of a request under a new opaque (raises RequestNotAllowedError)."""
         if command.code not in READ_ONLY:
             raise RequestNotAllowedError(f"request code {command.code} is not on the read-only list")
         if command.flag != 0:
             raise RequestNotAllowedError(f"request code {command.code} has flag {command.flag}, not 0")
-        number = self._first_opaque + self._sent
-        request = replace(command, opaque=(number - INT32_MIN) % _INT32_SIZE + INT32_MIN)
-        frame = encode_frame(request)
-        self._pending[request.opaque] = request
-        self._sent += 1
-        return frame
+        self._last += 1
+        return encode_frame(replace(command, opaque=self._last))
 
-    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[RemotingCommand, RemotingCommand]]:
-        """Request and response, pair by pair (raises ProtocolError; after good responses the next call does)."""
-        pairs = []
+    def receive(self, data: bytes | bytearray | memoryview) -> RemotingCommand | None:
+        """The response to the last request when it has come (raises ProtocolError; after a good response later)."""
+        found = None
         for command in self._decoder.feed(data):
-            request = self._pending.pop(command.opaque, None) if command.is_response else None
-            if request is not None:
-                pairs.append((request, command))
-            elif command.is_response and (command.opaque - self._first_opaque) % _INT32_SIZE >= self._sent:
+            if command.is_response and command.opaque == self._last:
+                found = found or command
+            elif command.is_response and not 0 < command.opaque < self._last:
                 self.unknown_answers += 1
-        return pairs
+        return found

@@ -1,16 +1,13 @@
 """A command's header in its two forms: JSON (serialize type 0) and binary (serialize type 1, ROCKETMQ).
 
-JSON:
-- Written as RocketMQ's Java writes it, byte for byte: keys in alphabetical order, no spaces, no null, no escapes above
-  ASCII.
-- Read as standard JSON only, and more strictly than fastjson reads it: `code`, `opaque` and `flag` must be there (Java
-  reads a missing code as 0, which means success), integers have 32 bits, a key comes once (fastjson takes the last),
-  NaN, infinities and lone surrogates (`?` in Java) are refused.
-- Read as leniently as by fastjson where it costs nothing: unknown keys are skipped; an unknown language is OTHER, a
-  missing one JAVA, a missing version 0; null is the same as absent.
-- Values of extFields are text. fastjson turns numbers and booleans into text, and so does this file: `true`, `false`,
-  and a number as it was written (fastjson's generations disagree only on exponents and on -0). A null value is left
-  out. An object or an array, which no server sends, is refused.
+rmqlb writes JSON alone, which every server reads, as RocketMQ's Java writes it, byte for byte: keys in alphabetical
+order, no spaces, no null, no escapes above ASCII. Servers answer in either form (`SerializeType`).
+
+JSON is read more strictly than fastjson reads it: `code`, `opaque` and `flag` must be there (Java reads a missing code
+as 0, which means success), integers have 32 bits, a key comes once (fastjson takes the last), NaN, infinities and lone
+surrogates (`?` in Java) are refused. It is read as leniently where that costs nothing: unknown keys are skipped; an
+unknown language is OTHER, a missing one JAVA, a missing version 0; null is the same as absent. Values of extFields are
+text: numbers as they were written (fastjson's generations disagree only on exponents and on -0), `true`, `false`.
 
 Binary, all integers big endian and signed:
 
@@ -18,15 +15,11 @@ Binary, all integers big endian and signed:
     int32 length, remark in UTF-8
     int32 length of what follows, then for each extField: int16 length, key in UTF-8, int32 length, value in UTF-8
 
-- A length is checked against the remaining bytes before anything is taken; the header must end where its last field
-  does (Java would take the rest for the body).
-- A remark of length 0 is None. An extField of length 0 is the empty text, so that both forms carry the same fields;
-  Java reads null there, but writes it from an empty text. A key comes once; an unknown language is OTHER.
-- Code and version have 16 bits: a larger one is refused when writing, where Java cuts it off.
+A length is checked against the remaining bytes before anything is taken; the header must end where its last field does
+(Java would take the rest for the body). A remark of length 0 is None, an extField of length 0 the empty text.
 
-Text is UTF-8; Python's str also holds lone surrogates. A text of ours that cannot be encoded came from the user (a
-topic typed in another encoding): a usage error. Bytes that cannot be decoded are the far side's fault: a protocol
-error. No message repeats the text, which may be a secret.
+A text of ours that cannot be encoded came from the user (a topic typed in another encoding): a usage error. Bytes that
+cannot be decoded are the far side's fault: a protocol error. No message repeats the text, which may be a secret.
 """
 
 from __future__ import annotations
@@ -100,14 +93,13 @@ def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
     if not isinstance(members, dict):
         raise ProtocolError("header is not a JSON object")
     language = members.get("language", LanguageCode.JAVA.name)
+    language = "" if language is None else _text(language, "language")
     fields = members.get("extFields")
     if not isinstance(fields, dict | None):
         raise ProtocolError("header's extFields is not an object")
     return RemotingCommand(
         code=_int32(members, "code"),
-        language=LanguageCode.__members__.get(
-            "" if language is None else _text(language, "language"), LanguageCode.OTHER
-        ),
+        language=LanguageCode.__members__.get(language, LanguageCode.OTHER),
         version=0 if members.get("version") is None else _int32(members, "version"),
         opaque=_int32(members, "opaque"),
         flag=_int32(members, "flag"),
@@ -130,9 +122,9 @@ def _int32(members: Mapping[str, Any], name: str) -> int:
 
 
 def _value_text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, _NumberText) else _text(value, "value in extFields")
+    if isinstance(value, bool | _NumberText):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return _text(value, "value in extFields")
 
 
 def _text(value: object, what: str) -> str:
@@ -146,35 +138,7 @@ def _text(value: object, what: str) -> str:
 _FIXED: Final = Struct(">hbhii")
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
-_INT16_RANGE: Final = range(-(2**15), 2**15)
 _LANGUAGES: Final = {int(language): language for language in LanguageCode}
-
-
-def encode_binary_header(command: RemotingCommand) -> bytes:
-    """The header as `RocketMQSerializable.rocketMQProtocolEncode` writes it; extFields keep their order.
-
-    ValueError when code, version or the length of a key does not fit 16 bits; send such a command as JSON. UsageError
-    when a text of the command holds a lone surrogate.
-    """
-    _check_int16(command.code, "code")
-    _check_int16(command.version, "version")
-    fixed = _FIXED.pack(command.code, command.language, command.version, command.opaque, command.flag)
-    fields = b"".join(
-        _field(key, "extFields key", _INT16) + _field(value, key, _INT32) for key, value in command.ext_fields.items()
-    )
-    return fixed + _field(command.remark or "", "remark", _INT32) + _INT32.pack(len(fields)) + fields
-
-
-def _check_int16(value: int, what: str) -> None:
-    if value not in _INT16_RANGE:
-        raise ValueError(f"{what} {value} does not fit the 16 bits of a binary header")
-
-
-def _field(text: str, what: str, length: Struct) -> bytes:
-    data = encode_text(text, what)
-    if length is _INT16:
-        _check_int16(len(data), f"length of {what}")
-    return length.pack(len(data)) + data
 
 
 def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:

@@ -70,23 +70,17 @@ def make_private_folder(path: str) -> None:
 @cache
 def _leftovers(folder: str) -> tuple[tuple[str, str], ...]:
     """Abandoned files of killed writers and the names that they were for; a run looks once in each folder."""
-    latest = time.time() - _ABANDONED_S
-    try:
-        with os.scandir(folder or ".") as entries:
-            return tuple(
-                (entry.path, found["name"])
-                for entry in entries
-                if (found := _LEFTOVER.fullmatch(entry.name))
-                and entry.is_file(follow_symlinks=False)
-                and entry.stat(follow_symlinks=False).st_mtime < latest
-            )
-    except (OSError, ValueError):  # the writer tells why the folder cannot be used
-        return ()
+    latest, found = time.time() - _ABANDONED_S, []
+    with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer tells why it is unusable
+        for entry in entries:
+            match = _LEFTOVER.fullmatch(entry.name)
+            if match and entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < latest:
+                found.append((entry.path, match["name"]))
+    return tuple(found)
 
 
 def _mode(path: str) -> int | None:
-    try:
+    with suppress(OSError, ValueError):
         found = os.lstat(path).st_mode
-    except (OSError, ValueError):
-        return None
-    return stat.S_IMODE(found) & 0o777 if stat.S_ISREG(found) else None
+        return stat.S_IMODE(found) & 0o777 if stat.S_ISREG(found) else None
+    return None

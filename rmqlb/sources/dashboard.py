@@ -22,8 +22,7 @@ import httpcore
 import httpx
 
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError
-from rmqlb.model.group import QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.group import Seen, States
 from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
@@ -51,10 +50,9 @@ _TIMED_OUT = "RemotingTimeoutException"
 
 
 class DashboardReads:
-    """The reads of a cluster through its Dashboard (`AdminReads`)."""
+    """The reads of a cluster through its Dashboard."""
 
     kind = "dashboard"
-    offsets_at_once = True
 
     def __init__(
         self,
@@ -110,11 +108,11 @@ class DashboardReads:
                 return None
             raise
 
-    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
+    def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, None]:
         """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
         params = {"consumerGroup": group, "address": ",".join(addresses)}
         path = "/consumer/queryTopicByConsumer.query"
-        return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument]))
+        return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument])), None
 
     @property
     def broker_reads(self) -> None:
@@ -246,13 +244,12 @@ class HttpClient:
         settings, where = self._settings, f"GET {self._base}{path}"
         attempt = 0
         while True:
-            settings.deadline.must_leave_time_for(where)
-            last = attempt == settings.retries
-            wait = "0"
+            settings.deadline.must_leave(what=f"{where}: no answer")
+            last, wait = attempt == settings.retries, "0"
             try:
                 answer = self._once("GET", path, params=dict(params or {}))
             except PassingFault as fault:
-                settings.deadline.must_leave_time_for(where)
+                settings.deadline.must_leave(what=f"{where}: no answer")
                 if last:
                     raise fault.error from None
             else:
@@ -280,7 +277,11 @@ class HttpClient:
             with self._client.stream(method, self._base + path, **arguments) as response:
                 body = collect(response.iter_raw(), settings.max_bytes, where)
             encoding = response.headers.get("content-encoding", "identity").strip().lower()
-            body = _decoded(body, encoding, settings.max_bytes, where)
+            if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+                raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
+            if encoding not in ("", "identity"):
+                body = inflate(body, settings.max_bytes, where)
+            require_few_values(body, where, settings.max_bytes)
             return Answer(where, response.status_code, dict(response.headers), body)
         except httpx.TimeoutException:
             problem = f"{where}: no whole answer within {settings.timeout:g} s"
@@ -289,34 +290,20 @@ class HttpClient:
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
             problem = f"{where}: the connection broke: {reason(error)}"
             raise PassingFault(ProtocolError(problem, code="connection-broke")) from None
-        except httpx.ConnectError as error:
-            text = reason(error)
+        except (httpx.ConnectError, UnicodeError) as error:  # UnicodeError: of Python's or httpx's IDNA
             if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
                 hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
-                raise EndpointError(f"{where}: TLS failed: {text}", hint=hint, code="tls-failed") from None
-            raise PassingFault(_not_connected(where, text)) from None
-        except UnicodeError:  # of Python's or httpx's IDNA, which do not count it among their own errors
-            raise _not_connected(where, "no host can have this name") from None
+                raise EndpointError(f"{where}: TLS failed: {reason(error)}", hint=hint, code="tls-failed") from None
+            text = "no host can have this name" if isinstance(error, UnicodeError) else reason(error)
+            hint = "is this the address and is it up?"
+            failed = EndpointError(f"{where}: cannot connect: {text}", hint=hint, code="unreachable")
+            raise (failed if isinstance(error, UnicodeError) else PassingFault(failed)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EndpointError(f"{where}: {reason(error)}") from None
         except DocumentError as error:  # the far side's doing; a document's code would mean another exit code
             raise ProtocolError(error.message, hint=error.hint) from None
         finally:
             _attempt.deadline = NO_DEADLINE
-
-
-def _not_connected(where: str, text: str) -> EndpointError:
-    return EndpointError(
-        f"{where}: cannot connect: {text}", hint="is this the address and is it up?", code="unreachable"
-    )
-
-
-def _decoded(body: bytes, encoding: str, limit: int, where: str) -> bytes:
-    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
-    unpacked = body if encoding in ("", "identity") else inflate(body, limit, where)
-    require_few_values(unpacked, where, limit)
-    return unpacked
 
 
 _attempt = threading.local()  # `deadline`: by which the attempt of this thread must be over
@@ -393,38 +380,28 @@ def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
     Dashboards after 2.1.0 take JSON and want a CSRF token, older ones take a form.
     """
     fields = {"username": credentials.user, "password": credentials.password()}
-    headers = _csrf_header(http)
-    answer = http.post(_LOGIN, json=fields, headers=headers)
-    if not _accepted(answer) and "Bad username or password" not in _message(answer):
-        answer = http.post(_LOGIN, form=fields, headers=headers)
-    if not _accepted(answer):
-        reason = redact_secrets(_message(answer), fields["password"]) or f"HTTP {answer.status}"
-        raise EndpointError(
-            f"{url}: login of {credentials.user} failed: {reason}", hint="check user and password", code="login-failed"
-        )
-
-
-def _csrf_header(http: HttpClient) -> dict[str, str]:
-    """The header that newer Dashboards want on a POST; empty where there is none that can be sent."""
-    answer = http.get(_CSRF)
-    data = _envelope(answer).get("data") if answer.status == 200 else None
-    token, name = (data.get("token"), data.get("headerName")) if isinstance(data, dict) else (None, None)
-    if not isinstance(token, str) or not isinstance(name, str) or not (name + token).isascii():
-        return {}
-    return {name: token}
-
-
-def _accepted(answer: Answer) -> bool:
-    return answer.status == 200 and _envelope(answer).get("status") == 0
-
-
-def _message(answer: Answer) -> str:
-    return str(_envelope(answer).get("errMsg") or "").partition("\n")[0]
+    token = _envelope(http.get(_CSRF)).get("data")
+    name, value = (token.get("headerName"), token.get("token")) if isinstance(token, dict) else (None, None)
+    can_be_sent = isinstance(name, str) and isinstance(value, str) and (name + value).isascii()
+    headers = {str(name): str(value)} if can_be_sent else {}
+    answer = _envelope(http.post(_LOGIN, json=fields, headers=headers))
+    if answer["status"] != 0 and "Bad username or password" not in str(answer.get("errMsg")):
+        answer = _envelope(http.post(_LOGIN, form=fields, headers=headers))
+    if answer["status"] != 0:
+        text = str(answer.get("errMsg") or answer["status"]).partition("\n")[0]
+        problem = f"{url}: login of {credentials.user} failed: {redact_secrets(text, fields['password'])}"
+        raise EndpointError(problem, hint="check user and password", code="login-failed")
 
 
 def _envelope(answer: Answer) -> dict[str, object]:
+    """The answer's object; where it has no status of its own, or HTTP's is not 200, the status is HTTP's."""
     try:
         value = json.loads(answer.body)
     except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        value = None
+    found = value if isinstance(value, dict) else {}
+    return (
+        found
+        if answer.status == 200 and "status" in found
+        else {**found, "status": f"HTTP {answer.status}", "data": None}
+    )

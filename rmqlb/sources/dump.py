@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import BinaryIO, Literal
 
 import msgspec
@@ -23,7 +24,6 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
-from rmqlb.sources.formats.documents import parse_documents, popped_topics, with_owners
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
 from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 from rmqlb.sources.source import NothingToAsk
@@ -52,21 +52,16 @@ class DumpSource(NothingToAsk):
             if self._path == STDIN:
                 if self._stdin is None and sys.stdin is None:
                     raise ValueError("it is closed")
-                yield from _read(self._stdin or sys.stdin.buffer)
+                yield from iter(partial((self._stdin or sys.stdin.buffer).read, _CHUNK), b"")
                 return
             if os.path.isfile(self._path) and os.path.getsize(self._path) > self._max_bytes:
                 raise too_large(self._where, self._max_bytes)
             with open(self._path, "rb") as file:
-                yield from _read(file)
+                yield from iter(partial(file.read, _CHUNK), b"")
         except (OSError, ValueError) as error:
             problem = f"cannot read {self._where}: {getattr(error, 'strerror', None) or error}"
             hint = "-s takes a URL, a file, or - for stdin"
             raise DocumentError(problem, hint=hint, code="cannot-read") from None
-
-
-def _read(file: BinaryIO) -> Iterator[bytes]:
-    while chunk := file.read(_CHUNK):
-        yield chunk
 
 
 # A file that is not one strict JSON document is taken apart at lines: a document begins at a line whose first character
@@ -79,14 +74,33 @@ _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 
 class Document(msgspec.Struct, frozen=True):
-    # `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say
-    kind: Literal["snapshot", "pieces"]
+    """What one document says."""
+
     snapshot: ClusterSnapshot  # all of it
-    snapshots: int  # how many whole snapshots it holds
-    cluster: str | None  # the names of the RocketMQ clusters that its brokers are in, sorted; None when none is named
-    # of a snapshot, UTC: as it says, else when the last of its parts was seen; None when neither tells
-    taken_at: datetime | None
-    pieces: Pieces | None  # its routes and answers, for `merge`; None when it is one snapshot in strict JSON
+    snapshots: int = 1  # how many whole snapshots it holds
+    pieces: Pieces | None = None  # its routes and answers, for `merge`; None when it is one snapshot in strict JSON
+
+    @property
+    def kind(self) -> Literal["snapshot", "pieces"]:
+        """`pieces` when it holds no whole snapshot, so that what it says may be merged with what others say."""
+        return "snapshot" if self.snapshots else "pieces"
+
+    @property
+    def cluster(self) -> str | None:
+        """The names of the RocketMQ clusters that its brokers are in, sorted; None when none is named."""
+        routes = (sighting.route for sighting in self.snapshot.routes.values())
+        return ",".join(sorted({broker.cluster for route in routes for broker in route.broker_datas} - {""})) or None
+
+    @property
+    def taken_at(self) -> datetime | None:
+        """Of a snapshot, UTC: as it says, else when the last of its parts was seen; None when neither tells."""
+        seen = [self.snapshot.taken_at]
+        if self.snapshot.taken_at is None:
+            seen = [sighting.seen.at for sighting in self.snapshot.routes.values()]
+            for group in self.snapshot.groups.values():
+                seen += (group.seen.at, *(view.seen.at for view in group.views or ()))
+        utc = (at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC) for at in seen if at is not None)
+        return max(utc, default=None) if self.snapshots else None
 
 
 def read_document(
@@ -107,12 +121,14 @@ def read_document(
     require_few_values(body, where, limit)
     heading = snapshot_file.heading(body)
     if heading is not None:
-        return _document(snapshot_file.read_body(body, heading, where, wanted))
+        return Document(snapshot_file.read_body(body, heading, where, wanted))
     # What may be anything is built whole, keys and all, and takes twice the memory of a snapshot.
     if len(body) > limit // 2:
         raise too_large(where, limit // 2, "and not one whole snapshot in JSON")
     require_few_values(body, where, limit // 2)
-    return _of_pieces(read_pieces(body, where, wanted, topic, group))
+    pieces = Pieces(where, wanted, topic, group)
+    pieces.read(body)
+    return pieces.document()
 
 
 def merge(documents: Iterable[Document], where: str) -> Document:
@@ -121,7 +137,7 @@ def merge(documents: Iterable[Document], where: str) -> Document:
     for document in documents:
         if document.pieces is not None:
             whole.merge(document.pieces)
-    return _of_pieces(whole)
+    return whole.document()
 
 
 def split_documents(content: bytes, where: str) -> list[bytes]:
@@ -135,48 +151,24 @@ def split_documents(content: bytes, where: str) -> list[bytes]:
     if len(content) > LARGEST_FILE:
         raise too_large(where, LARGEST_FILE)
     body = inflate(content, LARGEST_FILE, where) if content.startswith(GZIP) else content
-    try:
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         decode(body, msgspec.Raw)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        # A JVM writes noise before a command's own output; bytes that are not text stay as they are. An earlier line
-        # that is noise is blanked only before the first document, so nothing of a document is lost.
-        text = body
-        with suppress(UnicodeDecodeError):
-            text = without_noise(body.decode("utf-8-sig")).encode()
-        lines = text.split(b"\n")
-        if any(_is_whole(line) or line[:1] in _OPENS for line in lines):
-            return list(_documents(lines))
-    return [body.strip()]
-
-
-def _of_pieces(pieces: Pieces) -> Document:
-    return _document(pieces.snapshot(), len(pieces.snapshots), pieces)
-
-
-def _document(snapshot: ClusterSnapshot, snapshots: int = 1, pieces: Pieces | None = None) -> Document:
-    routes = (sighting.route for sighting in snapshot.routes.values())
-    clusters = {broker.cluster for route in routes for broker in route.broker_datas} - {""}
-    seen = [snapshot.taken_at]
-    if snapshot.taken_at is None:
-        seen = [sighting.seen.at for sighting in snapshot.routes.values()]
-        for group in snapshot.groups.values():
-            seen += (group.seen.at, *(view.seen.at for view in group.views or ()))
-    utc = (at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC) for at in seen if at is not None)
-    taken_at = max(utc, default=None) if snapshots else None
-    kind: Literal["snapshot", "pieces"] = "snapshot" if snapshots else "pieces"
-    return Document(kind, snapshot, snapshots, ",".join(sorted(clusters)) or None, taken_at, pieces)
-
-
-def _documents(lines: list[bytes]) -> Iterator[bytes]:
-    open_lines: list[bytes] = []
+        return [body.strip()]
+    # A JVM writes noise before a command's own output; bytes that are not text stay as they are. An earlier line
+    # that is noise is blanked only before the first document, so nothing of a document is lost.
+    text = body
+    with suppress(UnicodeDecodeError):
+        text = without_noise(body.decode("utf-8-sig")).encode()
+    lines = text.split(b"\n")
+    if not any(_is_whole(line) or line[:1] in _OPENS for line in lines):
+        return [body.strip()]
+    documents: list[list[bytes]] = []
     for line in lines:
-        if open_lines and (line[:1] in _OPENS or _is_whole(open_lines[0])):
-            yield b"\n".join(open_lines).strip()
-            open_lines = []
-        if open_lines or line.strip():
-            open_lines.append(line.rstrip(b"\r"))
-    if open_lines:
-        yield b"\n".join(open_lines).strip()
+        if documents and line[:1] not in _OPENS and not _is_whole(documents[-1][0]):
+            documents[-1].append(line.rstrip(b"\r"))
+        elif line.strip():
+            documents.append([line.rstrip(b"\r")])
+    return [b"\n".join(each).strip() for each in documents]
 
 
 def _is_whole(line: bytes) -> bool:
@@ -185,61 +177,13 @@ def _is_whole(line: bytes) -> bool:
 
 
 _FIRST_LINE = re.compile(rb"[ \t\r\n]*([{\[][^\n]{,80})")
-
 _OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]")
 """Two columns, as consumerConnection, consumerProgress and clusterList begin; a YAML file may begin with a comment."""
-
-
-def read_pieces(body: bytes, where: str, wanted: Wanted, topic: str | None = None, group: str | None = None) -> Pieces:
-    """A dump of any kind; the arguments are those of `read_document` (raises DocumentError)."""
-    pieces = Pieces(where, wanted, topic, group)
-    first = _FIRST_LINE.match(body)
-    if first and not is_noise(first[1].decode("latin-1")):
-        _add_json(body, where, pieces)
-        return pieces
-    text = without_noise(text_of(body, where))
-    start = text.lstrip()
-    reason = failed_command(start) if start[:1] not in ("{", "[") else None
-    if reason is not None:
-        raise DataError(f"{where} holds a failed mqadmin command: {reason}")
-    if start.startswith(TABLE_START):
-        pieces.add_anonymous_route(read_table(text, where), where)
-    elif _OTHER_TABLE.match(start):
-        raise DocumentError(
-            f"{where}: a table of another mqadmin command than topicRoute",
-            hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
-            hint_names_options=True,
-            code="not-recognised",
-        )
-    elif start[:1] in ("{", "["):
-        _add_json(text.encode(), where, pieces)
-    else:
-        from rmqlb.sources.formats.yaml_text import read_yaml
-
-        value = read_yaml(text, where)
-        if not isinstance(value, dict):
-            kinds = {str: "plain text", list: "a YAML list", type(None): "nothing"}
-            raise DocumentError(
-                f"{where}: neither JSON nor a YAML mapping, but {kinds.get(type(value), type(value).__name__)}",
-                hint="expected a snapshot, a route or a Dashboard response",
-                code="not-recognised",
-            )
-        pieces.add(value, where)
-    return pieces
-
-
-def _add_json(body: bytes, where: str, pieces: Pieces) -> None:
-    documents, notes = parse_documents(body, where)
-    if notes:
-        pieces.notes.append(f"read as RocketMQ's JSON dialect: {', '.join(notes)}")
-    for number, document in enumerate(documents, 1):
-        pieces.add(document, where if len(documents) == 1 else f"{where}, document {number}")
-
-
-# Fields of Dashboard answers that are known, and say nothing about routes, consumers or owners.
 _SKIPPED = frozenset(
     "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
 )
+"""Fields of Dashboard answers that are known, and say nothing about routes, consumers or owners."""
+_EXPECTED = "expected a snapshot, a route or a Dashboard response"
 
 
 @dataclass(slots=True)
@@ -253,9 +197,9 @@ class _GroupPieces:
     def merge(self, later: _GroupPieces) -> None:
         self.connections += later.connections
         self.items += later.items
-        self.queues.update(later.queues)
-        self.held.update(later.held)
-        self.reports.update(later.reports)
+        self.queues |= later.queues
+        self.held |= later.held
+        self.reports |= later.reports
 
 
 class Pieces:
@@ -267,109 +211,146 @@ class Pieces:
         self._where = where  # the dump, as errors name it
         self._wanted = wanted or Wanted()  # the parts of a snapshot that are read; all by default
         self._topic = topic  # of a route that does not name its own
-        self._group_told = group
+        self._group = group  # of an answer that does not name its own
         self._routes: dict[str, RouteSighting] = {}
         self._groups: dict[str, _GroupPieces] = {}
         self._snapshots: list[ClusterSnapshot] = []
-        self.notes: list[str] = []
+        self._notes: list[str] = []
 
-    def add(self, document: object, where: str) -> None:
-        """One document; DocumentError when it is none of the known kinds, or carries an error instead of an answer."""
-        if isinstance(document, dict) and {"status", "data"} <= document.keys():
-            document = docs.open_envelope(document, where)
-        if isinstance(document, list):
-            self._add_list(document, where)
-        elif isinstance(document, dict):
-            self._add_object(document, where)
+    def read(self, body: bytes) -> None:
+        """Add a dump of any kind (raises DocumentError)."""
+        where, first = self._where, _FIRST_LINE.match(body)
+        if first and not is_noise(first[1].decode("latin-1")):
+            self._add_json(body)
+            return
+        text = without_noise(text_of(body, where))
+        start = text.lstrip()
+        failed = failed_command(start) if start[:1] not in ("{", "[") else None
+        if failed is not None:
+            raise DataError(f"{where} holds a failed mqadmin command: {failed}")
+        if start.startswith(TABLE_START):
+            self._add_anonymous_route(read_table(text, where), where)
+        elif _OTHER_TABLE.match(start):
+            raise DocumentError(
+                f"{where}: a table of another mqadmin command than topicRoute",
+                hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
+                hint_names_options=True,
+                code="not-recognised",
+            )
+        elif start[:1] in ("{", "["):
+            self._add_json(text.encode())
         else:
-            raise _unknown(where)
+            from rmqlb.sources.formats.yaml_text import read_yaml
 
-    def add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
-        """A route whose document does not say of which topic it is (raises DocumentError)."""
-        topic = docs.route_topic(document)
-        if topic is None:
-            topic = self._topic
-            if topic is None:
-                raise DocumentError(
-                    f"{where} is the route of one topic and does not name it",
-                    hint="say which: --topic NAME",
-                    hint_names_options=True,
-                    code="topic-not-named",
-                )
-            if topic in self._routes:
-                raise DocumentError(
-                    f"{where} is another route that does not name its topic",
-                    hint="read one of them at a time",
-                    code="topic-not-named",
-                )
-        self._add_route(document, topic, where)
-
-    @property
-    def snapshots(self) -> tuple[ClusterSnapshot, ...]:
-        return tuple(self._snapshots)
+            value = read_yaml(text, where)
+            if not isinstance(value, dict):
+                kinds = {str: "plain text", list: "a YAML list", type(None): "nothing"}
+                problem = f"neither JSON nor a YAML mapping, but {kinds.get(type(value), type(value).__name__)}"
+                raise DocumentError(f"{where}: {problem}", hint=_EXPECTED, code="not-recognised")
+            self._add(value, where)
 
     def merge(self, later: Pieces) -> None:
         """Add what another dump's documents say, as if they had been read after these."""
-        self._routes.update(later._routes)
+        self._routes |= later._routes
         for name, pieces in later._groups.items():
             self._pieces(name).merge(pieces)
         self._snapshots += later._snapshots
-        self.notes += later.notes
+        self._notes += later._notes
 
-    def snapshot(self) -> ClusterSnapshot:
-        routes, groups = dict(self._routes), {name: self._group(name, p) for name, p in self._groups.items()}
+    def document(self) -> Document:
+        routes, groups = dict(self._routes), {name: self._made(name, each) for name, each in self._groups.items()}
         for snapshot in self._snapshots:
             routes.update(snapshot.routes)
             groups.update(snapshot.groups)
-        return ClusterSnapshot(
+        notes = (*self._notes, *(note for each in self._snapshots for note in each.notes))
+        snapshot = ClusterSnapshot(
             kind="dump",
             endpoint=self._where,
             taken_at=next((s.taken_at for s in self._snapshots if s.taken_at), None),
             routes=routes,
             groups=groups,
             unread=tuple(part for s in self._snapshots for part in s.unread),
-            notes=tuple(dict.fromkeys((*self.notes, *(note for each in self._snapshots for note in each.notes)))),
+            notes=tuple(dict.fromkeys(notes)),
         )
+        return Document(snapshot, len(self._snapshots), self)
+
+    def _add_json(self, body: bytes) -> None:
+        documents, notes = docs.parse_documents(body, self._where)
+        if notes:
+            self._notes.append(f"read as RocketMQ's JSON dialect: {', '.join(notes)}")
+        for number, document in enumerate(documents, 1):
+            self._add(document, self._where if len(documents) == 1 else f"{self._where}, document {number}")
+
+    def _add(self, value: object, where: str) -> None:
+        """One document; DocumentError when it is none of the known kinds, or carries an error instead of an answer."""
+        if isinstance(value, dict) and {"status", "data"} <= value.keys():
+            value = docs.open_envelope(value, where)
+        if isinstance(value, list):
+            self._add_list(value, where)
+        elif isinstance(value, dict):
+            self._add_object(value, where)
+        else:
+            raise _unknown(where)
 
     def _add_object(self, value: dict[object, object], where: str) -> None:
         if value.get("schema") == snapshot_file.SCHEMA:
             self._snapshots.append(snapshot_file.read_value(value, where, self._wanted))
         elif docs.is_route(value):
-            self.add_anonymous_route(docs.convert(value, docs.RouteDocument, where), where)
+            self._add_anonymous_route(docs.convert(value, docs.RouteDocument, where), where)
         elif "connectionSet" in value:
             connections = docs.convert(value, docs.ConnectionsDocument, where)
             group = self._group_name(docs.group_of(connections.subscription_table or ()), where)
             self._pieces(group).connections.append((connections, where))
-        elif {"group", "consumeType"} <= value.keys():
+        elif _is_group_item(value):
             self._add_group_item(docs.convert(value, docs.GroupItem, where))
         elif {"properties", "mqTable"} <= value.keys():
             self._add_running_info(docs.convert(value, docs.RunningInfoDocument, where), where)
         elif _SKIPPED & value.keys():
-            self.notes.append(f"{where} says nothing about routes or consumers and was skipped")
+            self._notes.append(f"{where} says nothing about routes or consumers and was skipped")
         else:
             self._add_mapping(value, where)
 
     def _add_mapping(self, value: dict[object, object], where: str) -> None:
-        if value and all(docs.is_route(item) for item in value.values()):
+        if value and all(map(docs.is_route, value.values())):
             for topic, item in value.items():
                 place = f"{where}, {topic}"
                 self._add_route(docs.convert(item, docs.RouteDocument, place), str(topic), place)
-        elif value and all(isinstance(item, dict) and "queueStatInfoList" in item for item in value.values()):
-            for group, item in value.items():
-                self._add_progress(str(group), [docs.convert(item, docs.TopicConsumerDocument, where)])
+        elif value and all(map(_is_progress, value.values())):
+            for name, item in value.items():
+                states = docs.queue_states([docs.convert(item, docs.TopicConsumerDocument, where)])
+                self._pieces(str(name)).queues |= states
         else:
             raise _unknown(where)
 
     def _add_list(self, items: list[object], where: str) -> None:
-        if items and all(isinstance(item, dict) and "queueStatInfoList" in item for item in items):
+        if items and all(map(_is_progress, items)):
             progress = docs.convert(items, list[docs.TopicConsumerDocument], where)
-            self._add_progress(self._group_name(docs.group_of(p.topic for p in progress), where), progress)
-        elif items and all(isinstance(item, dict) and {"group", "consumeType"} <= item.keys() for item in items):
-            for group_item in docs.convert(items, list[docs.GroupItem], where):
-                self._add_group_item(group_item)
+            group = self._group_name(docs.group_of(each.topic for each in progress), where)
+            self._pieces(group).queues |= docs.queue_states(progress)
+        elif items and all(map(_is_group_item, items)):
+            for item in docs.convert(items, list[docs.GroupItem], where):
+                self._add_group_item(item)
         else:
-            for number, item in enumerate(items, 1):
-                self.add(item, f"{where}, item {number}")
+            for number, each in enumerate(items, 1):
+                self._add(each, f"{where}, item {number}")
+
+    def _add_group_item(self, item: docs.GroupItem) -> None:
+        self._pieces(item.group.removeprefix("%SYS%")).items.append(item)
+
+    def _add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
+        """A route whose document does not say of which topic it is (raises DocumentError)."""
+        topic = docs.route_topic(document) or self._topic
+        if topic is None:
+            raise DocumentError(
+                f"{where} is the route of one topic and does not name it",
+                hint="say which: --topic NAME",
+                hint_names_options=True,
+                code="topic-not-named",
+            )
+        if docs.route_topic(document) is None and topic in self._routes:
+            problem = f"{where} is another route that does not name its topic"
+            raise DocumentError(problem, hint="read one of them at a time", code="topic-not-named")
+        self._add_route(document, topic, where)
 
     def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
         self._routes[topic] = RouteSighting(docs.route(document, topic), Seen(where))
@@ -385,17 +366,11 @@ class Pieces:
         pieces.reports[client_id] = report
         pieces.held[client_id] = docs.held_queues(document, where)
 
-    def _add_group_item(self, item: docs.GroupItem) -> None:
-        self._pieces(item.group.removeprefix("%SYS%")).items.append(item)
-
-    def _add_progress(self, group: str, progress: list[docs.TopicConsumerDocument]) -> None:
-        self._pieces(group).queues.update(docs.queue_states(progress))
-
     def _pieces(self, group: str) -> _GroupPieces:
         return self._groups.setdefault(group, _GroupPieces())
 
-    def _group_name(self, told: str | None, where: str) -> str:
-        group = told or self._group_told
+    def _group_name(self, named: str | None, where: str) -> str:
+        group = named or self._group
         if group is None:
             raise DocumentError(
                 f"{where} is about one group and does not name it",
@@ -405,7 +380,7 @@ class Pieces:
             )
         return group
 
-    def _group(self, name: str, pieces: _GroupPieces) -> ConsumerGroup:
+    def _made(self, name: str, pieces: _GroupPieces) -> ConsumerGroup:
         first = pieces.connections[0][0] if pieces.connections else None
         item = pieces.items[0] if pieces.items else None
         views: tuple[MemberView, ...] | None = None
@@ -414,9 +389,8 @@ class Pieces:
         elif item is not None and item.count == 0:
             views = ()
         # The subscription's topics, as all brokers tell them; else those of which offsets are known.
-        tables = [document.subscription_table for document, _ in pieces.connections]
-        told = [table for table in tables if table is not None]
-        topics = {topic for table in told for topic in table} if told else {queue.topic for queue in pieces.queues}
+        tables = [doc.subscription_table for doc, _ in pieces.connections if doc.subscription_table is not None]
+        topics = {topic for table in tables for topic in table} if tables else {queue.topic for queue in pieces.queues}
         ids = None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)
         return ConsumerGroup(
             group=name,
@@ -426,9 +400,17 @@ class Pieces:
             consume_from_where=first.consume_from_where if first else None,
             views=views,
             topics=tuple(sorted(topics)) or None,
-            queues=with_owners(pieces.queues, pieces.held, ids, popped_topics(pieces.reports)),
+            queues=docs.with_owners(pieces.queues, pieces.held, ids, docs.popped_topics(pieces.reports)),
             reports=pieces.reports,
         )
+
+
+def _is_progress(item: object) -> bool:
+    return isinstance(item, dict) and "queueStatInfoList" in item
+
+
+def _is_group_item(item: object) -> bool:
+    return isinstance(item, dict) and {"group", "consumeType"} <= item.keys()
 
 
 def _unknown(where: str) -> DocumentError:

@@ -1,4 +1,12 @@
-"""A running cluster as a source, whatever it speaks."""
+"""A running cluster as a source, whatever it speaks.
+
+- QUERY_ASSIGNMENT (400) changes nothing. It names a client ID and needs no connection of that client, so `rmqlb` can
+  ask on behalf of any consumer (`QueryAssignmentProcessor.queryAssignment` of 5.5.0).
+- `GET_CONSUME_STATS` reports offset 0 where nothing is stored. Consumers ask otherwise
+  (`RebalancePushImpl.computePullFromWhereWithException`), and so does this file.
+- RocketMQ 5's gRPC clients are connected to a Proxy. In cluster mode brokers list none of them, and see receive
+  requests (POP) of their group come from the Proxy.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +23,7 @@ from msgspec.structs import replace
 from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
 from rmqlb.model.group import (
     CLUSTERING,
+    NOT_STORED,
     RETRY_PREFIX,
     ConsumerGroup,
     MemberReport,
@@ -27,13 +36,12 @@ from rmqlb.model.group import (
     is_grpc,
     retry_topic,
 )
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import (
     AssignmentAnswer,
     AssignmentQuestion,
     ClusterSnapshot,
-    Everything,
     OffsetQuestion,
     RouteSighting,
     Unread,
@@ -45,18 +53,9 @@ from rmqlb.model.snapshot import (
 )
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.remoting.codes import ResponseCode
-from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
-from rmqlb.sources.formats.documents import popped_topics, with_owners
-from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace
-from rmqlb.sources.questions import (
-    polling_num,
-    reported_assignments,
-    reported_offsets,
-    request_modes,
-    with_stored,
-)
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, ask_concurrently
 from rmqlb.sources.source import Refused, utc_now
 
 if TYPE_CHECKING:
@@ -66,9 +65,13 @@ if TYPE_CHECKING:
 
 _NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
 AT_ONCE = 4  # how many requests are under way at most, over all brokers together
+_MOST_QUEUES = 256  # of one group per broker whose stored offset is requested while a snapshot is taken
+_MOST_TOPICS = 16  # of one group that brokers are asked about
 
 Item = TypeVar("Item")
-Answered = TypeVar("Answered")
+Answer = TypeVar("Answer")
+Question = TypeVar("Question", AssignmentQuestion, OffsetQuestion)
+_Value = TypeVar("_Value", str, int)
 
 
 class LiveSource:
@@ -96,28 +99,23 @@ class LiveSource:
 
     def _begin(self, wanted: Wanted, progress: Progress) -> None:
         self._progress = progress
-        self._spaced = wanted.spaced or wanted.evidence
-        self._evidence = wanted.evidence
-        self._unasked = wanted.unasked
+        self._wanted = wanted
         self._found: dict[str, RouteSighting | None] = {}
         self._unread: list[Unread] = []
         self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
-        self._requested: dict[str, Wanted] = {}  # group → what was wanted of it
-        self._list: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
+        self._requested: set[str] = set()  # groups
+        self._chosen: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         self._begin(wanted, progress)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
         try:
-            if wanted.everything is not None:
-                groups = self._everything(wanted.everything)
-            else:
-                groups = self._groups(wanted)
-                if wanted.topics is not None:
-                    self._routes(wanted.topics)
-                elif not groups:
-                    self._all_routes(t for t in self.reads.topics() if not is_system_topic(t))
+            groups = self._groups()
+            if wanted.everything is None and wanted.topics is not None:
+                self._routes(wanted.topics)
+            elif wanted.everything is None and not groups:
+                self._all_routes(t for t in self.reads.topics() if not is_system_topic(t))
             groups = self._with_silent_asked_again(groups)
         finally:
             self.reads.close()
@@ -135,16 +133,20 @@ class LiveSource:
     def ask_offsets(
         self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
     ) -> States | None:
-        reads = self.reads.broker_reads
-        with closing(self.reads):
-            return None if reads is None else reported_offsets(reads, group, questions, AT_ONCE, progress)
+        def ask(reads: NameServerReads, question: OffsetQuestion) -> QueueState:
+            return _at_takeover(reads, group, question)
+
+        answers = self._ask_brokers("start offsets", ask, questions, progress)
+        return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion], progress: Progress = no_progress
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        reads = self.reads.broker_reads
-        with closing(self.reads):
-            return None if reads is None else reported_assignments(reads, group, questions, AT_ONCE, progress)
+        def ask(reads: NameServerReads, question: AssignmentQuestion) -> AssignmentAnswer | None:
+            return reads.assignment(group, question)
+
+        answers = self._ask_brokers("assignments", ask, questions, progress)
+        return None if answers is None else dict(answers)
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
         reads = self.reads.broker_reads
@@ -179,6 +181,40 @@ class LiveSource:
             )
         return {client_id: stacks for client_id, stacks in answers if stacks is not None}
 
+    def _ask_brokers(
+        self,
+        what: str,
+        ask: Callable[[NameServerReads, Question], Answer | None],
+        questions: Sequence[Question],
+        progress: Progress,
+    ) -> list[tuple[Question, Answer]] | None:
+        """The answers that there are; None where brokers cannot be asked."""
+        batches: dict[str, list[Question]] = {}
+        for question in questions:
+            batches.setdefault(question.address, []).append(question)
+        reads = self.reads.broker_reads
+        self._begin(Wanted(), progress)
+
+        def of_broker(address: str) -> list[tuple[Question, Answer]]:
+            """Ask until the broker is silent or does not know the question, so that its silence costs little."""
+            answers: list[tuple[Question, Answer]] = []
+            for question in batches[address] if reads is not None else ():
+                try:
+                    answer = ask(reads, question) if reads is not None else None
+                except Refused:
+                    continue
+                except EndpointError:
+                    break
+                if answer is None:
+                    break
+                answers.append((question, answer))
+            return answers
+
+        with closing(self.reads):
+            if reads is None:
+                return None
+            return [pair for _, pairs in self._each(what, of_broker, batches, slots=False) for pair in pairs]
+
     def _routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
         missing = [topic for topic in topics if topic not in self._found]
         answers = self._each("routes", self.reads.route, missing, partial(Unread, "route") if tolerant else None)
@@ -200,60 +236,51 @@ class LiveSource:
             if topic in self._found and self._found[topic] is None:
                 self._unread.append(Unread("route", topic, "it is listed and has no route"))
 
-    def _everything(self, wanted: Everything) -> list[ConsumerGroup]:
-        if not wanted.of_groups:
-            self._all_routes(filter(wanted.takes_topic, self.reads.topics()))
-        self._list = lambda: sorted(filter(wanted.takes_group, self.reads.groups()))
-        listed = frozenset(self._list())
+    def _groups(self) -> list[ConsumerGroup]:
+        """The wanted groups; where patterns name them, one that cannot be read is noted as unread."""
+        wanted, everything = self._wanted, self._wanted.everything
+        if everything is None and not any(map(is_pattern, wanted.named)):
+            return [self._group(name) for name in wanted.named]
+        if everything is None:
+            self._chosen = lambda: wanted.groups_among(self.reads.groups())
+            self._listed = frozenset(self.reads.groups())
+            return self._several(wanted.groups_among(self._listed))
+        if not everything.of_groups:
+            self._all_routes(filter(everything.takes_topic, self.reads.topics()))
+        self._wanted = replace(wanted, topics=None, owners=True, retry=False)  # of each group, all
+        self._chosen = lambda: sorted(filter(everything.takes_group, self.reads.groups()))
+        listed = frozenset(self._chosen())
         # A Dashboard's list may be older than a group that is named in full.
-        missing = {name for name in wanted.groups if not is_pattern(name) and name not in listed}
-        names = sorted(listed.union(filter(self.reads.has_group, missing)))
-        self._listed = frozenset(names)
-        return self._several(names, lambda name: self._group(Wanted(group=name)))
+        missing = {name for name in everything.groups if not is_pattern(name) and name not in listed}
+        self._listed = listed.union(filter(self.reads.has_group, missing))
+        return self._several(sorted(self._listed))
 
-    def _groups(self, wanted: Wanted) -> list[ConsumerGroup]:
-        """Those that are named; where patterns name them, one that cannot be read is noted as unread."""
-
-        def ask(name: str) -> ConsumerGroup:
-            return self._group(replace(wanted, group=name))
-
-        if not any(map(is_pattern, wanted.named)):
-            return [ask(name) for name in wanted.named]
-        self._listed = frozenset(self.reads.groups())
-        self._list = lambda: wanted.groups_among(self.reads.groups())
-        return self._several(wanted.groups_among(self._listed), ask)
-
-    def _several(self, names: Sequence[str], ask: Callable[[str], ConsumerGroup]) -> list[ConsumerGroup]:
+    def _several(self, names: Sequence[str]) -> list[ConsumerGroup]:
         progress, self._progress = self._progress, no_progress
-        answers = self._each("groups", ask, names, partial(Unread, "group"), slots=False, show=progress)
+        answers = self._each("groups", self._group, names, partial(Unread, "group"), slots=False, show=progress)
         return [group for _, group in answers]
 
     def _with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
         """The groups, those read again of which a broker kept silent that answers when it is asked once more."""
-        lost = {part.name for part in self._unread if part.is_of_server}
-        names = sorted(lost & self._requested.keys())
+        names = sorted({part.name for part in self._unread if part.is_of_server} & self._requested)
         if not names or self._deadline.has_passed or not self.reads.silent_brokers_answer():
             return groups
         self._unread = [part for part in self._unread if part.name not in names or part.kind == "route"]
-        like = self._requested[names[0]]
-        names += [name for name in self._list() if name not in self._requested]
-        again = self._several(names, lambda name: self._group(replace(like, group=name)))
-        found = {group.group: group for group in (*groups, *again)}
-        return list(found.values())
+        again = self._several([*names, *(name for name in self._chosen() if name not in self._requested)])
+        return list({group.group: group for group in (*groups, *again)}.values())
 
-    def _group(self, wanted: Wanted) -> ConsumerGroup:
-        self._requested[wanted.group or ""] = wanted
-        group = self._members(wanted)
-        if wanted.owners and group.views == ():
-            return self._unlisted(group, wanted.topics or ())
-        if not wanted.owners or not group.views:
+    def _group(self, name: str) -> ConsumerGroup:
+        self._requested.add(name)
+        group = self._members(name)
+        if self._wanted.owners and group.views == ():
+            return self._unlisted(group)
+        if not self._wanted.owners or not group.views:
             return group
         if group.message_model not in (CLUSTERING, None):
-            return self._with_reports(group)[0] if self._evidence else group
+            return self._with_reports(group)[0] if self._wanted.evidence else group
         return self._with_owners(group)
 
-    def _members(self, asked: Wanted) -> ConsumerGroup:
-        name = asked.group or ""
+    def _members(self, name: str) -> ConsumerGroup:
         brokers = self.reads.brokers(name)
         answers = self._connections(name, brokers)
         by_proxy: list[tuple[ProxyView, docs.ConnectionsDocument | None]] = []
@@ -263,15 +290,12 @@ class LiveSource:
         proxies = None if self._proxies is None else tuple(view for view, _ in by_proxy)
         documents = [document for document in answers.values() if document is not None]
         online = [*documents, *(document for _, document in by_proxy if document is not None)]
-        names = sorted({topic for document in online for topic in document.subscription_table or ()})
-        wanted = list(
-            dict.fromkeys(
-                (*(names if asked.topics is None else asked.topics), *([retry_topic(name)] if asked.retry else ()))
-            )
-        )
+        subscribed = sorted({topic for document in online for topic in document.subscription_table or ()})
+        topics = self._wanted.topics if self._wanted.topics is not None else subscribed
+        with_retry = dict.fromkeys((*topics, retry_topic(name)) if self._wanted.retry else topics)
         serving = {
             broker.broker_name: address
-            for sighting in self._routes(wanted, tolerant=True)
+            for sighting in self._routes(list(with_retry), tolerant=True)
             for broker in sighting.route.broker_datas
             if (address := broker.address)
         }
@@ -280,22 +304,20 @@ class LiveSource:
         if not online:
             self._must_be_known(name, answers)
             return ConsumerGroup(name, self._seen(), views=(), proxies=proxies)
-        first = online[0]
+        views = [
+            MemberView(docs.connections(document) if document else (), self._seen(), (serving | brokers)[broker])
+            for broker, document in answers.items()
+            if document is not None or broker in serving
+        ]
         return ConsumerGroup(
             group=name,
             seen=self._seen(),
-            consume_type=first.consume_type,
-            message_model=first.message_model,
-            consume_from_where=first.consume_from_where,
+            consume_type=online[0].consume_type,
+            message_model=online[0].message_model,
+            consume_from_where=online[0].consume_from_where,
             proxies=proxies,
-            views=()
-            if not documents
-            else tuple(
-                MemberView(docs.connections(document) if document else (), self._seen(), (serving | brokers)[broker])
-                for broker, document in answers.items()
-                if document is not None or broker in serving
-            ),
-            topics=tuple(names),
+            views=tuple(views) if documents else (),
+            topics=tuple(subscribed),
         )
 
     def _connections(self, group: str, brokers: Mapping[str, str]) -> dict[str, docs.ConnectionsDocument | None]:
@@ -309,9 +331,8 @@ class LiveSource:
             parts = [part for part in self._unread if (part.kind, part.name) == ("members", group)]
             reason = parts[-1].reason if parts else "there is no broker to ask"
             problem = f"{self.reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
-            if parts and all(part.no_answer for part in parts):
-                raise EndpointError(problem, code="no-answer")
-            raise EndpointError(problem)
+            silent = bool(parts) and all(part.no_answer for part in parts)
+            raise EndpointError(problem, code="no-answer" if silent else None)
         if group not in self._listed and not self.reads.has_group(group):
             raise DataError(
                 f"group {group} is not known at {self.reads.endpoint}",
@@ -327,38 +348,32 @@ class LiveSource:
         for batch, some in self._each(
             "offsets",
             lambda batch: self._offsets(group.group, batch),
-            [addresses] if self.reads.offsets_at_once else [[address] for address in addresses],
+            [addresses] if self.reads.broker_reads is None else [[address] for address in addresses],
             lambda batch, why: Unread("offsets", group.group, why, ", ".join(batch)),
         ):
             states.update(some)
             if len(batch) == 1:
                 lags[batch[0]] = sum(state.lag or 0 for state in some.values())
         group, via, held = self._with_reports(group, lags)
-        if self._evidence and via.keys() <= held.keys():
+        if self._wanted.evidence and via.keys() <= held.keys():
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
-        owned = with_owners(states, held, members, popped_topics(group.reports))
-        group = replace(group, queues=owned)
-        modes = request_modes(self._broker_reads, group, via)
+        owned = docs.with_owners(states, held, members, docs.popped_topics(group.reports))
+        reads = None if self._deadline.has_passed else self.reads.broker_reads
+        if reads is None:
+            return replace(group, queues=owned)
         return replace(
-            group,
-            request_modes=modes.modes,
-            pop_share_queue_nums=modes.shares,
-            dead_letters=self._dead_letters(group, addresses),
+            _with_request_modes(group, reads, via), queues=owned, dead_letters=_dead_letters(reads, group, addresses)
         )
 
-    def _dead_letters(self, group: ConsumerGroup, addresses: Sequence[str]) -> int | None:
-        """Messages in its dead-letter topic (one queue, `MixAll.DLQ_NUMS_PER_GROUP`) where a listener fails."""
-        reads = self._broker_reads
-        evidence = (report.evidence for report in group.reports.values())
-        statuses = (status for one in evidence if one is not None for status in (one.statuses or {}).values())
-        if not any(status.failed_per_s for status in statuses) or reads is None:
-            return None
-        queue = MessageQueue(dead_letter_topic(group.group), "", 0)
-        try:
-            return sum(reads.max_offset(queue, address) for address in addresses)
-        except EndpointError:
-            return None
+    def _offsets(self, group: str, addresses: Sequence[str]) -> States:
+        states, reads = self.reads.offsets(group, addresses)[0], self.reads.broker_reads
+        if reads is None:
+            return states
+        reported, problem = _with_stored(reads, group, states, addresses[0])
+        if problem is not None:
+            self._unread.append(Unread("stored-offsets", group, problem, addresses[0]))
+        return reported
 
     def _readable(self, reports: Mapping[str, MemberReport]) -> list[MessageQueue]:
         """The queues of all topics to which consumers say that they subscribe.
@@ -368,10 +383,6 @@ class LiveSource:
         topics = {topic for report in reports.values() for topic in report.topics or ()}
         sightings = self._routes(sorted(t for t in topics if not t.startswith(RETRY_PREFIX)), tolerant=True)
         return [queue for sighting in sightings for queue in sighting.route.subscribe_queues()]
-
-    @property
-    def _broker_reads(self) -> NameServerReads | None:
-        return None if self._deadline.has_passed else self.reads.broker_reads
 
     def _with_reports(
         self, group: ConsumerGroup, lags: Mapping[str, int] = MappingProxyType({})
@@ -391,25 +402,24 @@ class LiveSource:
         answers = self._each(
             "queues of consumers",
             lambda client_id: self._reported(group.group, client_id, listed[client_id]),
-            sorted(via.keys() - self._unasked),
+            sorted(via.keys() - self._wanted.unasked),
             lambda client_id, why: Unread("member", group.group, why, client_id),
             slots=False,
         )
-        left_out = sorted(via.keys() & self._unasked)
+        left_out = sorted(via.keys() & self._wanted.unasked)
         self._unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
-        reports = {client_id: report for client_id, (report, _) in answers}
         held = {client_id: queues for client_id, (_, queues) in answers}
         for part in self._unread:
             if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
                 held[part.detail or ""] = frozenset()
-        return replace(group, reports=reports), via, held
+        return replace(group, reports={client_id: report for client_id, (report, _) in answers}), via, held
 
     def _reported(
         self, group: str, client_id: str, addresses: Sequence[str]
     ) -> tuple[MemberReport, frozenset[MessageQueue]]:
         document, address = self._through_any(group, client_id, addresses)
         where, report = f"{address}, {client_id}", docs.member_report(document, client_id)
-        if self._evidence:
+        if self._wanted.evidence:
             now = int(self._clock().timestamp() * 1000)
             report = replace(report, evidence=consumer_evidence(document, where, now))
         return report, docs.held_queues(document, where)
@@ -421,14 +431,14 @@ class LiveSource:
 
         A consumer that answers through the second broker only is asked through the first once more: silence again is
         that link's, not the consumer's. Only a diagnosis asks twice: a process that stands still answers everything
-        that it was asked when it goes on.
+        that it was asked when it goes on. A Dashboard finds its own way, whatever broker is named.
         """
         first, *others = addresses
         try:
             return self._running_info(group, client_id, first), first
         except EndpointError as silence:
-            finds_its_way = self.reads.offsets_at_once  # a Dashboard, whatever broker is named
-            if not self._evidence or not others or finds_its_way or not _no_answer_in_time(silence):
+            asks_twice = self._wanted.evidence and others and self.reads.broker_reads is not None
+            if not asks_twice or not _no_answer_in_time(silence):
                 raise
             document = self._running_info(group, client_id, others[0])
         try:
@@ -447,75 +457,66 @@ class LiveSource:
         brokers for offsets that it has not in memory (`DefaultMQPushConsumerImpl.consumerRunningInfo`). When all of
         them wait for such an answer, it consumes nothing until a timeout of 5 s, for each queue.
         """
-        with self._pace.turn(client_id, self._deadline, spaced=self._spaced), self._slots:
+        spaced = self._wanted.spaced or self._wanted.evidence
+        with self._pace.turn(client_id, self._deadline, spaced=spaced), self._slots:
             self._deadline.must_leave()
             return self.reads.running_info(group, client_id, address, stacks=stacks)
 
-    def _unlisted(self, group: ConsumerGroup, wanted: Sequence[str]) -> ConsumerGroup:
+    def _unlisted(self, group: ConsumerGroup) -> ConsumerGroup:
         """A group of which no broker lists a consumer, with what shows whether it is consumed all the same.
 
         Its topics, where no Proxy knows them, are those of which it has stored offsets; of the wanted ones receive
         requests are asked for too.
         """
         name, addresses = group.group, list(self.reads.brokers(group.group).values())
-        states: dict[MessageQueue, QueueState] = {}
-        rates: list[float] = []
-        for _, (some, rate) in self._each(
-            "offsets",
-            lambda address: self._consumed(name, address),
-            addresses,
-            lambda address, why: Unread("offsets", name, why, address),
-        ):
-            states.update(some)
-            rates += [] if rate is None else [rate]
+
+        def ask(address: str) -> tuple[States, float | None]:
+            try:
+                return self.reads.offsets(name, [address])
+            except Refused:  # a Dashboard does, of a group that has stored no offset
+                return {}, None
+
+        answers = self._each("offsets", ask, addresses, lambda address, why: Unread("offsets", name, why, address))
+        states = {queue: state for _, (some, _) in answers for queue, state in some.items()}
+        rates = [rate for _, (_, rate) in answers if rate is not None]
         topics = sorted({queue.topic for queue in states})
         self._routes(topics, tolerant=True)
-        asked = list(dict.fromkeys((*wanted, *topics)))
+        waiting: list[int] = []
+        reads = None if self._deadline.has_passed else self.reads.broker_reads
+        if reads is not None and not group.client_ids:
+            asked = [
+                t for t in dict.fromkeys((*(self._wanted.topics or ()), *topics)) if not t.startswith(RETRY_PREFIX)
+            ]
+            numbers = [reads.polling_num(name, topic, at) for topic in asked[:_MOST_TOPICS] for at in addresses]
+            waiting = [number for number in numbers if number is not None]
         return replace(
             group,
             topics=group.topics or tuple(topics) or None,
             queues=states,
             consume_tps=sum(rates) if rates else None,
-            polling_num=None if group.client_ids else polling_num(self._broker_reads, name, asked, addresses),
+            polling_num=sum(waiting) if waiting else None,
         )
-
-    def _consumed(self, group: str, address: str) -> tuple[States, float | None]:
-        """Nothing where the far side refuses, as a Dashboard does for a group that has stored no offset."""
-        reads = self.reads.broker_reads
-        try:
-            return (self.reads.offsets(group, [address]), None) if reads is None else reads.consumed(group, address)
-        except Refused:
-            return {}, None
-
-    def _offsets(self, group: str, addresses: Sequence[str]) -> States:
-        states, reads = self.reads.offsets(group, addresses), self.reads.broker_reads
-        if reads is None:
-            return states
-        reported, problem = with_stored(reads, group, states, addresses[0])
-        if problem is not None:
-            self._unread.append(Unread("stored-offsets", group, problem, addresses[0]))
-        return reported
 
     def _each(
         self,
         what: str,
-        ask: Callable[[Item], Answered],
+        ask: Callable[[Item], Answer],
         items: Iterable[Item],
         unread: Callable[[Item, str], Unread] | None = None,
         *,
         slots: bool = True,
         show: Progress | None = None,
-    ) -> list[tuple[Item, Answered]]:
+    ) -> list[tuple[Item, Answer]]:
         """Ask for each item, a few at a time; one that fails is noted as the `unread` part, or its error raised."""
 
-        def in_turn(item: Item) -> Answered:
+        def in_turn(item: Item) -> Answer:
             with self._slots if slots else nullcontext():
                 if unread is not None:
                     self._deadline.must_leave()
                 return ask(item)
 
         listed = list(items)
-        answers: list[tuple[Item, Answered]] = []
+        answers: list[tuple[Item, Answer]] = []
         with ask_concurrently(in_turn, listed, AT_ONCE) as futures:
             for done, (item, future) in enumerate(zip(listed, futures, strict=True)):
                 (show or self._progress)(what, done, len(listed))
@@ -538,3 +539,79 @@ class LiveSource:
 def _no_answer_in_time(error: RmqlbError) -> bool:
     """No answer came to us, or none to the broker or Dashboard that asked for us."""
     return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)
+
+
+def _with_stored(reads: NameServerReads, group: str, states: States, address: str) -> tuple[States, str | None]:
+    """The states with what is stored where 0 is reported, and why some still say 0 without telling what it means.
+
+    Of an empty queue it makes no difference whether 0 is stored.
+    """
+    zeros = [queue for queue, state in states.items() if state.consumer_offset == 0 and state.broker_offset != 0]
+    reported = dict(states)
+    for queue in sort_queues(zeros)[:_MOST_QUEUES]:
+        try:
+            stored = reads.stored_offset(group, queue, address)
+        except EndpointError as error:
+            return reported, error.message
+        reported[queue] = replace(states[queue], consumer_offset=stored, stored_offset=stored)
+    more = len(zeros) - _MOST_QUEUES
+    return reported, f"at most {_MOST_QUEUES} queues are asked about, and {more} more report 0" if more > 0 else None
+
+
+def _at_takeover(reads: NameServerReads, group: str, question: OffsetQuestion) -> QueueState:
+    """A queue as its broker answers a consumer that takes it."""
+    queue, address = question.queue, question.address
+    stored = reads.stored_offset(group, queue, address)
+    end = reads.max_offset(queue, address)
+    found = {reads.offset_at(queue, at, address) for at in question.timestamps} if stored == NOT_STORED else set()
+    return QueueState(
+        broker_offset=end,
+        consumer_offset=stored,
+        stored_offset=stored,
+        min_offset=max(reads.min_offset(queue, address), 0) if stored < end else None,
+        timestamp_offset=found.pop() if len(found) == 1 else None,
+    )
+
+
+def _dead_letters(reads: NameServerReads, group: ConsumerGroup, addresses: Sequence[str]) -> int | None:
+    """Messages in its dead-letter topic (one queue, `MixAll.DLQ_NUMS_PER_GROUP`) where a listener fails."""
+    evidence = (report.evidence for report in group.reports.values())
+    statuses = (status for one in evidence if one is not None for status in (one.statuses or {}).values())
+    if not any(status.failed_per_s for status in statuses):
+        return None
+    queue = MessageQueue(dead_letter_topic(group.group), "", 0)
+    try:
+        return sum(reads.max_offset(queue, address) for address in addresses)
+    except EndpointError:
+        return None
+
+
+def _with_request_modes(group: ConsumerGroup, reads: NameServerReads, via: Mapping[str, str]) -> ConsumerGroup:
+    """The group with the modes that brokers have for it; `via`: client ID → address of a broker that lists it.
+
+    They play no part, and are not asked for, when all consumers say that they rebalance by themselves: those pull.
+    """
+    reports = group.reports
+    if all(client_id in reports and reports[client_id].client_rebalance for client_id in via):
+        return group
+    answers = [reads.request_modes(group.group, address) for address in dict.fromkeys(via.values())]
+    modes: dict[str, set[str]] = {}
+    shares: dict[str, set[int]] = {}
+    for topic, given in (pair for answer in answers if answer is not None for pair in answer.items()):
+        modes.setdefault(topic, set()).add(given.mode)
+        if given.pop_share_queue_num is not None:
+            shares.setdefault(topic, set()).add(given.pop_share_queue_num)
+    led = next((client_id for client_id, report in reports.items() if report.client_rebalance is False), None)
+    rest = [topic for topic in group.own_topics or () if topic not in modes] if led is not None else []
+    for topic in rest[:_MOST_TOPICS]:
+        question = AssignmentQuestion(topic, led or "", "AVG", "", via[led or ""])
+        reported = reads.assignment(group.group, question)
+        if reported is not None and reported.mode is not None:
+            modes[topic] = {reported.mode}
+    if not modes and all(answer is None for answer in answers):
+        return group
+    return replace(group, request_modes=_sorted(modes), pop_share_queue_nums=_sorted(shares))
+
+
+def _sorted(found: Mapping[str, set[_Value]]) -> dict[str, tuple[_Value, ...]]:
+    return {topic: tuple(sorted(values)) for topic, values in found.items()}

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
 _LONGEST_ADDRESS_LIST = 64 * 1024
-_HTTP_OK = 200
 DEADLINE_S = 60.0
 """Seconds for all reads of one reading together, where nothing else is said."""
 _ALMOST = r"(?i)\s*(https?|rocketmqs?):/*(?=[^/].*@)"
 """What is mistyped must not be taken for a file: errors say a file's whole name, and a URL may hold a password."""
-_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*)://"
 
 
 class Access(Struct, frozen=True):
@@ -74,7 +72,7 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
             proxy_address(proxy)
     if not text:
         raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
-    scheme = re.match(_SCHEME, text) if ":" in text else None
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", text) if ":" in text else None
     if scheme is None and ":" in text and (almost := re.match(_ALMOST, text)):
         begins = "a blank" if text[0].isspace() else almost[0]
         raise UsageError(f"the source begins with {begins}, which is no URL", hint=f"write {almost[1]}://HOST")
@@ -89,12 +87,8 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
         return DumpSource(text, max_bytes=access.max_bytes)
     opener = OPENERS.get(scheme[1].lower())
     if opener is None:
-        kinds = ", ".join(f"{kind}://" for kind in OPENERS)
-        raise UsageError(
-            f"cannot read {scheme[1]}:// sources",
-            hint=f"-s takes {kinds}, a file, or - for stdin",
-            code="unknown-source",
-        )
+        hint = f"-s takes {', '.join(f'{kind}://' for kind in OPENERS)}, a file, or - for stdin"
+        raise UsageError(f"cannot read {scheme[1]}:// sources", hint=hint, code="unknown-source")
     return opener(text, access if access.reading is not None else for_another_reading(access))
 
 
@@ -107,10 +101,9 @@ def _name_servers(hosts: str) -> list[str]:
             hint="a cluster with ACL takes --access-key, and the secret in RMQLB_SECRET_KEY or --secret-key-file",
         )
     parts = [parse_address(part, _NAME_SERVER_PORT) for part in re.split("[,;]", hosts.rstrip("/")) if part]
-    servers = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parts]
-    if not servers:
+    if not parts:
         raise UsageError("the source names no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
-    return servers
+    return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parts]
 
 
 def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource:
@@ -184,7 +177,7 @@ def _address_server(url: str, access: Access) -> LiveSource:
         answer = http.get("")
     finally:
         http.close()
-    if answer.status != _HTTP_OK:
+    if answer.status != 200:
         raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
     text = answer.body.decode("utf-8", "replace").strip()
     try:
@@ -209,8 +202,9 @@ def _dashboard(text: str, access: Access) -> LiveSource:
     url, named = _without_login(text)
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
-    deadline, _ = _reading(access)
-    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
+    settings = HttpSettings(
+        access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=_reading(access)[0]
+    )
     return _live(DashboardReads(url, settings, credentials), access, tls=False)
 
 

@@ -1,7 +1,4 @@
-"""How often consumers are asked: each by one request at a time, with a pause between two, and nothing after a deadline.
-
-Whoever waits for a consumer's turn holds nothing that another request needs.
-"""
+"""How requests are made: how many at once, how often to a consumer, until when, again after a fault."""
 
 from __future__ import annotations
 
@@ -9,17 +6,64 @@ import math
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TypeVar
 
 from rmqlb.errors import EndpointError
 from rmqlb.remoting.codes import RequestCode
 
 GAP_S = 1.0  # from a consumer's answer to the next request to it
+_FIRST_S = 0.2
+_LONGEST_S = 5.0
+_NOISE = re.compile(r"\[[^]]*\] | ?\(_ssl\.c:\d+\)")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+@contextmanager
+def ask_concurrently(ask: Callable[[Item], Answer], items: Sequence[Item], most: int) -> Iterator[list[Future[Answer]]]:
+    """Ask for the items in at most `most` threads; the futures are in the order of the items.
+
+    At the end and after an error nothing more is asked, and the threads are waited for; after an interrupt nothing is.
+    The standard thread pool waits then, behind a silent server as long as all its timeouts together.
+    """
+    futures: list[Future[Answer]] = [Future() for _ in items]
+    waiting = deque(zip(items, futures, strict=True))
+
+    def work() -> None:
+        while True:
+            try:
+                item, future = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                future.set_result(ask(item))
+            except BaseException as error:  # noqa: BLE001 - it belongs to the one who waits for the answer
+                future.set_exception(error)
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in items[:most]]
+    for thread in threads:
+        thread.start()
+    interrupted = False
+    try:
+        yield futures
+    except BaseException as error:
+        interrupted = not isinstance(error, Exception)
+        raise
+    finally:
+        waiting.clear()
+        for thread in () if interrupted else threads:
+            thread.join()
 
 
 class Pace:
-    """When each consumer may be asked again, over all readings that share it; may be used by several threads."""
+    """When each consumer may be asked again, over all readings that share it; may be used by several threads.
+
+    Whoever waits for a consumer's turn holds nothing that another request needs.
+    """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
         self.now = now  # seconds since any moment
@@ -67,24 +111,14 @@ class Deadline:
             raise TimeoutError("the deadline has passed")
         return left
 
-    def must_leave(self, seconds: float = 0) -> None:
+    def must_leave(self, seconds: float = 0, what: str = "not asked") -> None:
         """Refuse what could only be asked that much later (raises EndpointError)."""
         if self.rest <= seconds:
-            raise self._late("not asked")
-
-    def must_leave_time_for(self, where: str) -> None:
-        if self.has_passed:
-            raise self._late(f"{where}: no answer")
-
-    def _late(self, what: str) -> EndpointError:
-        hint = "a longer --deadline leaves more time"
-        return EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")
+            hint = "a longer --deadline leaves more time"
+            raise EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")
 
 
 NO_DEADLINE = Deadline(None)
-_FIRST_S = 0.2
-_LONGEST_S = 5.0
-_NOISE = re.compile(r"\[[^]]*\] | ?\(_ssl\.c:\d+\)")
 
 
 def reason(error: Exception) -> str:
@@ -111,29 +145,20 @@ def wait_before_retry(
 ) -> bool:
     """Wait for a while of chance length; False when there was no time for it, and nothing was waited for.
 
-    >>> wait_before_retry(1, print, lambda: 0.5)
+    >>> wait_before_retry(1, print, lambda: 0.5), wait_before_retry(9, print, lambda: 0.5, asked=3.0)
     0.2
-    True
-    >>> wait_before_retry(9, print, lambda: 0.5, asked=3.0)
     3.0
-    True
+    (True, True)
     >>> wait_before_retry(9, print, lambda: 0.5, left=2.5)
     False
     """
     # The exponent stays small, so that no number of retries is too large for a float.
-    longest = min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10))
-    wait = max(min(asked, _LONGEST_S), longest * jitter())
+    wait = max(min(asked, _LONGEST_S), min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10)) * jitter())
     if wait >= left:
         return False
     sleep(wait)
     return True
 
-
-# Servers that do not answer: remembered while a cluster is read, so that each costs one timeout and not one per read.
-#
-# Rule of this file: only a request that every server answers by itself, and at once, shows that a server is silent. A
-# broker passes the request for a consumer's running information on (`AdminBrokerProcessor.callConsumer`), works on the
-# progress of a large group for a while, and 4.9 never answers a request code that it does not know.
 
 _PROMPT = frozenset(
     {
@@ -146,10 +171,13 @@ _PROMPT = frozenset(
         RequestCode.QUERY_CONSUMER_OFFSET,
     }
 )
+"""Every server answers these by itself and at once, so that no answer shows a silent server. A broker passes the
+request for a consumer's running information on (`AdminBrokerProcessor.callConsumer`), works on the progress of a large
+group for a while, and 4.9 never answers a request code that it does not know."""
 
 
 class SilentServers:
-    """Address → why the server there counts as silent; may be used by several threads."""
+    """Servers that do not answer, remembered while a cluster is read: each costs one timeout, not one per read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

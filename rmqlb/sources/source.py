@@ -51,16 +51,13 @@ class Refused(EndpointError):
         self.response_code = response_code
 
 
-_SHORTEST = 4  # shorter ones would be found in ordinary words; they are no secrets
-
-
 def redact_secrets(text: str, *secrets: str | None) -> str:
-    """The text with each secret replaced by `***`.
+    """The text with each secret replaced by `***`; shorter than 4, it would be found in ordinary words.
 
     >>> redact_secrets("bad password s3cret", "s3cret", None)
     'bad password ***'
     """
     for secret in secrets:
-        if secret and len(secret) >= _SHORTEST:
+        if secret and len(secret) >= 4:
             text = text.replace(secret, "***")
     return text

@@ -1,4 +1,4 @@
-"""What the text of a source says without opening it, importing nothing: for sources that are kept in a file."""
+"""What the text of a source says without opening it, importing next to nothing."""
 
 from __future__ import annotations
 
@@ -35,12 +35,10 @@ def user_in(text: str) -> str | None:
     >>> user_in("https://me@h:8082"), user_in("https://h:8082"), user_in("rocketmq://h"), user_in("a@b.json")
     ('me', None, None, None)
     """
-    match = re.fullmatch(_USER, text)
-    if match is None:
-        return None
     from urllib.parse import unquote
 
-    return unquote(match[2])
+    match = re.fullmatch(_USER, text)
+    return unquote(match[2]) if match is not None else None
 
 
 def without_user(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,19 @@ PUSH = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
 
 def answers(group: str) -> dict[tuple[int, str], Answer]:
     """A group of which no broker lists a consumer, and no receive request waits at this moment."""
-    offsets = captured("broker-a-stats")
     return {
         (ROUTE, "topic=Pulled"): success(route_of("broker-a", "broker-b")),
         **known(group, "Pulled"),
-        (STATS, f"consumerGroup={group}"): offsets,
+        (STATS, f"consumerGroup={group}"): captured("broker-a-stats"),
         (POLLING, f"consumerGroup={group}&topic=Pulled&queueId=-1"): success(pollingNum="0"),
     }
+
+
+def data_of(*words: str) -> dict[str, Any]:
+    ran = run(*words, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)["data"]
+    return found
 
 
 @pytest.fixture
@@ -46,23 +53,14 @@ def test_show_owners_says_who_may_read_what(brokers: tuple[Replay, ...], proxy: 
     live = [*at(brokers), "--proxy", proxy.address]
     assert run("fetch-routes", *live, "-g", "grpc-svc", "--to", path).code == 0
     for source in (live, ["-s", path]):
-        ran = run("show-owners", *source, "-g", "grpc-svc")
-        assert ran.code == 0, ran.stderr
-        assert ran.stdout.splitlines()[0] == (
+        assert run("show-owners", *source, "-g", "grpc-svc").stdout.splitlines()[0] == (
             "grpc-svc, 2 consumers: behind a Proxy, no consumer owns a queue; every consumer may read every queue; "
             "4 queues, lag 0+"
         )
-        data = json.loads(run("show-owners", *source, "-g", "grpc-svc", "-o", "json").stdout)["data"]
-        assert data["popTopics"] == [
-            {
-                "topic": "Pulled",
-                "strategy": None,
-                "popShareQueueNums": [],
-                "assumed": False,
-                "queues": [{"brokerName": b, "queueId": -1, "consumers": [*PUSH]} for b in ("broker-a", "broker-b")],
-                "byProxy": True,
-            }
-        ]
+        data = data_of("show-owners", *source, "-g", "grpc-svc")
+        queues = [{"brokerName": b, "queueId": -1, "consumers": [*PUSH]} for b in ("broker-a", "broker-b")]
+        unknown: dict[str, Any] = {"strategy": None, "popShareQueueNums": [], "assumed": False, "byProxy": True}
+        assert data["popTopics"] == [{"topic": "Pulled", "queues": queues, **unknown}]
         assert (data["queues"], data["strategies"], data["hidden"], len(data["offsets"])) == ([], [], None, 4)
 
 
@@ -72,18 +70,18 @@ def test_a_group_that_a_proxy_lists_is_neither_offline_nor_unowned(
 ) -> None:
     group = request.node.callspec.params["brokers"]
     live = [*at(brokers), "--proxy", proxy.address]
-    (line,) = json.loads(run("show-groups", *live, "-g", group, "-o", "json").stdout)["data"]["groups"]
+    (line,) = data_of("show-groups", *live, "-g", group)["groups"]
     consumers = 2 if group == "grpc-svc" else 1
     assert (line["status"], line["consumers"], line["unassigned"]) == ("inOrder", consumers, None)
     assert [finding["code"] for finding in line["findings"]] == ["behind-proxy"]
-    shown = json.loads(run("show-consumers", *live, "-g", group, "-o", "json").stdout)["data"]["consumers"]
-    assert {(each["consumeType"], each["language"], len(each["notListedBy"])) for each in shown} == {
-        ("grpc", "JAVA", 0)
-    }
+    shown = data_of("show-consumers", *live, "-g", group)["consumers"]
+    kinds = {(each["consumeType"], each["language"], len(each["notListedBy"])) for each in shown}
+    assert kinds == {("grpc", "JAVA", 0)}
     assert {address["proxyAddr"] for each in shown for address in each["addresses"]} == {proxy.address}
-    diagnosis = json.loads(run("diagnose", *live, "-g", group, "--looks", "1", "-o", "json").stdout)["data"]
-    assert [finding["code"] for finding in diagnosis["findings"]] == ["behind-proxy"]
-    assert diagnosis["findings"][0]["evidence"][0]["source"] == f"Proxy {proxy.address}"
+    (finding,) = json.loads(run("diagnose", *live, "-g", group, "--looks", "1", "-o", "json").stdout)["data"][
+        "findings"
+    ]
+    assert (finding["code"], finding["evidence"][0]["source"]) == ("behind-proxy", f"Proxy {proxy.address}")
     for command in (("simulate-rebalance", "--event", "crash #0@10s"), ("plan-rollout",), ("record", "--for", "1s")):
         failed = error_of(run(*command, *live, "-g", group).stderr)
         assert failed.code == "behind-proxy", command
@@ -100,8 +98,7 @@ def test_consumers_of_the_remoting_protocol_behind_a_proxy_share_the_queues(
     brokers: tuple[Replay, ...], proxy: Replay
 ) -> None:
     live = [*at(brokers), "--proxy", proxy.address, "-g", "java-svc"]
-    ran = run("show-owners", *live, "--strategy", "AVG", "-o", "json")
-    owners = [queue["owners"]["AVG"] for queue in json.loads(ran.stdout)["data"]["queues"]]
+    owners = [queue["owners"]["AVG"] for queue in data_of("show-owners", *live, "--strategy", "AVG")["queues"]]
     assert owners == [["127.0.0.1@j1"]] * 2 + [["127.0.0.1@j2"]] * 2
     assert not [request for broker in brokers for request in broker.requests if request.code == RUNNING]
     alone = error_of(run("show-owners", *live[:-4], "-g", "java-svc").stderr)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rmqlb import MessageQueue
-from rmqlb.remoting import requests
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from rmqlb.sources.native.source import query_assignment
 
 from .cluster import RocketMQCluster
 
@@ -100,7 +100,7 @@ def assignment(
     cluster: RocketMQCluster, broker_name: str, group: str, topic: str, client_id: str, strategy: str = "AVG"
 ) -> Mapping[MessageQueue, str] | None:
     """What a broker answers a consumer that asks for its queues: each with its mode; None where it answers nothing."""
-    answer = ask(cluster, broker_name, requests.query_assignment(group, topic, client_id, strategy))
+    answer = ask(cluster, broker_name, query_assignment(group, topic, client_id, strategy))
     rows = answer.get("messageQueueAssignments")
     if rows is None:
         return None

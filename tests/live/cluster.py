@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rmqlb.remoting import requests
-from rmqlb.remoting.codes import ResponseCode
+from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.command import request
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 
 from .jvm import LOOPBACK, START_DEADLINE, Java, JavaProcess, free_port, started
@@ -96,8 +96,9 @@ class RocketMQCluster:
     def knows_members(self, broker_name: str, group: str) -> bool:
         """Whether a broker, asked for the members of a group, can name any."""
         client = RemotingClient(WireSettings())
+        asked = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
         try:
-            answer = client.call(self.broker_addresses[broker_name], requests.get_consumer_connection_list(group))
+            answer = client.call(self.broker_addresses[broker_name], asked)
         finally:
             client.close()
         return answer.code == ResponseCode.SUCCESS

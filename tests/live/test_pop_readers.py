@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from rmqlb import MessageQueue
-from rmqlb.remoting import requests
+from rmqlb.remoting.codes import RequestCode
+from rmqlb.remoting.command import request
 
 from .broker_requests import ask
 from .cluster import RocketMQCluster, TopicOnBroker
@@ -98,6 +99,6 @@ def test_who_reads_what_is_predicted_before_and_after_a_broker_is_lost() -> None
 def test_the_share_of_a_snapshot_is_what_was_set(popping: RocketMQCluster) -> None:
     with pop_group(popping, 2) as group:
         (seen,) = group.say("fetch-routes")["data"]["groups"]
-        listed = [ask(popping, name, requests.get_all_message_request_mode()) for name in BROKERS]
+        listed = [ask(popping, name, request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)) for name in BROKERS]
     assert seen["popShareQueueNums"] == {"Popped": [2]}
     assert [each["messageRequestModeMap"]["Popped"][group.group]["popShareQueueNum"] for each in listed] == [2, 2, 2]

@@ -12,18 +12,14 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
-from rmqlb.remoting.frame import FrameDecoder, encode_frame
-from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_binary_header, encode_json_header
+from rmqlb.remoting.frame import FrameDecoder
+from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
 from tests.support.mismatches import every_case
 
-from .strategies import BINARY_COMMANDS
 from .vectors import BINARY_FRAMES
 
 LEAST = '"code":1,"flag":1,"opaque":7'
-
-
-def decode(*members: str) -> RemotingCommand:
-    return decode_json_header(("{" + ",".join(members) + "}").encode(), None)
+PLAIN = RemotingCommand(code=1, flag=1, opaque=7, language=LanguageCode.JAVA, version=0)
 
 
 def refusal(header: bytes | str) -> str:
@@ -31,13 +27,6 @@ def refusal(header: bytes | str) -> str:
         decode_json_header(header if isinstance(header, bytes) else header.encode(), None)
     assert "\n" not in caught.value.message
     return caught.value.message
-
-
-PLAIN = RemotingCommand(code=1, flag=1, opaque=7, language=LanguageCode.JAVA, version=0)
-
-
-def field(text: str) -> dict[str, object]:
-    return {"ext_fields": {"k": text}}
 
 
 # The texts of extFields are what RemotingCommand.decode of 4.9.7 and 5.5.0 gave.
@@ -50,42 +39,31 @@ def field(text: str) -> dict[str, object]:
         ('"language":"KLINGON"', {"language": LanguageCode.OTHER}),
         ('"language":null', {"language": LanguageCode.OTHER}),
         ('"remark":"\\ud83d\\ude00"', {"remark": "\U0001f600"}),
-        ('"extFields":{"k":"31","l":null}', field("31")),
-        ('"extFields":{"k":""}', field("")),
-        ('"extFields":{"k":31}', field("31")),
-        ('"extFields":{"k":true}', field("true")),
-        ('"extFields":{"k":false}', field("false")),
-        ('"extFields":{"k":1.50}', field("1.50")),
-        ('"extFields":{"k":123456789012345678901234567890}', field("123456789012345678901234567890")),
+        *(
+            (f'"extFields":{{"k":{value},"l":null}}', {"ext_fields": {"k": value.strip('"')}})
+            for value in ('"31"', '""', "31", "true", "false", "1.50", "123456789012345678901234567890")
+        ),
     ],
 )
 def test_what_a_json_header_says(member: str, expected: dict[str, Any]) -> None:
-    assert decode(LEAST, member) == replace(PLAIN, **expected)
+    assert decode_json_header(f"{{{LEAST},{member}}}".encode(), None) == replace(PLAIN, **expected)
 
 
-@every_case("value", ["{}", '{"x":1}', "[]", '[1,"z"]'])
-def test_an_ext_field_that_is_no_scalar_is_refused(value: str) -> None:
-    assert refusal(f'{{{LEAST},"extFields":{{"k":{value}}}}}') == "header's value in extFields is not text"
-
-
-@every_case("name", ["code", "flag", "opaque"])
-def test_a_missing_number_is_refused(name: str) -> None:
-    members = {"code": 0, "flag": 1, "opaque": 1}
-    assert refusal(json.dumps(members | {name: None})) == f"header's {name} is missing"
-    del members[name]
-    assert refusal(json.dumps(members)) == f"header's {name} is missing"
-
-
-@every_case("value", ["2147483648", "-2147483649", "1.0", "1e0", '"1"', "true", "[1]", "{}", "9" * 5000])
+@every_case("value", ["2147483648", "-2147483649", "1.0", "1e0", '"1"', "true", "[1]", "{}", "9" * 5000, "null", ""])
 @every_case("name", ["code", "flag", "opaque", "version"])
 def test_a_number_that_is_no_java_int_is_refused(name: str, value: str) -> None:
     members = {"code": "0", "flag": "1", "opaque": "1"} | {name: value}
-    header = ",".join(f'"{key}":{text}' for key, text in members.items())
-    assert refusal(f"{{{header}}}") == f"header's {name} is not an integer of 32 bits"
+    header = ",".join(f'"{key}":{text}' for key, text in members.items() if text)
+    if name == "version" and value in ("null", ""):
+        assert decode_json_header(f"{{{header}}}".encode(), None).version == 0
+        return
+    wrong = "missing" if value in ("null", "") else "not an integer of 32 bits"
+    assert refusal(f"{{{header}}}") == f"header's {name} is {wrong}"
 
 
 def test_the_bounds_of_javas_int_are_read() -> None:
-    assert decode('"code":-2147483648', '"flag":2147483647', '"opaque":-0').code == -(2**31)
+    found = decode_json_header(b'{"code":-2147483648,"flag":2147483647,"opaque":-0}', None)
+    assert (found.code, found.flag, found.opaque) == (-(2**31), 2**31 - 1, 0)
 
 
 @every_case(
@@ -100,6 +78,8 @@ def test_the_bounds_of_javas_int_are_read() -> None:
         (f'{{{LEAST},"extFields":{{"k":"1","k":"1"}}}}', "header names a key twice"),
         (f'{{{LEAST},"extFields":[]}}', "header's extFields is not an object"),
         (f'{{{LEAST},"extFields":"k"}}', "header's extFields is not an object"),
+        (f'{{{LEAST},"extFields":{{"k":{{"x":1}}}}}}', "header's value in extFields is not text"),
+        (f'{{{LEAST},"extFields":{{"k":[]}}}}', "header's value in extFields is not text"),
         (f'{{{LEAST},"remark":7}}', "header's remark is not text"),
         (f'{{{LEAST},"remark":"\\ud800"}}', "header's remark holds a lone surrogate"),
         (f'{{{LEAST},"extFields":{{"\\udfff":"1"}}}}', "header's name in extFields holds a lone surrogate"),
@@ -108,13 +88,12 @@ def test_the_bounds_of_javas_int_are_read() -> None:
         (b'{"code":1,"remark":"\xff"}', "header is not UTF-8 at byte 20"),
         (b'\xef\xbb\xbf{"code":1}', "header is not JSON: Expecting value at character 0"),
         (f"{{{LEAST}}}{{", f"header is not JSON: Extra data at character {len(LEAST) + 2}"),
-        (f'{{{LEAST},0:"bare"}}', None),
         ("[" * 100_000, "header is nested too deep"),
         ('{"a":' * 100_000, "header is nested too deep"),
     ],
 )
-def test_what_is_no_command_is_refused(header: bytes | str, message: str | None) -> None:
-    assert message in {refusal(header), None}
+def test_what_is_no_command_is_refused(header: bytes | str, message: str) -> None:
+    assert refusal(header) == message
 
 
 def test_no_ext_fields_are_left_out_of_the_header() -> None:
@@ -135,14 +114,23 @@ def test_any_json_object_gives_a_command_or_a_protocol_error(members: dict[str, 
     try:
         command = decode_json_header(json.dumps(members).encode(), None)
     except ProtocolError:
-        pass
-    else:
-        assert all(type(value) is str for value in command.ext_fields.values())
-        assert decode_json_header(encode_json_header(command), None) == command
+        return
+    assert all(type(value) is str for value in command.ext_fields.values())
+    assert decode_json_header(encode_json_header(command), None) == command
 
 
-FIXED = bytes.fromhex("0001 63 0005 00000007 00000001")
-NONE = bytes(4)
+@every_case("name", BINARY_FRAMES)
+def test_a_binary_header_is_read_whole_or_not_at_all(name: str) -> None:
+    command, written = BINARY_FRAMES[name]
+    expected = replace(command, serialize_type=SerializeType.ROCKETMQ, remark=command.remark or None)
+    assert FrameDecoder().feed(written) == [expected]
+    header = written[8 : len(written) - len(command.body or b"")]
+    for cut in range(len(header)):
+        with pytest.raises(ProtocolError, match="bytes left where"):
+            decode_binary_header(header[:cut], None)
+
+
+FIXED, NONE = bytes.fromhex("0001 63 0005 00000007 00000001"), bytes(4)
 
 
 def int32(number: int) -> bytes:
@@ -154,32 +142,9 @@ def fields(*parts: bytes) -> bytes:
     return FIXED + NONE + int32(len(data)) + data
 
 
-@every_case("name", BINARY_FRAMES)
-def test_frames_are_those_that_java_writes(name: str) -> None:
-    command, expected = BINARY_FRAMES[name]
-    binary = replace(command, serialize_type=SerializeType.ROCKETMQ)
-    assert encode_frame(binary) == expected
-    assert FrameDecoder().feed(expected) == [replace(binary, remark=binary.remark or None)]
-
-
-@given(BINARY_COMMANDS)
-def test_a_header_survives_encoding_and_decoding(command: RemotingCommand) -> None:
-    assert decode_binary_header(encode_binary_header(command), command.body) == command
-
-
 def test_texts_of_length_0_are_no_remark_and_empty_fields() -> None:
     command = decode_binary_header(fields(b"\0\x01k", NONE, b"\0\0", NONE), None)
-    assert command.remark is None
-    assert command.ext_fields == {"k": "", "": ""}
-
-
-@every_case("name", BINARY_FRAMES)
-def test_a_header_cut_anywhere_is_refused(name: str) -> None:
-    header = BINARY_FRAMES[name][1][8:]
-    header = header[: len(header) - len(BINARY_FRAMES[name][0].body or b"")]
-    for cut in range(len(header)):
-        with pytest.raises(ProtocolError, match="bytes left where"):
-            decode_binary_header(header[:cut], None)
+    assert (command.remark, command.ext_fields, command.language) == (None, {"k": "", "": ""}, LanguageCode.OTHER)
 
 
 @every_case(
@@ -206,17 +171,3 @@ def test_a_length_that_leads_astray_is_refused(header: bytes, message: str) -> N
     with pytest.raises(ProtocolError) as caught:
         decode_binary_header(header, None)
     assert caught.value.message == message
-
-
-@every_case(
-    "command",
-    [
-        RemotingCommand(code=2**15),
-        RemotingCommand(code=200050),
-        RemotingCommand(code=0, version=2**15),
-        RemotingCommand(code=0, ext_fields={"k" * 2**15: ""}),
-    ],
-)
-def test_what_does_not_fit_16_bits_is_not_encoded(command: RemotingCommand) -> None:
-    with pytest.raises(ValueError, match="does not fit the 16 bits of a binary header"):
-        encode_binary_header(command)

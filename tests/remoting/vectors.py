@@ -25,27 +25,14 @@ class Capture(NamedTuple):
     body_bytes: int
 
 
-def _captures(folder: str, serialize_type: SerializeType) -> tuple[Capture, ...]:
-    return tuple(
-        Capture(
-            name=f"{folder}/{name}".strip("/"),
-            server=entry["server"],
-            serialize_type=serialize_type,
-            frame=entry["frame"],
-            request_code=entry["code"],
-            ext_fields=entry["extFields"],
-            response_code=entry["responseCode"],
-            body_bytes=entry["bodyBytes"],
-        )
-        for name, entry in captured_frames(folder).items()
-    )
-
-
-CAPTURES = _captures("", SerializeType.JSON) + _captures("binary", SerializeType.ROCKETMQ)
+CAPTURES = tuple(
+    Capture(f"{folder}/{name}".strip("/"), *(e["server"], form, e["frame"], e["code"]), e["extFields"], e["responseCode"], e["bodyBytes"])
+    for folder, form in (("", SerializeType.JSON), ("binary", SerializeType.ROCKETMQ))
+    for name, e in captured_frames(folder).items()
+)  # fmt: skip
 
 
 def capture(name: str) -> Capture:
-    """The capture with this name."""
     return next(one for one in CAPTURES if one.name == name)
 
 
@@ -81,22 +68,20 @@ JSON_FRAMES = {
     "bare": (BARE, bytes.fromhex("0000007d 00000079") + _JSON_BARE),
 }
 BINARY_FRAMES = {
-    "route": (
-        ROUTE,
-        bytes.fromhex(
+    name: (command, bytes.fromhex(written))
+    for name, command, written in (
+        (
+            "route",
+            ROUTE,
             "00000025 01000021 0069 00 01c5 00000000 00000000 00000000 0000000c 0005 746f706963 00000001 54",
         ),
-    ),
-    "rich": (
-        RICH,
-        bytes.fromhex(
-            "0000003e 01000037 0011 03 0201 80000000 00000001"
-            "00000011 6b65696e20c39c20e282ac20f09f98800a"
-            "00000011 0001 61 00000003 e4b8ad 0001 6b 00000000"
-            "00ff01",
+        (
+            "rich",
+            RICH,
+            "0000003e 01000037 0011 03 0201 80000000 00000001 00000011 6b65696e20c39c20e282ac20f09f98800a 00000011 0001 61 00000003 e4b8ad 0001 6b 00000000 00ff01",
         ),
-    ),
-    "bare": (BARE, bytes.fromhex("00000019 01000015 fc18 0b 7fff 7fffffff 00000003 00000000 00000000")),
+        ("bare", BARE, "00000019 01000015 fc18 0b 7fff 7fffffff 00000003 00000000 00000000"),
+    )
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb.errors import RmqlbError
+from rmqlb.errors import EndpointError, RmqlbError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
 from rmqlb.sources.live import LiveSource
@@ -19,11 +19,12 @@ A, B = "127.0.0.1:10911", "127.0.0.1:20911"
 CONNECTIONS = "/consumer/consumerConnection.query"
 PROGRESS = "/consumer/queryTopicByConsumer.query"
 RUNNING = "/consumer/consumerRunningInfo.query"
-CONFIG = "/consumer/examineSubscriptionGroupConfig.query"
 GROUPS = "/consumer/groupList.query"
 CLUSTER = "/cluster/list.query"
 ROUTE = "/topic/route.query"
 TOPICS = "/topic/list.query"
+SKEWED = Wanted(topics=("Skewed",))
+ORDER_SVC = Wanted(group="order-svc")
 
 
 def source(url: str, credentials: Credentials | None = None, **settings: Any) -> LiveSource:
@@ -41,40 +42,35 @@ def error_of(url: str, wanted: Wanted, credentials: Credentials | None = None, *
     """The error that a source ends with; message and hint are one line each."""
     with pytest.raises(RmqlbError) as caught:
         source(url, credentials, **settings).fetch(wanted)
-    assert "\n" not in caught.value.message
-    assert "\n" not in (caught.value.hint or "")
+    assert "\n" not in f"{caught.value.message}{caught.value.hint}"
     return caught.value
 
 
-def connections(*client_ids: str, group: str = "g", topics: Iterable[str] = ("T",), **more: str) -> bytes:
-    table: dict[str, dict[str, str]] = {topic: {} for topic in (*topics, f"%RETRY%{group}")}
+def endpoint_error(url: str, wanted: Wanted = SKEWED, credentials: Credentials | None = None, **settings: Any) -> str:
+    """The message of an error at the far side."""
+    error = error_of(url, wanted, credentials, **settings)
+    assert isinstance(error, EndpointError)
+    return error.message
+
+
+def connections(*client_ids: str, topics: Iterable[str] = ("T",)) -> bytes:
+    """The consumers of a group g."""
+    table: dict[str, dict[str, str]] = {topic: {} for topic in (*topics, "%RETRY%g")}
     items = [{"clientId": client_id, "clientAddr": "x:1"} for client_id in client_ids]
-    defaults = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
-    return envelope({"connectionSet": items, "subscriptionTable": table, **defaults, **more})
+    kinds = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}
+    return envelope({"connectionSet": items, "subscriptionTable": table, **kinds})
 
 
 def running(*queues: str, **properties: str) -> bytes:
-    """A member's own report, with the queues that it holds: `running("T a 0")`."""
+    """A consumer's own report, with the queues that it holds: `running("T a 0")`."""
     keys = ("MessageQueue [topic={}, brokerName={}, queueId={}]".format(*queue.split()) for queue in queues)
     return envelope({"properties": properties, "mqTable": {key: {"droped": False} for key in keys}})
 
 
 def progress(*queues: str, owner: str | None = None) -> bytes:
     """Offsets of a group's queues: `progress("T a 0")`."""
+    offsets = {"brokerOffset": 10, "consumerOffset": 7, "clientInfo": owner}
+    named = (queue.split() for queue in queues)
     return envelope(
-        [
-            {
-                "topic": topic,
-                "queueStatInfoList": [
-                    {
-                        "brokerName": broker,
-                        "queueId": int(queue_id),
-                        "brokerOffset": 10,
-                        "consumerOffset": 7,
-                        "clientInfo": owner,
-                    }
-                ],
-            }
-            for topic, broker, queue_id in (queue.split() for queue in queues)
-        ]
+        [{"topic": t, "queueStatInfoList": [{"brokerName": b, "queueId": int(i), **offsets}]} for t, b, i in named]
     )

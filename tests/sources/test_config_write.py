@@ -62,26 +62,29 @@ def test_what_is_written_is_what_is_read(
     assert read.values["context"].value == "no"
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The file, with a context."""
+    put(tmp_path / "rmqlb" / "config.yaml", "prod")
+    return tmp_path / "rmqlb" / "config.yaml"
+
+
 def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
-    target = tmp_path / "dotfiles" / "rmqlb.yaml"
+    target, path = tmp_path / "dotfiles" / "rmqlb.yaml", tmp_path / "rmqlb" / "config.yaml"
     target.parent.mkdir(mode=0o755)
     target.write_text("output: json\n")
     target.chmod(0o600)
-    path = tmp_path / "rmqlb" / "config.yaml"
     path.parent.mkdir()
     path.symlink_to(target)
     put(path, "prod")
-    assert path.is_symlink()
+    assert (path.is_symlink(), mode(target.parent)) == (True, 0o755)
     assert read_user_file(str(target)).values["output"].value == "json"
-    assert mode(target.parent) == 0o755
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    path = tmp_path / "rmqlb" / "config.yaml"
-    put(path, "prod")
     before = path.read_bytes()
 
     def fail(*_: object) -> None:
@@ -94,28 +97,22 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert os.listdir(path.parent) == ["config.yaml"]
 
 
-def test_a_file_that_is_wrong_is_not_written_over(tmp_path: Path) -> None:
-    path = tmp_path / "rmqlb" / "config.yaml"
-    path.parent.mkdir()
+def test_a_file_that_is_wrong_is_not_written_over(path: Path) -> None:
     path.write_text("outptu: json\n")
-    path.chmod(0o600)
     with pytest.raises(UsageError, match="line 1: outptu: there is no key"):
         put(path, "prod")
     assert path.read_text() == "outptu: json\n"
 
 
-def test_no_change_is_lost_when_many_are_made_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "rmqlb" / "config.yaml"
+def test_no_change_is_lost_when_many_are_made_at_once(path: Path) -> None:
     names = [f"c{number}" for number in range(8)]
     with ThreadPoolExecutor(len(names)) as pool:  # a lock is of an open folder, so threads contend as processes do
         list(pool.map(lambda name: put(path, name), names))
-    assert sorted(read_user_file(str(path)).contexts) == names
+    assert sorted(read_user_file(str(path)).contexts) == [*names, "prod"]
     assert os.listdir(path.parent) == ["config.yaml"]
 
 
-def test_a_writer_that_never_ends_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "rmqlb" / "config.yaml"
-    put(path, "prod")
+def test_a_writer_that_never_ends_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config_file, "_PATIENCE_S", 0.0)
     other = os.open(path.parent, os.O_RDONLY)
     try:

@@ -67,49 +67,31 @@ def test_what_cannot_be_a_source_is_refused_without_showing_a_secret(text: str, 
     assert "s3cret" not in raised.value.message + (raised.value.hint or "")
 
 
-def test_an_address_server_leads_to_its_name_servers() -> None:
-    with remoting() as server, dashboard(HttpReplay()) as http:
-        http.faults["/rocketmq/nsaddr"] = giving(f"{server.address}\n".encode())
-        source = open_source(f"{http.url}/rocketmq/nsaddr", PLAIN)
-        assert isinstance(source, LiveSource)
-        assert isinstance(source.reads, NameServerReads)
-        assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
-
-
-def test_an_address_server_is_not_told_the_user_of_its_url() -> None:
-    with remoting() as server, dashboard(HttpReplay()) as http:
-        http.faults["/rocketmq/nsaddr"] = giving(server.address.encode())
-        url = http.url.replace("://", "://me@")
-        assert endpoint(f"{url}/rocketmq/nsaddr") == f"rocketmq://{server.address}"
-
-
 def test_a_file_may_be_named_like_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "u:x@h").write_text("{}")
     assert isinstance(open_source("u:x@h", PLAIN), DumpSource)
 
 
-def test_hosts_that_plain_http_names_get_no_signed_request() -> None:
-    access = Access(access_key="ak", secret_key=lambda: "sk")
+def test_an_address_server_leads_to_its_name_servers_without_the_user_or_a_signature() -> None:
+    signed = Access(access_key="ak", secret_key=lambda: "sk")
     with remoting() as server, dashboard(HttpReplay()) as http:
-        http.faults["/rocketmq/nsaddr"] = giving(server.address.encode())
+        http.faults["/rocketmq/nsaddr"] = giving(f"{server.address}\n".encode())
+        url = f"{http.url}/rocketmq/nsaddr"
+        source = open_source(url, PLAIN)
+        assert isinstance(source, LiveSource)
+        assert isinstance(source.reads, NameServerReads)
+        assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
+        assert endpoint(url.replace("://", "://me@")) == f"rocketmq://{server.address}"
         with pytest.raises(UsageError) as raised:
-            open_source(f"{http.url}/rocketmq/nsaddr", access)
+            open_source(url, signed)
         assert raised.value.code == "hosts-over-http"
-        assert endpoint(f"rocketmq://{server.address}", access) in (raised.value.hint or "")
+        assert endpoint(f"rocketmq://{server.address}", signed) in (raised.value.hint or "")
 
 
 @every_case(
     ("body", "status"),
-    [
-        (b"", 200),
-        (b"<html>", 200),
-        (b'{"status":0}', 200),
-        (b"x", 404),
-        (b"a:9876;b:c", 200),
-        (b"u@h:1", 200),
-        (b";", 200),
-    ],
+    [*((body, 200) for body in (b"", b"<html>", b'{"status":0}', b"a:9876;b:c", b"u@h:1", b";")), (b"x", 404)],
 )
 def test_an_address_server_that_lists_nothing_is_an_error(body: bytes, status: int) -> None:
     with dashboard(HttpReplay()) as http:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rmqlb.errors import EndpointError
-from rmqlb.model.group import QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.group import Seen
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.live import LiveSource
@@ -28,6 +27,7 @@ from .test_nameserver import NOW, reads
 
 RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
 LATE = "not asked within the 10 s of the deadline"
+NEVER = Deadline(None)
 
 
 class FakeTime:
@@ -37,77 +37,60 @@ class FakeTime:
         self.at = 100.0
         self.slept: list[float] = []
         self.lock = threading.Lock()
-
-    def now(self) -> float:
-        return self.at
+        self.pace = Pace(lambda: self.at, self.sleep)
 
     def sleep(self, seconds: float) -> None:
         with self.lock:
             self.slept.append(seconds)
             self.at += seconds
 
-    def pace(self) -> Pace:
-        return Pace(self.now, self.sleep)
-
 
 @pytest.fixture
 def brokers() -> Iterator[tuple[Replay, ...]]:
-    with cluster(Replay(broker="b0"), Replay(broker="b1")) as running:
+    with cluster() as running:
         yield running
-        assert [replay.forbidden for replay in running] == [[], []]
 
 
 def test_a_second_after_its_answer_a_consumer_may_be_asked_again() -> None:
     time = FakeTime()
-    pace = time.pace()
-    never = Deadline(None)
-    with pace.turn("a", never, spaced=True):
+    with time.pace.turn("a", NEVER, spaced=True):
         time.at += 5
     assert time.slept == []
     time.at += 0.25
-    with pace.turn("b", never, spaced=True), pace.turn("a", never, spaced=True):
+    with time.pace.turn("b", NEVER, spaced=True), time.pace.turn("a", NEVER, spaced=True):
         assert time.slept == [0.75]
     time.at += 1
-    with pace.turn("a", never, spaced=True):
-        assert time.slept == [0.75]
-
-
-def test_the_pause_counts_from_requests_that_failed_too() -> None:
-    time = FakeTime()
-    pace = time.pace()
-    never = Deadline(None)
-    with pytest.raises(ZeroDivisionError), pace.turn("a", never, spaced=False):
+    with pytest.raises(ZeroDivisionError), time.pace.turn("a", NEVER, spaced=False):
         raise ZeroDivisionError
-    with pace.turn("a", never, spaced=True):
-        assert time.slept == [1]
+    with time.pace.turn("a", NEVER, spaced=True):
+        assert time.slept == [0.75, 1], "the pause counts from requests that failed too"
 
 
 @every_case(("left", "is_in_time"), [(10.0, True), (0.6, True), (0.5, False), (0.1, False), (0.0, False)])
 def test_a_turn_that_would_come_after_the_deadline_is_refused_at_once(left: float, is_in_time: bool) -> None:
     time, asked = FakeTime(), list[str]()
-    pace = time.pace()
-    deadline = Deadline(10, pace.now)
+    deadline = Deadline(10, time.pace.now)
     time.at += 10 - left - 0.5
-    with pace.turn("a", deadline, spaced=True):
+    with time.pace.turn("a", deadline, spaced=True):
         pass
     time.at += 0.5
     refused = nullcontext() if is_in_time else pytest.raises(EndpointError, match=f"^{LATE}$")
-    with refused, pace.turn("a", deadline, spaced=True):
+    with refused, time.pace.turn("a", deadline, spaced=True):
         asked.append("a")
     assert (asked, time.slept) == ((["a"], [0.5]) if is_in_time else ([], []))
 
 
 def test_a_deadline_passes_at_its_moment_and_without_one_never() -> None:
     time = FakeTime()
-    deadline, none = Deadline(10, time.pace().now), Deadline(None)
+    deadline = Deadline(10, time.pace.now)
     time.at += 9.5
     deadline.must_leave(0.25)
     with pytest.raises(EndpointError, match=LATE):
         deadline.must_leave(0.5)
-    has_passed = [deadline.has_passed, none.has_passed]
+    has_passed = [deadline.has_passed]
     time.at += 0.5
-    assert [*has_passed, deadline.has_passed, none.has_passed] == [False, False, True, False]
-    none.must_leave(1e9)
+    assert [*has_passed, deadline.has_passed, NEVER.has_passed] == [False, True, False]
+    NEVER.must_leave(1e9)
 
 
 def asked_at(brokers: tuple[Replay, ...], time: FakeTime) -> dict[str, list[float]]:
@@ -115,7 +98,7 @@ def asked_at(brokers: tuple[Replay, ...], time: FakeTime) -> dict[str, list[floa
     times: dict[str, list[float]] = defaultdict(list)
 
     def noted(turn: Turn) -> None:
-        times[turn.request.ext_fields["clientId"]].append(time.now())
+        times[turn.request.ext_fields["clientId"]].append(time.at)
         turn.write(turn.frame)
 
     for broker in brokers:
@@ -133,10 +116,10 @@ def test_over_all_groups_and_readings_a_second_passes_between_two_requests_to_a_
     brokers: tuple[Replay, ...], wanted: Wanted
 ) -> None:
     time = FakeTime()
-    times, pace = asked_at(brokers, time), time.pace()
+    times = asked_at(brokers, time)
     for _ in range(2):
-        fetch(brokers, pace, wanted)
-    LiveSource(reads([brokers[0].address], brokers), lambda: NOW, pace).ask_stacks("order-svc", list(times))
+        fetch(brokers, time.pace, wanted)
+    LiveSource(reads([brokers[0].address], brokers), lambda: NOW, time.pace).ask_stacks("order-svc", list(times))
     assert max(map(len, times.values())) == 5
     for moments in times.values():
         assert all(later - earlier >= 1 for earlier, later in pairwise(moments))
@@ -152,88 +135,51 @@ def test_what_is_not_asked_before_the_deadline_is_unread(brokers: tuple[Replay, 
 
     for broker in brokers:
         broker.faults[RequestCode.GET_CONSUME_STATS] = then_it_is_late
-    snapshot = fetch(brokers, time.pace(), Wanted(group="order-svc"), 10)
+    snapshot = fetch(brokers, time.pace, Wanted(group="order-svc"), 10)
     late = {part.detail for part in snapshot.unread if part.kind == "member" and part.reason == LATE}
     assert (late, times) == ({f"192.0.2.2@inst{i}" for i in range(3)}, {})
     assert not any(part.no_answer for part in snapshot.unread if part.kind == "member")
     assert snapshot.group("order-svc").request_modes is None
-
-
-def test_a_group_whose_brokers_could_not_be_asked_before_the_deadline_is_an_error_with_that_reason(
-    brokers: tuple[Replay, ...],
-) -> None:
     with pytest.raises(EndpointError, match=r"not asked within the 0 s of the deadline$"):
-        fetch(brokers, FakeTime().pace(), Wanted(group="order-svc"), 0)
-
-
-class Consumers:
-    """Two groups on one broker that has as many connections as are wanted: g with the consumer a, h with four others."""
-
-    kind = endpoint = "memory"
-    offsets_at_once = True
-    broker_reads = None
-
-    def __init__(self) -> None:
-        self.asleep, self.four = threading.Event(), threading.Event()
-        self.under_way = threading.Barrier(4, self.four.set)
-
-    def sleep(self, _: float) -> None:
-        self.asleep.set()
-        self.four.wait(20)
-
-    def running_info(
-        self, group: str, client_id: str, address: str, *, stacks: bool = False
-    ) -> docs.RunningInfoDocument:
-        del address, stacks
-        if group == "h":
-            self.under_way.wait(20)
-        return docs.RunningInfoDocument({"clientId": client_id}, mq_table={})
-
-    def topics(self) -> list[str]:
-        return []
-
-    def groups(self) -> list[str]:
-        return ["g", "h"]
-
-    def has_group(self, group: str) -> bool:
-        return group in "gh"
-
-    def route(self, topic: str) -> RouteSighting | None:
-        return RouteSighting(TopicRouteData(topic, (), ()), Seen("memory"))
-
-    def brokers(self, group: str) -> dict[str, str]:
-        del group
-        return {"a": "a:1"}
-
-    def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        del address
-        ids = ["a"] if group == "g" or not self.asleep.wait(20) else ["w", "x", "y", "z"]
-        return docs.ConnectionsDocument([docs.ConnectionItem(i) for i in ids], message_model="CLUSTERING")
-
-    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
-        del group, addresses
-        return {}
-
-    def message_type(self, topic: str, address: str) -> None:
-        pass
-
-    def silent_brokers_answer(self) -> bool:
-        return False
-
-    def unread(self) -> list[Unread]:
-        return []
-
-    def close(self) -> None:
-        pass
+        fetch(brokers, time.pace, Wanted(group="order-svc"), 0)
 
 
 def test_who_waits_for_a_consumer_takes_no_place_of_the_four_requests() -> None:
-    consumers = Consumers()
-    pace = Pace(now=lambda: 0.0, sleep=consumers.sleep)
-    source = LiveSource(consumers, lambda: datetime(2026, 1, 1, tzinfo=UTC), pace)  # type: ignore[arg-type]
+    """Two groups on one broker in memory: g with the consumer a, h with four others, of which all four are asked."""
+    asleep, four = threading.Event(), threading.Event()
+    under_way = threading.Barrier(4, four.set)
+
+    def sleep(_: float) -> None:
+        asleep.set()
+        four.wait(20)
+
+    def running_info(group: str, client_id: str, *_: object, **__: object) -> docs.RunningInfoDocument:
+        if group == "h":
+            under_way.wait(20)
+        return docs.RunningInfoDocument({"clientId": client_id}, mq_table={})
+
+    def connections(group: str, _: str) -> docs.ConnectionsDocument:
+        ids = ["a"] if group == "g" or not asleep.wait(20) else ["w", "x", "y", "z"]
+        return docs.ConnectionsDocument([docs.ConnectionItem(i) for i in ids], message_model="CLUSTERING")
+
+    consumers: Any = SimpleNamespace(
+        kind="memory",
+        endpoint="memory",
+        broker_reads=None,
+        running_info=running_info,
+        connections=connections,
+        groups=lambda: ["g", "h"],
+        route=lambda topic: RouteSighting(TopicRouteData(topic, (), ()), Seen("memory")),
+        brokers=lambda _: {"a": "a:1"},
+        offsets=lambda *_: ({}, None),
+        silent_brokers_answer=lambda: False,
+        unread=list,
+        close=list,
+    )
+    source = LiveSource(consumers, lambda: NOW, Pace(now=lambda: 0.0, sleep=sleep))
     source.fetch(Wanted(group="g", evidence=True))
-    assert not consumers.asleep.is_set()
+    assert not asleep.is_set()
     snapshot = source.fetch(Wanted(several=("?",), evidence=True))
-    assert consumers.four.is_set()
-    found: dict[str, Any] = {name: sorted(group.reports) for name, group in snapshot.groups.items()}
+    assert four.is_set()
+    found = {name: sorted(group.reports) for name, group in snapshot.groups.items()}
     assert found == {"g": ["a"], "h": ["w", "x", "y", "z"]}

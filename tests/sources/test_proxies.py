@@ -1,4 +1,4 @@
-"""Proxies over their remoting port: what captured ones of 5.5.0 listed, in cluster and local mode, and what they may do wrong."""
+"""Proxies over their remoting port: what captured ones of 5.5.0 listed, and what they may do wrong."""
 
 from __future__ import annotations
 
@@ -11,30 +11,18 @@ import pytest
 
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
-from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources.native.proxies import Proxies, proxy_address
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.opening import Access, open_source
+from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard, failure
 from tests.support.replay_proxy import captured, grpc_port, proxy_replay
-from tests.support.replay_remoting import (
-    Fault,
-    Replay,
-    Turn,
-    raw,
-    refusing,
-    refusing_address,
-    remoting,
-    reset,
-    silent,
-    success,
-    with_header,
-)
+from tests.support.replay_remoting import Fault, Replay, remoting
 
-QUICK = WireSettings(timeout=0.5, retries=0)
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
+PORT = "give its remoting port (remotingListenPort, 8080 if not set)"
 
 
 @pytest.fixture
@@ -43,95 +31,70 @@ def proxy() -> Iterator[Replay]:
         yield running
 
 
-def asked(
-    addresses: Sequence[str], group: str = "grpc-svc", settings: WireSettings = QUICK
-) -> tuple[list[str], list[str]]:
-    """The client IDs that all Proxies list, and the reasons of those that did not answer."""
-    proxies = Proxies(addresses, settings)
+def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The client IDs of `grpc-svc` that all Proxies list, and the reasons of those that did not answer."""
+    proxies = Proxies(addresses, WireSettings(timeout=0.5, retries=0))
     try:
-        answers = proxies.consumers(group)
+        answers = proxies.consumers("grpc-svc")
         return [i for view, _ in answers for i in view.client_ids], [part.reason for part in proxies.unread()]
     finally:
         proxies.close()
 
 
-def test_a_proxy_lists_its_clients_and_those_of_another() -> None:
-    first, second = (captured(f"{name}-connections-grpc-svc") for name in ("p1", "p2"))
-    assert first.body is not None
-    assert second.body is not None
-    one, other = (json.loads(each)["connectionSet"] for each in (first.body, second.body))
-    assert one == other, "the second has them by heartbeats that were handed on"
+def answering(body: bytes, code: int = 0, remark: str | None = None) -> Fault:
+    """A Proxy's own answer, with the mark of one."""
+    answer = changed(server.success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"}, code=code, remark=remark)
+    return lambda turn: turn.write(turn.framed(answer))
 
 
 def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None:
-    """A Proxy has a client that is connected to two of them as its own and as the other's."""
-    twice = [
-        {"clientId": GRPC[0], "clientAddr": "h:1"},
-        {"clientId": GRPC[0], "clientAddr": "h:2"},
-        {"clientId": "h@java", "clientAddr": "h:3"},
-        {"clientId": "h@java", "clientAddr": "h:4"},
-        {"clientId": "h@java", "clientAddr": "h:4"},
-    ]
+    """A Proxy has a client that is connected to two of them as its own, and as the other's by a heartbeat handed on."""
+    first, second = (captured(f"{name}-connections-grpc-svc").body or b"" for name in ("p1", "p2"))
+    assert json.loads(first)["connectionSet"] == json.loads(second)["connectionSet"]
+    listed = [(GRPC[0], "h:1"), (GRPC[0], "h:2"), *[("h@java", f"h:{port}") for port in (3, 4, 4)]]
+    twice = [{"clientId": client_id, "clientAddr": address} for client_id, address in listed]
     body = json.dumps({"connectionSet": twice}).encode()
-    listing = proxy_replay()
-    listing.faults["*"] = lambda turn: turn.write(turn.framed(marked(body)))
-    with remoting(listing) as running:
-        ids, _ = asked([running.address])
-    assert ids == ["h@java", "h@java", GRPC[0]]
-
-
-def marked(body: bytes) -> RemotingCommand:
-    return changed(success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"})
-
-
-def broken_body(body: bytes) -> Fault:
-    def answer(turn: Turn) -> None:
-        turn.write(turn.framed(marked(body)))
-
-    return answer
+    with remoting(Replay(faults={"*": answering(body)})) as running:
+        assert asked([running.address]) == (["h@java", "h@java", GRPC[0]], [])
 
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        (silent, "no whole answer within 0.5 s"),
-        (reset, "the connection broke"),
-        (raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "gRPC port, give its remoting port"),
-        (with_header(b"no header"), "gRPC port, give its remoting port"),
-        (refusing(206, "not online"), "a broker answers there, not a Proxy"),
-        (refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
-        (broken_body(b"{"), "Proxy 127.0.0.1:"),
-        (broken_body(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
-        (
-            lambda turn: turn.write(turn.framed(changed(marked(b""), code=16, remark="AclException: no\nstack"))),
-            "it refuses to tell its consumers: code 16: AclException: no",
-        ),
+        (server.silent, "no whole answer within 0.5 s"),
+        (server.reset, "the connection broke"),
+        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
+        (server.with_header(b"no header"), f"gRPC port, {PORT}"),
+        (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
+        (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
+        (answering(b"{"), "Proxy 127.0.0.1:"),
+        (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
+        (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
     ],
 )
 def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reason: str, proxy: Replay) -> None:
     with remoting(Replay(faults={"*": fault})) as bad:
-        ids, reasons = asked([bad.address, proxy.address])
+        ids, (said,) = asked([bad.address, proxy.address])
     assert ids == [*GRPC]
-    assert len(reasons) == 1
-    assert reason in reasons[0]
-    assert "\n" not in reasons[0]
+    assert reason in said
+    assert "\n" not in said
 
 
-def test_the_grpc_port_closes_the_connection_and_is_suspected() -> None:
-    with remoting(grpc_port()) as grpc:
-        assert asked([grpc.address])[1][0].endswith(
-            "if it is a Proxy's gRPC port, give its remoting port (remotingListenPort, 8080 if not set)"
-        )
+def test_a_proxy_that_is_not_there_or_the_grpc_port_leaves_the_rest(proxy: Replay) -> None:
+    with server.refusing_address() as dead, remoting(grpc_port()) as grpc:
+        ids, reasons = asked([dead, grpc.address, proxy.address])
+    assert ids == [*GRPC]
+    assert reasons[0].endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")
+    assert reasons[1].endswith(f"if it is a Proxy's gRPC port, {PORT}")
 
 
 def test_one_that_does_not_answer_is_asked_once_by_however_many_at_a_time() -> None:
-    with remoting(Replay(faults={"*": silent})) as bad:
+    with remoting(Replay(faults={"*": server.silent})) as bad:
         proxies = Proxies([bad.address], WireSettings(timeout=0.2, retries=0))
         with ThreadPoolExecutor(4) as threads:
             assert list(threads.map(proxies.consumers, map(str, range(20)))) == [[]] * 20
         proxies.close()
-        assert len(bad.requests) == 1
-    assert len(proxies.unread()) == 1
+    assert (len(bad.requests), len(proxies.unread())) == (1, 1)
 
 
 @every_case(
@@ -149,9 +112,8 @@ def test_an_address_may_be_short(given: str, address: str) -> None:
 
 
 def test_what_is_before_an_at_sign_is_not_repeated() -> None:
-    with pytest.raises(UsageError) as raised:
+    with pytest.raises(UsageError, match=r"^contexts\.prod\.proxy: it names a user$"):
         proxy_address("me:secret@proxy:8080", "contexts.prod.proxy")
-    assert raised.value.message == "contexts.prod.proxy: it names a user"
 
 
 def test_a_dashboard_can_be_helped_by_a_proxy(proxy: Replay) -> None:
@@ -161,13 +123,5 @@ def test_a_dashboard_can_be_helped_by_a_proxy(proxy: Replay) -> None:
         proxy.faults["*"] = lambda turn: turn.write(turn.framed(captured("p1-connections-java-svc")))
         source = open_source(server.url, Access(proxies=(proxy.address,)))
         group = source.fetch(Wanted(group="order-svc")).group("order-svc")
-    assert group.views == ()
-    assert group.client_ids == ("127.0.0.1@j1", "127.0.0.1@j2")
+    assert (group.views, group.client_ids) == ((), ("127.0.0.1@j1", "127.0.0.1@j2"))
     assert group.topics == ("%RETRY%java-svc", "Pulled")
-
-
-def test_a_proxy_that_is_not_there_leaves_the_rest(proxy: Replay) -> None:
-    with refusing_address() as dead:
-        ids, (reason,) = asked([dead, proxy.address])
-    assert ids == [*GRPC]
-    assert reason.endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")

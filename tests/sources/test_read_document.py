@@ -72,6 +72,10 @@ def test_a_document_beyond_the_bound_is_refused_and_what_is_no_snapshot_has_half
         read_document(body, "x.json", limit=10 if size == 10 else len(body))
 
 
+def seen(group: str, at: str) -> dict[str, Any]:
+    return {"group": group, "seen": {"where": "w", "at": f"2026-11-21T{at}Z"}}
+
+
 @every_case(
     ("body", "taken_at"),
     [
@@ -80,13 +84,7 @@ def test_a_document_beyond_the_bound_is_refused_and_what_is_no_snapshot_has_half
         (snapshot("2026-11-21T02:02:07"), datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)),
         (snapshot(None), None),
         (
-            snapshot(
-                None,
-                groups=[
-                    {"group": "g", "seen": {"where": "w", "at": "2026-11-21T02:00:00Z"}},
-                    {"group": "h", "seen": {"where": "w", "at": "2026-11-21T02:05:00Z"}},
-                ],
-            ),
+            snapshot(None, groups=[seen("g", "02:00:00"), seen("h", "02:05:00")]),
             datetime(2026, 11, 21, 2, 5, tzinfo=UTC),
         ),
     ],
@@ -163,28 +161,21 @@ def test_every_packing_is_unpacked(body: bytes) -> None:
         assert inflate(packed, 2000, "dump.gz") == body
 
 
-def test_what_unpacks_to_the_limit_is_read_and_a_byte_more_is_not() -> None:
+def test_what_unpacks_to_the_limit_is_read_and_a_bomb_is_never_unpacked() -> None:
     assert len(inflate(gzip.compress(bytes(LIMIT)), LIMIT, "dump.gz")) == LIMIT
     assert problem(gzip.compress(bytes(LIMIT + 1))) == "dump.gz: larger than 1 MB"
-
-
-def test_a_bomb_is_never_unpacked() -> None:
     bomb = gzip.compress(bytes(100 * LIMIT))
-    assert len(bomb) < 110_000
     tracemalloc.start()
     try:
         assert problem(bomb) == "dump.gz: larger than 1 MB"
-        assert tracemalloc.get_traced_memory()[1] < 4 * LIMIT
+        assert tracemalloc.get_traced_memory()[1] < LIMIT
     finally:
         tracemalloc.stop()
 
 
-@every_case("cut", [1, 5, 12, -9, -1])
-def test_a_packed_body_cut_short_says_so(cut: int) -> None:
-    assert problem(gzip.compress(b"hello " * 50)[:cut]) == "dump.gz: the compressed data is cut short"
-
-
-def test_joined_packed_bodies_are_not_read_in_part() -> None:
+def test_a_packed_body_cut_short_or_joined_is_not_read_in_part() -> None:
+    for cut in (1, 5, 12, -9, -1):
+        assert problem(gzip.compress(b"hello " * 50)[:cut]) == "dump.gz: the compressed data is cut short"
     assert problem(gzip.compress(b"a") + gzip.compress(b"b")) == "dump.gz: more data follows the compressed data"
 
 
@@ -221,69 +212,58 @@ def result(read: Callable[[str], object], text: str) -> object:
         return REFUSED
 
 
-SAME = {
-    "2^63": ("[9223372036854775808]", [2**63]),
-    "2^64 and below −2^63": ("[18446744073709551616, -9223372036854775809]", [2**64, -(2**63) - 1]),
-    "beyond 2^53": ("[9007199254740993]", [9007199254740993]),
-    "an integer of 4,300 digits": (f"[{'7' * 4300}]", [int("7" * 4300)]),
-    "an integer of 5,000 digits": (f"[{'7' * 5000}]", REFUSED),
-    "minus zero": ("[-0]", [0]),
-    "a fraction": ("[0.5]", [0.5]),
-    "a tiny fraction": ("[0." + "0" * 400 + "1]", [0.0]),
-    "NUL, escaped": (r'["\u0000"]', ["\0"]),
-    "NUL, raw": ('["\0"]', REFUSED),
-    "half a surrogate pair, escaped": (r'["\ud800"]', REFUSED),
-    "half a surrogate pair, other half": (r'["\udc00"]', REFUSED),
-    "half a surrogate pair, raw": ('["\ud800"]', REFUSED),
-    "a line separator": ('["\u2028"]', ["\u2028"]),
-    "an astral character": ('["\U0001f600"]', ["\U0001f600"]),
-    "an empty key": ('{"": 1}', {"": 1}),
-    "a key that Python shadows": ('{"__class__": "x"}', {"__class__": "x"}),
-    "a text that looks like a number": ('["010", "1e5"]', ["010", "1e5"]),
-    "nothing closed": ('{"a": [1', REFUSED),
-    "an exponent that overflows": ("[1.0e+400]", REFUSED),
-    "an exponent that overflows below": ("[-1.0e+400]", REFUSED),
-}
+SAME: list[tuple[str, object]] = [
+    ("[9223372036854775808]", [2**63]),
+    ("[18446744073709551616, -9223372036854775809]", [2**64, -(2**63) - 1]),
+    ("[9007199254740993]", [9007199254740993]),
+    (f"[{'7' * 4300}]", [int("7" * 4300)]),
+    (f"[{'7' * 5000}]", REFUSED),
+    ("[-0]", [0]),
+    ("[0.5]", [0.5]),
+    ("[0." + "0" * 400 + "1]", [0.0]),
+    (r'["\u0000"]', ["\0"]),
+    ('["\0"]', REFUSED),
+    (r'["\ud800"]', REFUSED),
+    (r'["\udc00"]', REFUSED),
+    ('["\ud800"]', REFUSED),
+    ('["\u2028"]', ["\u2028"]),
+    ('["\U0001f600"]', ["\U0001f600"]),
+    ('{"": 1}', {"": 1}),
+    ('{"__class__": "x"}', {"__class__": "x"}),
+    ('["010", "1e5"]', ["010", "1e5"]),
+    ('{"a": [1', REFUSED),
+    ("[1.0e+400]", REFUSED),
+    ("[-1.0e+400]", REFUSED),
+]
+DIFFERENT: list[tuple[str, object, object]] = [
+    ("[NaN]", REFUSED, ["NaN"]),
+    ("[-Infinity]", REFUSED, ["-Infinity"]),
+    ("[1e5, 1.0e5]", [1e5, 1e5], ["1e5", "1.0e5"]),
+    ("[1e400]", REFUSED, ["1e400"]),
+    ('{"a": 1, "a": 2}', {"a": 2}, REFUSED),
+    (r'["\ud83d\ude00"]', ["\U0001f600"], REFUSED),
+    ('["\x7f"]', ["\x7f"], REFUSED),
+]
+"""Text, JSON's value and YAML's."""
 
 
-@every_case("name", SAME)
+@every_case(("text", "in_json", "in_yaml"), [*((text, value, value) for text, value in SAME), *DIFFERENT])
+def test_every_reader_gives_the_same_but_where_yaml_is_another_language(
+    text: str, in_json: object, in_yaml: object
+) -> None:
+    assert [result(read, text) for read in (strict, loose, yaml)] == [in_json, in_json, in_yaml]
+
+
+def test_a_comma_too_many_is_read_where_json_is_not_strict() -> None:
+    assert [result(read, "[1, ]") for read in (strict, loose, yaml)] == [REFUSED, [1], [1]]
+
+
+@every_case("depth", [10, 256, 257, 900, 100_000, 1_000_000])
 @every_case("read", [strict, loose, yaml])
-def test_every_reader_gives_the_same(read: Callable[[str], object], name: str) -> None:
-    text, expected = SAME[name]
-    assert result(read, text) == expected
-
-
-@every_case(
-    ("name", "text", "in_json", "in_yaml"),
-    [
-        ("NaN is no JSON, and a text in YAML", "[NaN]", REFUSED, ["NaN"]),
-        ("so is Infinity", "[-Infinity]", REFUSED, ["-Infinity"]),
-        ("a number without a dot or without a sign in its exponent", "[1e5, 1.0e5]", [1e5, 1e5], ["1e5", "1.0e5"]),
-        ("and so one that overflows", "[1e400]", REFUSED, ["1e400"]),
-        ("a key that stands twice: the last one counts, or none", '{"a": 1, "a": 2}', {"a": 2}, REFUSED),
-        ("a surrogate pair is two escapes in JSON only", r'["\ud83d\ude00"]', ["\U0001f600"], REFUSED),
-        ("YAML has no raw DEL", '["\x7f"]', ["\x7f"], REFUSED),
-        ("a comma too many", "[1, ]", REFUSED, [1]),
-    ],
-)
-def test_yaml_differs_where_it_is_another_language(name: str, text: str, in_json: object, in_yaml: object) -> None:
-    assert result(strict, text) == in_json, name
-    assert result(yaml, text) == in_yaml, name
-    if name != "a comma too many":
-        assert result(loose, text) == in_json, name
-
-
-@every_case("depth", [10, 256])
-@every_case("read", [strict, loose, yaml])
-def test_every_reader_goes_256_deep(read: Callable[[str], object], depth: int) -> None:
-    assert result(read, "[" * depth + "]" * depth) is not REFUSED
-    assert result(read, '{"a":' * depth + "1" + "}" * depth) is not REFUSED
-
-
-@every_case("depth", [257, 900, 100_000, 1_000_000])
-@every_case("read", [strict, loose, yaml])
-@every_case("kind", ["[]", "{}"])
-def test_no_reader_goes_deeper(read: Callable[[str], object], depth: int, kind: str) -> None:
-    text = "[" * depth + "]" * depth if kind == "[]" else '{"a":' * depth + "1" + "}" * depth
-    with pytest.raises(DocumentError, match=r"nested deeper than 256|more than 500000 values in what"):
-        read(text)
+def test_every_reader_goes_256_deep_and_no_deeper(read: Callable[[str], object], depth: int) -> None:
+    for text in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+        if depth <= 256:
+            assert result(read, text) is not REFUSED
+            continue
+        with pytest.raises(DocumentError, match=r"nested deeper than 256|more than 500000 values in what"):
+            read(text)

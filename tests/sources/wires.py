@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from rmqlb.errors import EndpointError
-from rmqlb.remoting import requests
-from rmqlb.remoting.command import RemotingCommand
+from rmqlb.remoting.codes import RequestCode
+from rmqlb.remoting.command import RemotingCommand, request
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from tests.support.replay_remoting import Replay, remoting
 
-ROUTE = requests.get_route_info_by_topic("OrderEvents")
-MEMBERS = requests.get_consumer_connection_list("order-svc")
+ROUTE = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="OrderEvents")
+MEMBERS = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup="order-svc")
 SETTINGS = WireSettings(timeout=10.0, sleep=lambda _: None)
 
 
@@ -34,22 +34,22 @@ def talking(replay: Replay, settings: WireSettings = SETTINGS) -> Iterator[Remot
         yield opened
 
 
-def failure(opened: RemotingClient, address: str, request: RemotingCommand = ROUTE) -> EndpointError:
+def failure(opened: RemotingClient, address: str) -> EndpointError:
     """The error that a call ends with, whose message and hint are a line each."""
     with pytest.raises(EndpointError) as caught:
-        opened.call(address, request)
-    error = caught.value
-    assert error.message.isprintable()
-    assert error.hint is not None
-    assert error.hint.isprintable()
-    return error
+        opened.call(address, ROUTE)
+    assert caught.value.hint is not None
+    assert (caught.value.message + caught.value.hint).isprintable()
+    return caught.value
 
 
-def problem(opened: RemotingClient, address: str, request: RemotingCommand = ROUTE) -> str:
-    return failure(opened, address, request).message
+def problem(opened: RemotingClient, address: str) -> str:
+    """The message, without the address and the request."""
+    return failure(opened, address).message.removeprefix(f"{address} GET_ROUTEINFO_BY_TOPIC: ")
 
 
-def answer_body(replay: Replay, request: RemotingCommand) -> bytes | None:
-    answer = replay.answer(request)
+def answer_body(replay: Replay, asked: RemotingCommand) -> bytes:
+    answer = replay.answer(asked)
     assert answer is not None
+    assert answer.body is not None
     return answer.body

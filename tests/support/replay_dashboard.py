@@ -113,17 +113,16 @@ class Handler(BaseHTTPRequestHandler):
         """Quiet."""
 
     def _answer(self, path: str, query: str) -> None:
-        known_path = any(known == path for known, _ in self.replay.answers)
-        of_this_broker = self.replay.answers.get((path, _key(query, KEYS)))
-        body = of_this_broker or self.replay.answers.get((path, _key(query, KEYS[:-1])))
+        answers = self.replay.answers
+        body = answers.get((path, _key(query, KEYS))) or answers.get((path, _key(query, KEYS[:-1])))
+        missing = {
+            "/consumer/consumerConnection.query": "CODE: 206  DESC: the consumer group[x] not online BROKER: 127.0.0.1:10911",
+            "/topic/route.query": "org.apache.X: CODE: 17  DESC: No topic route info in name server for the topic: x",
+        }
         if body is not None:
             self.give(body)
-        elif path == "/consumer/consumerConnection.query":
-            self.give(failure("CODE: 206  DESC: the consumer group[x] not online BROKER: 127.0.0.1:10911"))
-        elif path == "/topic/route.query":
-            self.give(failure("org.apache.X: CODE: 17  DESC: No topic route info in name server for the topic: x"))
-        elif known_path:
-            self.give(failure("CODE: 206  DESC: no such thing was captured"))
+        elif path in missing or any(known == path for known, _ in answers):
+            self.give(failure(missing.get(path, "CODE: 206  DESC: no such thing was captured")))
         else:
             self.give(b"{}", 404)
 
@@ -168,61 +167,58 @@ def _key(query: str, keys: tuple[str, ...]) -> str:
 
 
 def reset(handler: Handler) -> None:
-    """The connection is reset before a byte is sent."""
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
     handler.close_connection = True
 
 
 def silent(handler: Handler) -> None:
-    """Nothing is ever sent."""
     handler.replay.stop.wait()
     handler.close_connection = True
 
 
-def cut_short(handler: Handler) -> None:
-    """Fewer bytes than the header promised."""
+def _begin(handler: Handler, name: str, value: str) -> None:
     handler.send_response(200)
-    handler.send_header("Content-Length", "5000")
+    handler.send_header(name, value)
     handler.end_headers()
+
+
+def cut_short(handler: Handler) -> None:
+    _begin(handler, "Content-Length", "5000")
     handler.wfile.write(b'{"status":0,"data":')
     handler.close_connection = True
 
 
 def endless(handler: Handler) -> None:
     """A body without end, as fast as it is read."""
-    handler.send_response(200)
-    handler.send_header("Transfer-Encoding", "chunked")
-    handler.end_headers()
+    _begin(handler, "Transfer-Encoding", "chunked")
     while not handler.replay.stop.is_set():
         handler.wfile.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
 
 
-def dripping_header(handler: Handler) -> None:
-    """A header without end, a byte now and then."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    while not handler.replay.stop.wait(0.02):
-        handler.wfile.write(b"a")
-        handler.wfile.flush()
-
-
-def dripping_body(handler: Handler) -> None:
-    """A body without end, a byte now and then."""
-    handler.send_response(200)
-    handler.send_header("Content-Length", "1000000")
-    handler.end_headers()
+def _drip(handler: Handler) -> None:
     while not handler.replay.stop.wait(0.02):
         handler.wfile.write(b" ")
         handler.wfile.flush()
 
 
+def dripping_header(handler: Handler) -> None:
+    """A header without end, a byte now and then."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+    _drip(handler)
+
+
+def dripping_body(handler: Handler) -> None:
+    """A body without end, a byte now and then."""
+    _begin(handler, "Content-Length", "1000000")
+    _drip(handler)
+
+
 def giving(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Fault:
-    """A whole answer with the wrong content."""
     return lambda handler: handler.give(body, status, headers)
 
 
 def once(fault: Fault, path: str) -> Fault:
-    """The fault, for the first request only."""
 
     def first(handler: Handler) -> None:
         del handler.replay.faults[path]

@@ -11,6 +11,7 @@ import socketserver
 import ssl
 import struct
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.remoting.acl import SIGNATURE, Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
-from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
 from tests.support.captured_frames import captured_frames
@@ -81,12 +82,12 @@ class Replay:
     # request code, or * for all → how to misbehave instead
     faults: dict[int | Literal["*"], Fault] = field(default_factory=dict)
     close_after: int | None = None  # after how many answers it closes a connection, or None
-    serialize_type: SerializeType = SerializeType.JSON  # form of its headers
     credentials: Credentials | None = None  # whose signature every request must bear, or None
     requests: list[RemotingCommand] = field(default_factory=list)  # all that was asked, in the order of arrival
     # codes that it was asked and that are not on the read-only list; a test wants none
     forbidden: list[int] = field(default_factory=list)
     connections: int = 0  # how many were taken; with TLS, those whose handshake failed included
+    most_at_once: int = 0  # requests that were under way
     # set when the test is over, so that endless answers end
     stop: threading.Event = field(default_factory=threading.Event)
     address: str = ""  # where it listens
@@ -110,16 +111,14 @@ class Replay:
     def answer(self, request: RemotingCommand) -> RemotingCommand | None:
         """The right answer; None where a 4.9 server keeps silent."""
         if self.credentials is not None and not _is_signed(request, self.credentials):
-            return refusal(
-                ResponseCode.SYSTEM_ERROR, "org.apache.rocketmq.acl.common.AclException: signature check failed"
-            )
+            return refusal(1, "org.apache.rocketmq.acl.common.AclException: signature check failed")
         found = self.answers.get((request.code, key(dict(request.ext_fields))))
         if found is None:
             return self._missing(request)
         return found(request) if callable(found) else found
 
     def _missing(self, request: RemotingCommand) -> RemotingCommand | None:
-        """What a server says about what it does not have."""
+        """What a server says about what it does not have; 4.9.7 nothing about a code that it does not know."""
         fields = request.ext_fields
         topic, group = fields.get("topic"), fields.get("consumerGroup")
         match request.code:
@@ -131,14 +130,14 @@ class Replay:
             case RequestCode.GET_CONSUMER_CONNECTION_LIST:
                 return refusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
             case RequestCode.GET_CONSUMER_RUNNING_INFO:
-                return refusal(
-                    ResponseCode.SYSTEM_ERROR, f"The Consumer <{group}> <{fields.get('clientId')}> not online"
-                )
+                return refusal(1, f"The Consumer <{group}> <{fields.get('clientId')}> not online")
             case RequestCode.GET_CONSUME_STATS:
                 return success(b'{"consumeTps":0.0,"offsetTable":{}}')
             case RequestCode.QUERY_CONSUMER_OFFSET | RequestCode.GET_MAX_OFFSET | RequestCode.GET_MIN_OFFSET:
                 return self._offset(request)
-        return self.unsupported(request)
+        if self.version == "4.9.7":
+            return None
+        return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
 
     def _offset(self, request: RemotingCommand) -> RemotingCommand:
         """As the captured consume stats have it, with every message still there; a queue that is not in them is none."""
@@ -147,11 +146,10 @@ class Replay:
         groups = [fields["consumerGroup"]] if "consumerGroup" in fields else ["order-svc", "audit-svc"]
         known = [state for group in groups if (state := self._stats(group).get(queue)) is not None]
         if request.code == RequestCode.QUERY_CONSUMER_OFFSET:
-            if not known:
-                return refusal(
-                    ResponseCode.QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
-                )
-            return success(offset=str(known[0].consumer_offset))
+            text = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+            return (
+                success(offset=str(known[0].consumer_offset)) if known else refusal(ResponseCode.QUERY_NOT_FOUND, text)
+            )
         if request.code == RequestCode.GET_MIN_OFFSET:
             return success(offset="0" if known else "-1")
         return success(offset=str(known[0].broker_offset) if known else "0")
@@ -162,12 +160,6 @@ class Replay:
             return {}
         document = docs.convert(docs.parse_document(answer.body, "replay"), docs.ConsumeStatsDocument, "replay")
         return docs.consume_stats(document, "replay")
-
-    def unsupported(self, request: RemotingCommand) -> RemotingCommand | None:
-        """What a server says about a code that it does not know: 4.9.7 nothing."""
-        if self.version == "4.9.7":
-            return None
-        return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
 
 
 @dataclass(frozen=True)
@@ -184,9 +176,8 @@ class Turn:
         return self.framed(self.answer or refusal(ResponseCode.SYSTEM_ERROR))
 
     def framed(self, response: RemotingCommand) -> bytes:
-        form, version = self.replay.serialize_type, VERSIONS[self.replay.version]
-        opaque = self.request.opaque
-        return encode_frame(replace(response, opaque=opaque, flag=RESPONSE_FLAG, serialize_type=form, version=version))
+        version, opaque = VERSIONS[self.replay.version], self.request.opaque
+        return encode_frame(replace(response, opaque=opaque, flag=RESPONSE_FLAG, version=version))
 
     def write(self, data: bytes) -> None:
         self.connection.sendall(data)
@@ -200,8 +191,6 @@ class _OverError(Exception):
 
 
 class _Handler(socketserver.BaseRequestHandler):
-    """One connection."""
-
     server: _Server
 
     def setup(self) -> None:
@@ -210,39 +199,35 @@ class _Handler(socketserver.BaseRequestHandler):
             self.request = self.server.tls.wrap_socket(self.request, server_side=True, do_handshake_on_connect=False)
 
     def handle(self) -> None:
+        replay, decoder, served = self.server.replay, FrameDecoder(), 0
         with suppress(_OverError, OSError, ProtocolError):  # a server closes the connection, too
             self.server.open(self.request)
             if self.server.tls is not None:
                 self._handshake(self.request)
-            self._talk()
+            while data := self.request.recv(65536):
+                for request in decoder.feed(data):
+                    replay.requests.append(request)
+                    with self.server.under_way():
+                        self._serve(request)
+                    served += 1
+                    if served == replay.close_after:
+                        return
 
     def finish(self) -> None:
         self.server.done(self.request)
         self.request.close()
 
-    def _talk(self) -> None:
-        replay, decoder, served = self.server.replay, FrameDecoder(), 0
-        while data := self.request.recv(65536):
-            for request in decoder.feed(data):
-                replay.requests.append(request)
-                self._serve(request)
-                served += 1
-                if served == replay.close_after:
-                    return
-
     def _serve(self, request: RemotingCommand) -> None:
-        replay = self.server.replay
-        if request.code not in READ_ONLY:
+        replay, is_read = self.server.replay, request.code in READ_ONLY
+        if not is_read:
             replay.forbidden.append(request.code)
-            turn = Turn(replay, self.request, request, refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not a read"))
-            return turn.write(turn.frame)
-        turn = Turn(replay, self.request, request, replay.answer(request))
+        answer = replay.answer(request) if is_read else refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not a read")
+        turn = Turn(replay, self.request, request, answer)
         fault = replay.faults.get(request.code) or replay.faults.get("*")
-        if fault is not None:
+        if fault is not None and is_read:
             fault(turn)
         elif turn.answer is not None:
             turn.write(turn.frame)
-        return None
 
     @staticmethod
     def _handshake(connection: ssl.SSLSocket) -> None:
@@ -265,9 +250,10 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self, replay: Replay, tls: ssl.SSLContext | None) -> None:
         self.replay = replay
         self.tls = tls
+        self.failures: list[str] = []
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
-        self.failures: list[str] = []
+        self._at_once = 0
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def open(self, connection: socket.socket) -> None:
@@ -281,10 +267,19 @@ class _Server(socketserver.ThreadingTCPServer):
         with self._lock:
             self._connections.discard(connection)
 
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        with self._lock:
+            self._at_once += 1
+            self.replay.most_at_once = max(self.replay.most_at_once, self._at_once)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_once -= 1
+
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's names
         """A mistake in a test's own answer; the test must hear of it."""
-        import traceback
-
         self.failures.append(traceback.format_exc())
 
     def end(self) -> None:
@@ -345,7 +340,6 @@ def reset(turn: Turn) -> None:
 
 
 def reset_mid_frame(turn: Turn) -> None:
-    """The connection is reset after half of the answer."""
     turn.write(turn.frame[: len(turn.frame) // 2])
     reset(turn)
 
@@ -356,13 +350,11 @@ def closed(turn: Turn) -> None:
 
 
 def closed_mid_frame(turn: Turn) -> None:
-    """The connection is closed in good order after half of the answer."""
     turn.write(turn.frame[: len(turn.frame) // 2])
     turn.hang_up()
 
 
 def silent(turn: Turn) -> None:
-    """Nothing is ever sent."""
     turn.replay.stop.wait()
     turn.hang_up()
 
@@ -388,49 +380,34 @@ def with_header(header: bytes, body: bytes = b"") -> Fault:
 
 
 def with_wrong_opaque(turn: Turn) -> None:
-    """The right answer to a request that was never sent."""
     (answer,) = FrameDecoder().feed(turn.frame)
     turn.write(encode_frame(replace(answer, opaque=answer.opaque + 1000)))
 
 
 def twice(turn: Turn) -> None:
-    """The right answer two times."""
     turn.write(turn.frame * 2)
 
 
 def refusing(code: int, remark: str | None = None) -> Fault:
-    """An error instead of the answer."""
     return lambda turn: turn.write(turn.framed(refusal(code, remark)))
 
 
 def chattering(turn: Turn) -> None:
     """Requests of the server's own without end, as fast as they are read."""
+    fields, opaque = {"consumerGroup": "order-svc"}, turn.request.opaque
+    notice = RemotingCommand(NOTIFY_CONSUMER_IDS_CHANGED, LanguageCode.JAVA, opaque=opaque, flag=2, ext_fields=fields)
     while not turn.replay.stop.is_set():
-        turn.write(_notification(turn) * 100)
+        turn.write(encode_frame(notice) * 100)
 
 
 def raw(data: bytes) -> Fault:
-    """Bytes that need not be frames."""
     return lambda turn: turn.write(data)
 
 
 def once(fault: Fault, code: int | Literal["*"]) -> Fault:
-    """The fault, for the first request only."""
 
     def first(turn: Turn) -> None:
         del turn.replay.faults[code]
         fault(turn)
 
     return first
-
-
-def _notification(turn: Turn) -> bytes:
-    return encode_frame(
-        RemotingCommand(
-            code=NOTIFY_CONSUMER_IDS_CHANGED,
-            language=LanguageCode.JAVA,
-            opaque=turn.request.opaque,
-            flag=2,
-            ext_fields={"consumerGroup": "order-svc"},
-        )
-    )

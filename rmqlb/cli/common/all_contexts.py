@@ -16,7 +16,7 @@ from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.result import Meta
 from rmqlb.model.snapshot import Everything
 from rmqlb.model.words import counted
-from rmqlb.sources.concurrent import ask_concurrently
+from rmqlb.sources.pace import ask_concurrently
 from rmqlb.verbs.fetch_routes import fetch_source
 from rmqlb.verbs.source import TextReader
 

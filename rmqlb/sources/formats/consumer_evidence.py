@@ -1,13 +1,14 @@
 """What of a consumer's report only a diagnosis needs, as model values.
 
-Rule of this file: a figure that is missing, or is no such figure, is unknown; nothing is refused but a table's key that
-is no queue. Clients in other languages report fewer fields, and some in other ways.
+A figure that is missing, or is no such figure, is unknown; nothing is refused but a table's key that is no queue.
+Clients in other languages report fewer fields, and some in other ways.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from math import isfinite
 
 from rmqlb.model.message_queue import queue_order
@@ -17,8 +18,23 @@ from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionIte
 _INT64 = range(-(2**63), 2**63)
 _CONSUME_THREAD = "ConsumeMessageThread_"
 _THREAD = re.compile(rf"({_CONSUME_THREAD}\S*) *TID: [0-9]+ STATE: ([A-Z_]+)")
-_TAG = "TAG"
-_FLAGS = {"true": True, "false": False}
+
+
+_FIGURES = {
+    "cached": "cachedMsgCount",
+    "cached_mib": "cachedMsgSizeInMiB",
+    "min_offset": "cachedMsgMinOffset",
+    "max_offset": "cachedMsgMaxOffset",
+    "consuming": "transactionMsgCount",
+    "consuming_min_offset": "transactionMsgMinOffset",
+    "consuming_max_offset": "transactionMsgMaxOffset",
+    "commit_offset": "commitOffset",
+    "unlock_tries": "tryUnlockTimes",
+    "last_lock": "lastLockTimestamp",
+    "last_pull": "lastPullTimestamp",
+    "last_consume": "lastConsumeTimestamp",
+}
+"""Field of `ProcessQueue` → key of RocketMQ's `ProcessQueueInfo`."""
 
 
 def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | None = None) -> ConsumerEvidence:
@@ -29,7 +45,9 @@ def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | 
     return ConsumerEvidence(
         read_at=read_at,
         queues=None if queues is None else tuple(sorted(queues, key=lambda item: queue_order(item.queue))),
-        statuses={str(topic): _status(item) for topic, item in sorted(statuses.items(), key=lambda item: str(item[0]))}
+        statuses={
+            topic: _status(item) for topic, item in sorted((str(topic), item) for topic, item in statuses.items())
+        }
         if isinstance(statuses, dict)
         else None,
         limits=PullLimits(
@@ -37,29 +55,22 @@ def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | 
             mib=whole_number(properties.get("pullThresholdSizeForQueue")),
             span=whole_number(properties.get("consumeConcurrentlyMaxSpan", properties.get("consumeMaxSpan"))),
         ),
-        orderly=_FLAGS.get(properties.get("PROP_CONSUMEORDERLY") or ""),
+        orderly={"true": True, "false": False}.get(properties.get("PROP_CONSUMEORDERLY") or ""),
         filters=_filters(document.subscription_set),
         stacks=consume_stacks(document, properties.get("consumerGroup") or ""),
     )
 
 
 def _filters(items: list[SubscriptionItem] | None) -> dict[str, str] | None:
-    """Topic → what the consumer takes of it; None when one of them is not reported."""
-    if items is None:
-        return None
-    found = {item.topic: _filter(item) for item in sorted(items, key=lambda item: item.topic)}
-    known = {topic: expression for topic, expression in found.items() if expression is not None}
-    return known if len(known) == len(found) else None
-
-
-def _filter(item: SubscriptionItem) -> str | None:
-    """Tags in any order are the same (`FilterAPI.buildSubscriptionData`)."""
-    kind = item.expression_type or _TAG
-    if not isinstance(item.sub_string, str) or not isinstance(kind, str):
-        return None
-    if kind != _TAG:
-        return f"{kind}: {item.sub_string}"
-    return " || ".join(sorted({tag.strip() for tag in item.sub_string.split("||")} - {""})) or "*"
+    """Topic → what the consumer takes of it, tags in any order (`FilterAPI`); None when one of them is not reported."""
+    found: dict[str, str] = {}
+    for item in sorted(items or (), key=lambda item: item.topic):
+        kind, text = item.expression_type or "TAG", item.sub_string
+        if not isinstance(text, str) or not isinstance(kind, str):
+            return None
+        tags = sorted({tag.strip() for tag in text.split("||")} - {""})
+        found[item.topic] = f"{kind}: {text}" if kind != "TAG" else " || ".join(tags) or "*"
+    return None if items is None else found
 
 
 def consume_stacks(document: RunningInfoDocument, group: str) -> tuple[str, ...] | None:
@@ -95,22 +106,9 @@ def _by_number(name: str) -> tuple[str, int, str]:
 
 
 def _process_queue(key: object, state: Mapping[str, object], where: str) -> ProcessQueue:
+    figures = {name: _integer(state.get(key_of)) for name, key_of in _FIGURES.items()}
     return ProcessQueue(
-        queue=queue_key(key, where),
-        cached=_integer(state.get("cachedMsgCount")),
-        cached_mib=_integer(state.get("cachedMsgSizeInMiB")),
-        min_offset=_integer(state.get("cachedMsgMinOffset")),
-        max_offset=_integer(state.get("cachedMsgMaxOffset")),
-        consuming=_integer(state.get("transactionMsgCount")),
-        consuming_min_offset=_integer(state.get("transactionMsgMinOffset")),
-        consuming_max_offset=_integer(state.get("transactionMsgMaxOffset")),
-        commit_offset=_integer(state.get("commitOffset")),
-        dropped=_flag(state.get("droped")),
-        locked=_flag(state.get("locked")),
-        unlock_tries=_integer(state.get("tryUnlockTimes")),
-        last_lock=_integer(state.get("lastLockTimestamp")),
-        last_pull=_integer(state.get("lastPullTimestamp")),
-        last_consume=_integer(state.get("lastConsumeTimestamp")),
+        queue_key(key, where), dropped=_flag(state.get("droped")), locked=_flag(state.get("locked")), **figures
     )
 
 
@@ -130,13 +128,10 @@ def _integer(value: object) -> int | None:
 
 
 def _rate(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        rate = float(value)
-    except OverflowError:
-        return None
-    return rate if isfinite(rate) else None
+    with suppress(OverflowError):
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+            return float(value)
+    return None
 
 
 def _flag(value: object) -> bool | None:

@@ -5,6 +5,7 @@ Past this file no name is in camelCase.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -24,7 +25,7 @@ from rmqlb.model.group import (
 from rmqlb.model.java import parse_int, split
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData, QueueData, QueueNumber, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer
 from rmqlb.remoting.command import version_text
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
@@ -50,17 +51,6 @@ class BrokerDataDocument(CamelStruct, frozen=True):
     zone_name: Annotated[str | None, "its zone, where it has one"] = None
 
 
-class MappingDocument(CamelStruct, frozen=True):
-    """A static topic's queues at a broker, as `TopicQueueMappingInfo`."""
-
-    topic: Annotated[str | None, "the topic"] = None
-    scope: Annotated[str | None, "RocketMQ's scope of the topic"] = None
-    total_queues: Annotated[QueueNumber, "logical queues in all"] = 0
-    bname: Annotated[str | None, "the broker"] = None
-    epoch: Annotated[int, "of two mappings the one with the larger counts"] = 0
-    curr_id_map: Annotated[dict[int, int] | None, "logical queue → the broker's queue"] = None
-
-
 class RouteDocument(CamelStruct, frozen=True):
     """A topic's route, as `TopicRouteData`."""
 
@@ -68,7 +58,7 @@ class RouteDocument(CamelStruct, frozen=True):
     broker_datas: Annotated[list[BrokerDataDocument] | None, "broker by broker, its addresses"] = None
     order_topic_conf: Annotated[str | None, "the order configuration, where there is one"] = None
     topic_queue_mapping_by_broker: Annotated[
-        dict[str, MappingDocument] | None, "of a static topic: broker name → its mapping"
+        dict[str, TopicQueueMappingInfo] | None, "of a static topic: broker name → its mapping"
     ] = None
 
     def __post_init__(self) -> None:
@@ -194,11 +184,9 @@ def _claimed_queues(document: RouteDocument) -> int:
 
 def _ordered_counts(conf: str) -> Iterator[int]:
     """The counts of `broker:count;broker:count` that clients would follow; what is malformed is theirs to refuse."""
-    for part in split(conf, ";"):
-        try:
+    with suppress(IndexError, ValueError):
+        for part in split(conf, ";"):
             yield max(parse_int(split(part, ":")[1]), 0)
-        except (IndexError, ValueError):
-            return
 
 
 def convert(value: object, kind: type[Document], where: str) -> Document:
@@ -213,11 +201,9 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
     """A strict JSON body as its struct (raises DocumentError)."""
     try:
         document = decoding.decode(body, kind)
-    except msgspec.DecodeError as error:
-        raise DocumentError(f"{where}: {_plain(error)}") from None
-    except (RecursionError, UnicodeDecodeError) as error:
-        problem = _TOO_DEEP if isinstance(error, RecursionError) else "it is not UTF-8 text"
-        raise DocumentError(f"{where}: {problem}") from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        problems = {RecursionError: _TOO_DEEP, UnicodeDecodeError: "it is not UTF-8 text"}
+        raise DocumentError(f"{where}: {problems.get(type(error)) or _plain(error)}") from None
     if _deeper_than(document, MAX_DEPTH):
         raise DocumentError(f"{where}: {_TOO_DEEP}")
     return document
@@ -307,31 +293,18 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
 
 def route(document: RouteDocument, topic: str) -> TopicRouteData:
     """A route document as a model value; missing lists are empty, as a 5.x client decodes them."""
-    mapping = document.topic_queue_mapping_by_broker
     return TopicRouteData(
         topic=topic,
         queue_datas=tuple(document.queue_datas or ()),
-        broker_datas=tuple(broker(data) for data in document.broker_datas or ()),
+        broker_datas=tuple(map(broker, document.broker_datas or ())),
         order_topic_conf=document.order_topic_conf,
-        topic_queue_mapping_by_broker=None
-        if mapping is None
-        else {
-            name: TopicQueueMappingInfo(
-                info.topic, info.scope, info.total_queues, info.bname, info.epoch, info.curr_id_map or {}
-            )
-            for name, info in mapping.items()
-        },
+        topic_queue_mapping_by_broker=document.topic_queue_mapping_by_broker,
     )
 
 
 def broker(document: BrokerDataDocument) -> BrokerData:
-    return BrokerData(
-        document.cluster or "",
-        document.broker_name,
-        document.broker_addrs or {},
-        document.enable_acting_master,
-        document.zone_name,
-    )
+    given = {"cluster": document.cluster or "", "broker_addrs": document.broker_addrs or {}}
+    return BrokerData(**{name: getattr(document, name) for name in BrokerData.__struct_fields__} | given)
 
 
 def route_topic(document: RouteDocument) -> str | None:
@@ -341,18 +314,16 @@ def route_topic(document: RouteDocument) -> str | None:
 
 
 def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
-    """The channels in a ConsumerConnection document, in the order of their ids and addresses."""
-    return tuple(
-        Connection(item.client_id, item.client_addr, item.language, item.version_desc or _version(item.version))
-        for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or ""))
-    )
+    """The channels in a ConsumerConnection document, in the order of their ids and addresses.
 
-
-def _version(version: int | str | None) -> str | None:
-    """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
-    if isinstance(version, int) and version >= 0:
-        return version_text(version)
-    return None if version is None else str(version)
+    A version is `V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself.
+    """
+    found = []
+    for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or "")):
+        version = item.version_desc or item.version
+        text = version_text(version) if isinstance(version, int) and version >= 0 else version
+        found.append(Connection(item.client_id, item.client_addr, item.language, None if text is None else str(text)))
+    return tuple(found)
 
 
 def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, QueueState]:
@@ -379,10 +350,16 @@ def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQue
 
 def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
     topics, properties = document.subscription_set, document.properties
-    rebalance = properties.get("clientRebalance")
+    rebalance, kind = properties.get("clientRebalance"), properties.get("PROP_CONSUME_TYPE")
     # In order, or BROADCASTING, a consumer rebalances whatever the property is (`RebalancePushImpl.clientRebalance`).
     always = properties.get("PROP_CONSUMEORDERLY") == "true" or properties.get("messageModel") == BROADCASTING
     strategy = properties.get("allocateMessageQueueStrategy")  # a.b.AllocateX@1f, Java's default object text
+    consumer: ConsumerType | None = "push" if kind == CONSUME_PASSIVELY else None
+    if kind == CONSUME_ACTIVELY and "autoCommit" not in properties:  # a setting that one pull consumer has
+        consumer = "pull" if "registerTopics" in properties else None
+    elif kind == CONSUME_ACTIVELY:
+        # Who assigns itself queues subscribes to nothing (`DefaultLitePullConsumerImpl.subscriptions`).
+        consumer = "assign" if topics == [] else "lite-pull"
     return MemberReport(
         client_id=client_id,
         topics=None if topics is None else frozenset(item.topic for item in topics),
@@ -390,24 +367,11 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         client_rebalance=None if rebalance is None else rebalance == "true" or always,
         consume_timestamp=properties.get("consumeTimestamp"),
         started_at=whole_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
-        consumer_type=_consumer_type(document),
+        consumer_type=consumer,
         pop_topics=None
         if document.mq_pop_table is None
         else frozenset(queue.topic for queue in _live_queues(document.mq_pop_table, client_id)),
     )
-
-
-def _consumer_type(document: RunningInfoDocument) -> ConsumerType | None:
-    """Which consumer a member is: its consume type, and what only one of RocketMQ's pull consumers has for a setting.
-
-    One that assigns itself queues subscribes to nothing (`DefaultLitePullConsumerImpl.subscriptions`).
-    """
-    kind = document.properties.get("PROP_CONSUME_TYPE")
-    if kind == CONSUME_ACTIVELY:
-        if "autoCommit" not in document.properties:
-            return "pull" if "registerTopics" in document.properties else None
-        return "assign" if document.subscription_set == [] else "lite-pull"
-    return "push" if kind == CONSUME_PASSIVELY else None
 
 
 def _live_queues(table: Mapping[Any, Mapping[str, Any]], where: str) -> Iterator[MessageQueue]:
@@ -462,27 +426,22 @@ def assignment(document: AssignmentDocument) -> AssignmentAnswer:
 
 def with_owners(
     queues: Mapping[MessageQueue, QueueState],
-    held: Mapping[str, Set[MessageQueue]],  # client id → the queues it holds; a member that did not answer is absent
+    held: Mapping[str, Set[MessageQueue]],  # client id → the queues it holds; a consumer that did not answer is absent
     members: Set[str] | None,
-    popped: Set[str] = frozenset(),  # topics whose messages members take by POP, which makes nobody an owner
+    popped: Set[str] = frozenset(),  # topics whose messages consumers take by POP, which makes nobody an owner
 ) -> dict[MessageQueue, QueueState]:
-    """The queues, and those that members hold, with their owners as the members themselves report them.
+    """The queues, and those that consumers hold, with their owners as the consumers report them.
 
-    A queue that nobody holds has no owner when every member answered, unless they take its messages by POP; otherwise
+    A queue that nobody holds has no owner when every consumer answered, unless they take its messages by POP; otherwise
     what was known before stands.
     """
-    owners: dict[MessageQueue, set[str]] = {}
-    for client_id, its_queues in held.items():
-        for queue in its_queues:
-            owners.setdefault(queue, set()).add(client_id)
-    complete = bool(members) and members is not None and members <= held.keys()
+    owners: dict[MessageQueue, frozenset[str]] = {}
+    if members and members <= held.keys():
+        owners = dict.fromkeys((queue for queue in queues if queue.topic not in popped), frozenset())
+    for client_id, found in held.items():
+        owners |= {queue: owners.get(queue, frozenset()) | {client_id} for queue in found}
     states = {queue: queues.get(queue, QueueState()) for queue in (*queues, *owners)}
-    for queue, state in states.items():
-        if queue in owners:
-            states[queue] = replace(state, owners=frozenset(owners[queue]))
-        elif complete and queue.topic not in popped:
-            states[queue] = replace(state, owners=frozenset())
-    return states
+    return states | {queue: replace(states[queue], owners=ids) for queue, ids in owners.items()}
 
 
 def popped_topics(reports: Mapping[str, MemberReport]) -> frozenset[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from rmqlb.errors import DocumentError
 
@@ -41,10 +42,19 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
     """A gzip, zlib or raw deflate body, unpacked (raises DocumentError)."""
     bits = _GZIP_OR_ZLIB if body[:1] in (b"\x1f", b"\x78") else _RAW_DEFLATE
     stream = zlib.decompressobj(bits)
+
+    def pieces(stream: zlib._Decompress) -> Iterator[bytes]:
+        packed = body
+        while piece := stream.decompress(packed, _PIECE):
+            packed = stream.unconsumed_tail
+            yield piece
+
     try:
-        if len(body) * _MOST_TO_ONE > limit and _is_larger(body, bits, limit):
+        # What may be too large is counted and dropped first, so that a bomb is never held.
+        sizes = accumulate(map(len, pieces(zlib.decompressobj(bits)))) if len(body) * _MOST_TO_ONE > limit else ()
+        if any(size > limit for size in sizes):
             raise too_large(where, limit)
-        unpacked = stream.decompress(body, limit + 1)
+        unpacked = b"".join(pieces(stream))
     except zlib.error:
         raise DocumentError(f"{where}: the compressed data is damaged") from None
     if not stream.eof:
@@ -56,21 +66,6 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
             hint_names_options=True,
         )
     return unpacked
-
-
-def _is_larger(body: bytes, bits: int, limit: int) -> bool:
-    """It unpacks to more bytes than the limit: they are counted and dropped, for zlib holds what it gives out twice."""
-    stream = zlib.decompressobj(bits)
-    size = 0
-    for start in range(0, len(body), _PIECE):
-        packed, unpacked = body[start : start + _PIECE], b""
-        while packed or unpacked:
-            unpacked = stream.decompress(packed, _PIECE)
-            packed = stream.unconsumed_tail
-            size += len(unpacked)
-            if size > limit:
-                return True
-    return False
 
 
 def text_of(body: bytes, where: str) -> str:

@@ -54,24 +54,19 @@ def read_table(text: str, where: str) -> RouteDocument:
     next(number for number, line in lines if line.lstrip().startswith(TABLE_START))
     for number, line in lines:
         if line.startswith("---"):
-            return _route(queues, brokers, where)
-        match = _ROW.fullmatch(line)
+            try:
+                return RouteDocument(queue_datas=queues, broker_datas=brokers)
+            except ValueError as error:
+                raise DocumentError(f"{where}: {error}") from None
+        match, place = _ROW.fullmatch(line), f"{where}, line {number}"
         if not match:
-            raise DocumentError(f"{where}, line {number}: not a row of the table that mqadmin topicRoute -l prints")
-        place = f"{where}, line {number}"
+            raise DocumentError(f"{place}: not a row of the table that mqadmin topicRoute -l prints")
         if len(brokers) == MOST_BROKERS:
             raise DocumentError(f"{place}: more than {MOST_BROKERS} brokers")
         brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
         numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
         queues.append(convert({"brokerName": match["broker"], **numbers}, QueueData, place))
     raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
-
-
-def _route(queues: list[QueueData], brokers: list[BrokerDataDocument], where: str) -> RouteDocument:
-    try:
-        return RouteDocument(queue_datas=queues, broker_datas=brokers)
-    except ValueError as error:
-        raise DocumentError(f"{where}: {error}") from None
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:

@@ -7,15 +7,13 @@ UTC, as all times are. The Structs below describe each key.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
 
 from rmqlb import decoding
-from rmqlb.decoding import from_attributes
 from rmqlb.errors import DocumentError
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.group import (
@@ -29,7 +27,7 @@ from rmqlb.model.group import (
     retry_topic,
 )
 from rmqlb.model.message_queue import MessageQueue, queue_order
-from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, UnreadKind, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, UnreadKind, Wanted
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument, convert, decode, route
 
 SCHEMA = "rmqlb/snapshot"
@@ -40,6 +38,117 @@ class Heading(CamelStruct, frozen=True):
 
     schema: object = None
     format_version: object = None
+
+
+class SightingItem(CamelStruct, frozen=True):
+    """What another NameServer says of a topic."""
+
+    route: Annotated[RouteDocument, "its route"]
+    seen: Annotated[Seen | None, "where and when"] = None
+
+
+class TopicItem(CamelStruct, frozen=True):
+    """A topic."""
+
+    topic: Annotated[str, "its name"]
+    route: Annotated[RouteDocument, "its route"]
+    seen: Annotated[Seen | None, "where and when"] = None
+    others: Annotated[list[SightingItem], "what other NameServers say, where they say something else"] = []
+
+
+class ViewItem(CamelStruct, frozen=True):
+    """The consumers as one broker lists them."""
+
+    connections: Annotated[tuple[Connection, ...], "process by process; an id may stand there twice"]
+    seen: Annotated[Seen | None, "where and when"] = None
+    broker_addr: Annotated[str | None, "the broker"] = None
+
+
+class ProxyItem(CamelStruct, frozen=True):
+    """The consumers as one Proxy lists them."""
+
+    connections: Annotated[tuple[Connection, ...], "process by process; none when no consumer is online there"]
+    proxy_addr: Annotated[str, "the Proxy"]
+    seen: Annotated[Seen | None, "where and when"] = None
+
+
+class QueueItem(CamelStruct, frozen=True):
+    """A queue as the group reads it."""
+
+    topic: Annotated[str, "its topic"]
+    broker_name: Annotated[str, "its broker"]
+    queue_id: Annotated[int, "its number there, from 0"]
+    owners: Annotated[frozenset[str] | None, "client ids that hold it; null when unknown"] = None
+    broker_offset: Annotated[int | None, "the next message to be stored"] = None
+    consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
+    last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None
+    stored_offset: Annotated[int | None, "what the broker answers a consumer that takes the queue; -1: none"] = None
+    min_offset: Annotated[int | None, "the first message that is still there"] = None
+    timestamp_offset: Annotated[int | None, "the first message since the consumer's consumeTimestamp"] = None
+
+
+class GroupEntry(CamelStruct, frozen=True):
+    """A consumer group."""
+
+    group: Annotated[str, "its name"]
+    seen: Annotated[Seen | None, "where and when"] = None
+    consume_type: Annotated[str | None, "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP"] = None
+    message_model: Annotated[str | None, "CLUSTERING or BROADCASTING"] = None
+    consume_from_where: Annotated[str | None, "where a queue without an offset starts"] = None
+    client_ids: Annotated[list[str] | None, "the consumers, without any broker's list; an ID may be there twice"] = None
+    views: Annotated[list[ViewItem] | None, "the consumers as each broker lists them"] = None
+    topics: Annotated[tuple[str, ...] | None, "to which it subscribes"] = None
+    queues: Annotated[list[QueueItem], "owners and offsets, where they are known"] = []
+    reports: Annotated[list[MemberReport], "what consumers say of themselves"] = []
+    request_modes: Annotated[dict[str, tuple[str, ...]] | None, "topic to PULL or POP, as brokers have it"] = None
+    consume_tps: Annotated[float | None, "messages that brokers gave it in a second, over the last minute"] = None
+    polling_num: Annotated[int | None, "its receive requests (POP) that wait at brokers"] = None
+    dead_letters: Annotated[int | None, "messages ever in its dead-letter topic, where a listener fails"] = None
+    pop_share_queue_nums: Annotated[dict[str, tuple[int, ...]] | None, "topic to popShareQueueNum, at brokers"] = None
+    proxies: Annotated[list[ProxyItem] | None, "the consumers as each Proxy lists them that was asked"] = None
+
+
+class UnreadItem(CamelStruct, frozen=True):
+    """A part that could not be read."""
+
+    reason: Annotated[str, "why, in a line"]
+    kind: Annotated[UnreadKind, "of what it is a part"] = "other"
+    name: Annotated[str | None, "of the topic, group, broker (groups) or NameServer"] = None
+    detail: Annotated[str | None, "of a group: the broker, the client ID or the brokers' addresses"] = None
+    no_answer: Annotated[bool, "it was asked, and did not answer in time"] = False
+    what: Annotated[str | None, "the part in words, instead of kind, name and detail; written by format 1.0"] = None
+
+    def __post_init__(self) -> None:
+        """Refuse a part that nothing names."""
+        if self.name is None and self.what is None:
+            raise ValueError("a part that was not read has a name")
+
+
+class DataItem(CamelStruct, frozen=True):
+    """The parts of a cluster that were seen."""
+
+    topics: Annotated[list[TopicItem], "topic by topic"] = []
+    groups: Annotated[list[GroupEntry], "group by group"] = []
+    unread: Annotated[list[UnreadItem], "what could not be read"] = []
+    notes: Annotated[list[str], "what its users should know; every command repeats them"] = []
+
+
+class SourceItem(CamelStruct, frozen=True):
+    """Where the snapshot comes from."""
+
+    kind: Annotated[str | None, "which kind of source"] = None
+    endpoint: Annotated[str | None, "its URL or path"] = None
+    taken_at: Annotated[datetime | None, "when, ISO-8601"] = None
+    context: Annotated[str | None, "the context that named the source then; a reader ignores it"] = None
+
+
+class SnapshotDocument(CamelStruct, frozen=True):
+    """A cluster, or parts of it, as it was at a time."""
+
+    schema: Annotated[str, "rmqlb/snapshot"]
+    format_version: Annotated[str, "of the snapshot; a minor version only adds keys, which are ignored"]
+    data: Annotated[DataItem, "what was seen"]
+    source: Annotated[SourceItem, "where it comes from"] = SourceItem()
 
 
 def heading(body: bytes) -> Heading | None:
@@ -64,19 +173,6 @@ def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
     return _snapshot(convert(value, SnapshotDocument, where), where, wanted)
 
 
-def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """The `data` of a snapshot file, ready for JSON or YAML; sorted, so that equal snapshots give equal bytes."""
-    data: dict[str, Any] = {
-        "topics": [
-            {"topic": topic, **_sighting_out(sighting), "others": [_sighting_out(other) for other in sighting.others]}
-            for topic, sighting in sorted(snapshot.routes.items())
-        ],
-        "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
-        "unread": [_unread_out(part) for part in snapshot.unread],
-    }
-    return {**data, "notes": list(snapshot.notes)} if snapshot.notes else data
-
-
 def _check_version(version: object, where: str) -> None:
     major = str(version).partition(".")[0]
     if not (major.isascii() and major.isdigit() and len(major) < 10):
@@ -99,23 +195,24 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
         items = {name: items[name] for name in names}
     groups = {name: _group(item, default, wanted) for name, item in items.items()}
     topics = _kept_topics(wanted, names, groups, {item.topic for item in document.data.topics})
+
+    def sighting(item: TopicItem | SightingItem, topic: str, *others: RouteSighting) -> RouteSighting:
+        return RouteSighting(route(item.route, topic), _seen(item.seen, default), others)
+
     return ClusterSnapshot(
         kind="dump",
         endpoint=where,
         taken_at=taken_at,
         routes={
-            item.topic: RouteSighting(
-                route(item.route, item.topic),
-                _seen(item.seen, default),
-                tuple(
-                    RouteSighting(route(other.route, item.topic), _seen(other.seen, default)) for other in item.others
-                ),
-            )
+            item.topic: sighting(item, item.topic, *(sighting(other, item.topic) for other in item.others))
             for item in document.data.topics
             if item.topic in topics
         },
         groups=groups,
-        unread=tuple(map(_unread, document.data.unread)),
+        unread=tuple(
+            Unread(item.kind, item.name or item.what or "", item.reason, item.detail, item.no_answer)
+            for item in document.data.unread
+        ),
         notes=tuple(document.data.notes),
     )
 
@@ -133,46 +230,38 @@ def _kept_topics(
     return present.intersection(topic for topics in lists for topic in topics or ()) | retry or present
 
 
+_SAME = (
+    *("consume_type", "message_model", "consume_from_where", "topics", "request_modes", "consume_tps", "polling_num"),
+    *("dead_letters", "pop_share_queue_nums"),
+)
+"""Fields of a group that are the same in the file."""
+
+
 def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
     seen = _seen(item.seen, default)
     views = item.views
     if views is None and item.client_ids is not None:
-        views = [ViewItem(list(map(Connection, item.client_ids)), item.seen)]
+        views = [ViewItem(tuple(map(Connection, item.client_ids)), item.seen)]
     return ConsumerGroup(
-        group=item.group,
-        seen=seen,
-        consume_type=item.consume_type,
-        message_model=item.message_model,
-        consume_from_where=item.consume_from_where,
+        item.group,
+        seen,
         views=None
         if views is None
-        else tuple(MemberView(tuple(view.connections), _seen(view.seen, seen), view.broker_addr) for view in views),
-        topics=item.topics,
-        queues={MessageQueue(q.topic, q.broker_name, q.queue_id): from_attributes(q, QueueState) for q in item.queues},
+        else tuple(MemberView(v.connections, _seen(v.seen, seen), v.broker_addr) for v in views),
+        proxies=None
+        if item.proxies is None
+        else tuple(ProxyView(p.connections, _seen(p.seen, seen), p.proxy_addr) for p in item.proxies),
+        queues={
+            MessageQueue(each.topic, each.broker_name, each.queue_id): QueueState(
+                **{name: getattr(each, name) for name in QueueState.__struct_fields__}
+            )
+            for each in item.queues
+        },
         reports={
             report.client_id: report if wanted.evidence else replace(report, evidence=None) for report in item.reports
         },
-        request_modes=item.request_modes,
-        consume_tps=item.consume_tps,
-        polling_num=item.polling_num,
-        dead_letters=item.dead_letters,
-        pop_share_queue_nums=item.pop_share_queue_nums,
-        proxies=None
-        if item.proxies is None
-        else tuple(ProxyView(tuple(p.connections), _seen(p.seen, seen), p.proxy_addr) for p in item.proxies),
+        **{name: getattr(item, name) for name in _SAME},
     )
-
-
-def _unread(item: UnreadItem) -> Unread:
-    if item.kind is not None and item.name is not None:
-        return Unread(item.kind, item.name, item.reason, item.detail, item.no_answer)
-    what = item.what or ""
-    for kind, words in UNREAD_WORDS.items():  # format 1.0 has words alone
-        found = re.fullmatch(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(words)), what, re.DOTALL)
-        if found is not None:
-            words_of = found.groupdict()
-            return Unread(kind, words_of["name"], item.reason, words_of.get("detail"))
-    return Unread("other", what, item.reason)
 
 
 def _seen(item: Seen | None, default: Seen) -> Seen:
@@ -183,8 +272,17 @@ def _utc(at: datetime | None) -> datetime | None:
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-def _plain(value: object) -> Any:
-    return msgspec.to_builtins(value, str_keys=True, order="deterministic")
+def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """The `data` of a snapshot file, ready for JSON or YAML; sorted, so that equal snapshots give equal bytes."""
+    data: dict[str, Any] = {
+        "topics": [
+            {"topic": topic, **_sighting_out(sighting), "others": [_sighting_out(other) for other in sighting.others]}
+            for topic, sighting in sorted(snapshot.routes.items())
+        ],
+        "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
+        "unread": [_plain(part) for part in snapshot.unread],
+    }
+    return {**data, "notes": list(snapshot.notes)} if snapshot.notes else data
 
 
 def _sighting_out(sighting: RouteSighting) -> dict[str, Any]:
@@ -206,209 +304,10 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
     return _sparse(data, "requestModes", "consumeTps", "pollingNum", "deadLetters", "popShareQueueNums", "proxies")
 
 
-def _unread_out(part: Unread) -> dict[str, Any]:
-    data = _sparse(_plain(part), "detail")
-    return {"noAnswer" if key == "no_answer" else key: value for key, value in data.items() if value is not False}
+def _plain(value: object) -> Any:
+    return msgspec.to_builtins(value, str_keys=True, order="deterministic")
 
 
 def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:
     """Without those keys that have no value, which most snapshots do not need."""
     return {key: value for key, value in data.items() if value is not None or key not in names}
-
-
-class OtherRouteItem(CamelStruct, frozen=True):
-    """What another NameServer says of a topic.
-
-    Attributes:
-        route: its route.
-        seen: where and when.
-    """
-
-    route: RouteDocument
-    seen: Seen | None = None
-
-
-class TopicItem(CamelStruct, frozen=True):
-    """A topic.
-
-    Attributes:
-        topic: its name.
-        route: its route.
-        seen: where and when.
-        others: what other NameServers say, where they say something else.
-    """
-
-    topic: str
-    route: RouteDocument
-    seen: Seen | None = None
-    others: list[OtherRouteItem] = []
-
-
-class ViewItem(CamelStruct, frozen=True):
-    """The consumers as one broker lists them.
-
-    Attributes:
-        connections: process by process; an id may stand there twice.
-        seen: where and when.
-        broker_addr: the broker.
-    """
-
-    connections: list[Connection]
-    seen: Seen | None = None
-    broker_addr: str | None = None
-
-
-class ProxyItem(CamelStruct, frozen=True):
-    """The consumers as one Proxy lists them.
-
-    Attributes:
-        connections: process by process; none when no consumer of the group is online there.
-        proxy_addr: the Proxy.
-        seen: where and when.
-    """
-
-    connections: list[Connection]
-    proxy_addr: str
-    seen: Seen | None = None
-
-
-class QueueItem(CamelStruct, frozen=True):
-    """A queue as the group reads it.
-
-    Attributes:
-        topic: its topic.
-        broker_name: its broker.
-        queue_id: its number there, from 0.
-        owners: client ids that hold it; null when unknown.
-        broker_offset: the next message to be stored.
-        consumer_offset: the next message that the group has not finished; -1 when it has stored none.
-        last_timestamp: when the last message that was read had been stored, in milliseconds since 1970.
-        stored_offset: what the broker answers a consumer that takes the queue; -1 when it has none, null when it was
-            not asked.
-        min_offset: the first message that is still there.
-        timestamp_offset: the first message since the consumer's consumeTimestamp.
-    """
-
-    topic: str
-    broker_name: str
-    queue_id: int
-    owners: list[str] | None = None
-    broker_offset: int | None = None
-    consumer_offset: int | None = None
-    last_timestamp: int | None = None
-    stored_offset: int | None = None
-    min_offset: int | None = None
-    timestamp_offset: int | None = None
-
-
-class GroupEntry(CamelStruct, frozen=True):
-    """A consumer group.
-
-    Attributes:
-        group: its name.
-        seen: where and when.
-        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP.
-        message_model: CLUSTERING or BROADCASTING.
-        consume_from_where: where a queue without an offset starts.
-        client_ids: the consumers, when no broker's list of them is known; an id may stand there twice.
-        views: the consumers as each broker lists them.
-        topics: to which it subscribes.
-        queues: owners and offsets, where they are known.
-        reports: what consumers say of themselves.
-        request_modes: topic to PULL or POP, as brokers have it for the group.
-        consume_tps: messages that brokers gave it in a second, over the last minute.
-        polling_num: its receive requests (POP) that wait at brokers.
-        dead_letters: messages that its dead-letter topic has had, where one of its listeners fails.
-        pop_share_queue_nums: topic to popShareQueueNum, as brokers have it for the group.
-        proxies: the consumers as each Proxy lists them that was asked.
-    """
-
-    group: str
-    seen: Seen | None = None
-    consume_type: str | None = None
-    message_model: str | None = None
-    consume_from_where: str | None = None
-    client_ids: list[str] | None = None
-    views: list[ViewItem] | None = None
-    topics: tuple[str, ...] | None = None
-    queues: list[QueueItem] = []
-    reports: list[MemberReport] = []
-    request_modes: dict[str, tuple[str, ...]] | None = None
-    consume_tps: float | None = None
-    polling_num: int | None = None
-    dead_letters: int | None = None
-    pop_share_queue_nums: dict[str, tuple[int, ...]] | None = None
-    proxies: list[ProxyItem] | None = None
-
-
-class UnreadItem(CamelStruct, frozen=True):
-    """A part that could not be read.
-
-    Attributes:
-        reason: why, in a line.
-        kind: of what it is a part.
-        name: of the topic, group, broker (groups) or NameServer.
-        detail: of a group: the broker (`members`), the client ID (`member`) or the addresses of brokers (offsets).
-        no_answer: it was asked, and did not answer in time.
-        what: the part in words, instead of kind, name and detail; written by format 1.0.
-    """
-
-    reason: str
-    kind: UnreadKind | None = None
-    name: str | None = None
-    detail: str | None = None
-    no_answer: bool = False
-    what: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a part that nothing names."""
-        if self.what is None and (self.kind is None or self.name is None):
-            raise ValueError("a part that was not read has a kind and a name")
-
-
-class DataItem(CamelStruct, frozen=True):
-    """The parts of a cluster that were seen.
-
-    Attributes:
-        topics: topic by topic.
-        groups: group by group.
-        unread: what could not be read.
-        notes: what its users should know; every command repeats them. Not there when there are none.
-    """
-
-    topics: list[TopicItem] = []
-    groups: list[GroupEntry] = []
-    unread: list[UnreadItem] = []
-    notes: list[str] = []
-
-
-class SourceItem(CamelStruct, frozen=True):
-    """Where the snapshot comes from.
-
-    Attributes:
-        kind: which kind of source.
-        endpoint: its URL or path.
-        taken_at: when, ISO-8601.
-        context: the context that named the source then; it plays no part when the snapshot is read.
-    """
-
-    kind: str | None = None
-    endpoint: str | None = None
-    taken_at: datetime | None = None
-    context: str | None = None
-
-
-class SnapshotDocument(CamelStruct, frozen=True):
-    """A cluster, or parts of it, as it was at a time.
-
-    Attributes:
-        schema: rmqlb/snapshot.
-        format_version: of the snapshot; a minor version only adds keys, which are ignored.
-        data: what was seen.
-        source: where it comes from.
-    """
-
-    schema: str
-    format_version: str
-    data: DataItem
-    source: SourceItem = SourceItem()

@@ -24,12 +24,12 @@ _MAX_NODES = 1_000_000
 _MAX_CHARACTERS = 12 << 20
 """rmqlb's own YAML has ten bytes a node, so this much of it has too many nodes. The parser keeps several copies."""
 _LARGE = "large snapshots are written in JSON: rmqlb fetch-routes -o json"
-_NULL = re.compile(r"(?:~|null|Null|NULL|)")
-_BOOL = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?[0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?")
+_CONSTANTS = {
+    **dict.fromkeys(("~", "null", "Null", "NULL", "")),
+    **{word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")},
+}
+_NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)|([0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?))")
 _NUMERIC = frozenset("-+0123456789")
-_MERGE = "<<"
 _SAME_HASHES = sys.hash_info.modulus
 """From here on integers share their hashes with others, so that a mapping of them could take hours."""
 _NO_KEY: Any = object()
@@ -44,7 +44,7 @@ def read_yaml(text: str, where: str) -> object:
     if len(text) > _MAX_CHARACTERS:
         raise DocumentError(f"{where}: no JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
     try:
-        return _read(text, where)
+        return _Reading(where).read(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -58,20 +58,48 @@ def read_yaml(text: str, where: str) -> object:
         raise DocumentError(f"{where}: {_problem(str(error))}") from None
 
 
-class _Values:
-    """The document's value, and its lists and mappings that are still open."""
+class _Reading:
+    """One reading of a document: its value, and its lists and mappings that are still open."""
 
-    def __init__(self) -> None:
-        self.value: object = None
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._value: object = None
         # the first error in a key that is no plain value, to be raised when nothing worse is found
-        self.bad_key: yaml.YAMLError | None = None
+        self._bad_key: yaml.YAMLError | None = None
         self._open: list[Any] = []
         self._keys: list[Any] = []
+        self._anchors: set[str] = set()
+        self._documents = 0
 
-    def add(self, value: Any, event: Any) -> None:
+    def read(self, text: str) -> object:
+        for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
+            if nodes > _MAX_NODES:
+                raise self._refusal(f"more than {_MAX_NODES} YAML nodes", event, hint=_LARGE)
+            self._require_plain(event)
+            if isinstance(event, yaml.ScalarEvent):
+                self._add(_scalar(event), event)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                value: Any = [] if isinstance(event, yaml.SequenceStartEvent) else {}
+                self._add(value, event)
+                self._open.append(value)
+                self._keys.append(_NO_KEY)
+                if len(self._open) > MAX_DEPTH:
+                    raise self._refusal(f"nested deeper than {MAX_DEPTH}", event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._open.pop()
+                self._keys.pop()
+            elif isinstance(event, yaml.DocumentStartEvent):
+                self._documents += 1
+                if self._documents > 1:
+                    raise _error("but found another document", event)
+        if self._bad_key is not None:
+            raise self._bad_key
+        return self._value
+
+    def _add(self, value: Any, event: Any) -> None:
         """A value, where the innermost open list or mapping expects one; in a mapping, every other one is a key."""
         if not self._open:
-            self.value = value
+            self._value = value
             return
         inside = self._open[-1]
         if type(inside) is list:
@@ -82,22 +110,11 @@ class _Values:
             inside[self._keys[-1]] = value
             self._keys[-1] = _NO_KEY
 
-    def enter(self, value: list[Any] | dict[Any, Any], event: Any, where: str) -> None:
-        self.add(value, event)
-        self._open.append(value)
-        self._keys.append(_NO_KEY)
-        if len(self._open) > MAX_DEPTH:
-            raise DocumentError(f"{_place(where, event)}: nested deeper than {MAX_DEPTH}")
-
-    def leave(self) -> None:
-        self._open.pop()
-        self._keys.pop()
-
     def _key(self, mapping: dict[Any, Any], value: Any, event: Any) -> Any:
         if isinstance(value, list | dict):
-            self.bad_key = self.bad_key or _error("found unhashable key", event)
+            self._bad_key = self._bad_key or _error("found unhashable key", event)
             return object()
-        if event.implicit[0] and event.value == _MERGE:
+        if event.implicit[0] and event.value == "<<":
             raise _error("YAML merge keys are not read", event)
         if type(value) is int and abs(value) >= _SAME_HASHES:
             raise _error("a number too large for a key", event)
@@ -105,40 +122,21 @@ class _Values:
             raise _error(f"the key {str(event.value)[:80]!r} stands twice", event)
         return value
 
+    def _require_plain(self, event: Any) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            raise self._refusal("YAML aliases are not read", event, AliasError)
+        if getattr(event, "tag", None) is not None:
+            raise self._refusal("YAML tags are not read", event)
+        anchor = getattr(event, "anchor", None)
+        if anchor in self._anchors:  # an anchor alone does no harm, but `lines_of` could not read it twice
+            raise self._refusal(f"the anchor {anchor[:80]!r} stands twice", event)
+        if anchor is not None:
+            self._anchors.add(anchor)
 
-def _read(text: str, where: str) -> object:
-    values = _Values()
-    documents = 0
-    anchors: set[str] = set()
-    for nodes, event in enumerate(yaml.parse(text, Loader=_BASE), 1):
-        if nodes > _MAX_NODES:
-            raise DocumentError(f"{_place(where, event)}: more than {_MAX_NODES} YAML nodes", hint=_LARGE)
-        _require_plain(event, anchors, where)
-        if isinstance(event, yaml.ScalarEvent):
-            values.add(_scalar(event), event)
-        elif isinstance(event, yaml.CollectionStartEvent):
-            values.enter([] if isinstance(event, yaml.SequenceStartEvent) else {}, event, where)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            values.leave()
-        elif isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                raise _error("but found another document", event)
-    if values.bad_key is not None:
-        raise values.bad_key
-    return values.value
-
-
-def _require_plain(event: Any, anchors: set[str], where: str) -> None:
-    if isinstance(event, yaml.AliasEvent):
-        raise AliasError(f"{_place(where, event)}: YAML aliases are not read")
-    if getattr(event, "tag", None) is not None:
-        raise DocumentError(f"{_place(where, event)}: YAML tags are not read")
-    anchor = getattr(event, "anchor", None)
-    if anchor in anchors:  # an anchor alone does no harm, but `lines_of` could not read it twice
-        raise DocumentError(f"{_place(where, event)}: the anchor {anchor[:80]!r} stands twice")
-    if anchor is not None:
-        anchors.add(anchor)
+    def _refusal(
+        self, problem: str, event: Any, kind: type[DocumentError] = DocumentError, hint: str | None = None
+    ) -> DocumentError:
+        return kind(f"{self._where}, line {event.start_mark.line + 1}: {problem}", hint=hint)
 
 
 def _scalar(event: Any) -> Any:
@@ -146,17 +144,15 @@ def _scalar(event: Any) -> Any:
     text: str = event.value
     if not event.implicit[0]:
         return text
-    is_int = text[:1] in _NUMERIC and _INT.fullmatch(text) is not None
-    if is_int or (text[:1] in _NUMERIC and _FLOAT.fullmatch(text)):
-        if len(text) > MAX_DIGITS:
-            raise _error(f"a number of more than {MAX_DIGITS} digits", event)
-        value = int(text) if is_int else float(text)
-        if value in (math.inf, -math.inf):
-            raise _error("a number too large", event)
-        return value
-    if text in _BOOL:
-        return _BOOL[text]
-    return None if _NULL.fullmatch(text) else text
+    number = _NUMBER.fullmatch(text) if text[:1] in _NUMERIC else None
+    if number is None:
+        return _CONSTANTS.get(text, text)
+    if len(text) > MAX_DIGITS:
+        raise _error(f"a number of more than {MAX_DIGITS} digits", event)
+    value = int(text) if number[1] is None else float(text)
+    if value in (math.inf, -math.inf):
+        raise _error("a number too large", event)
+    return value
 
 
 def _error(problem: str, event: Any) -> yaml.YAMLError:
@@ -180,10 +176,6 @@ def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
         elif isinstance(node, yaml.SequenceNode):
             waiting += [((*path, place), None, item) for place, item in enumerate(node.value)]
     return lines
-
-
-def _place(where: str, event: Any) -> str:
-    return f"{where}, line {event.start_mark.line + 1}"
 
 
 def _problem(text: str | None) -> str:

@@ -51,32 +51,24 @@ class AddressMap(Struct, frozen=True):
 
 
 def parse_address_map(texts: Iterable[str]) -> AddressMap:
-    rules = tuple(_rule(text) for text in texts)
-    target: dict[tuple[str, ...], AddressRule] = {}
-    for rule in rules:
-        if target.setdefault(rule.source, rule) != rule:
-            source = "*".join(rule.source)
-            raise UsageError(
-                f"{source}=…: it is given twice, with two addresses",
-                prefix="--map-address ",
-                hint="leave one of them out",
-                code="given-twice",
-            )
-    return AddressMap(rules)
-
-
-def _rule(text: str) -> AddressRule:
-    source, equals, target = text.partition("=")
-    problem = None
-    if not equals or not source or not target or "=" in target:
-        problem = "is not FROM=TO"
-    elif target.count("*") > source.count("*"):
-        problem = "has more stars in TO than in FROM"
-    elif not all(":" in side or "*" in side for side in (source, target)):
-        problem = "has an address without a port"
-    if problem:
-        raise UsageError(f"{text[:80]!a} {problem}", prefix="--map-address ", hint=_HINT)
-    return AddressRule(tuple(source.split("*")), tuple(target.split("*")))
+    """The rules; UsageError when one is malformed, or one FROM leads to two addresses."""
+    rules: dict[tuple[str, ...], AddressRule] = {}
+    for text in texts:
+        source, equals, target = text.partition("=")
+        problem = None
+        if not equals or not source or not target or "=" in target:
+            problem = "is not FROM=TO"
+        elif target.count("*") > source.count("*"):
+            problem = "has more stars in TO than in FROM"
+        elif not all(":" in side or "*" in side for side in (source, target)):
+            problem = "has an address without a port"
+        if problem:
+            raise UsageError(f"{text[:80]!a} {problem}", prefix="--map-address ", hint=_HINT)
+        rule = AddressRule(tuple(source.split("*")), tuple(target.split("*")))
+        if rules.setdefault(rule.source, rule) != rule:
+            problem, hint = f"{source}=…: it is given twice, with two addresses", "leave one of them out"
+            raise UsageError(problem, prefix="--map-address ", hint=hint, code="given-twice")
+    return AddressMap(tuple(rules.values()))
 
 
 def _stars(parts: tuple[str, ...], address: str) -> list[str] | None:

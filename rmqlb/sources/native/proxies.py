@@ -1,8 +1,7 @@
 """The consumers that Proxies know, asked over their remoting port.
 
-Of what rmqlb reads, a Proxy answers on that port which consumers of a group are online (203, since 5.1.1); of offsets,
-groups and running clients it answers nothing. Its answers bear an ext field that no broker's and no NameServer's does,
-which tells when the address is another server's.
+Of what rmqlb reads, a Proxy answers on that port which consumers of a group are online (203, since 5.1.1), and nothing
+else. Its answers bear an ext field that no broker's and no NameServer's does.
 """
 
 from __future__ import annotations
@@ -15,21 +14,19 @@ from datetime import datetime
 from rmqlb.errors import EndpointError, RmqlbError, UsageError
 from rmqlb.model.group import Connection, ProxyView, Seen, is_grpc
 from rmqlb.model.snapshot import Unread
-from rmqlb.remoting import requests
-from rmqlb.remoting.codes import ResponseCode
+from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.command import request
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
 from rmqlb.sources.source import utc_now
 
-PROXY_PORT = 8080
-"""`remotingListenPort` of a Proxy that is not configured otherwise."""
+PROXY_PORT = 8080  # `remotingListenPort` of a Proxy that is not configured otherwise
 _MARK = "MSG_REGION"
 """What a Proxy adds to each answer of its own (`AbstractRemotingActivity.writeResponse`)."""
 _TRY = "give its remoting port (remotingListenPort, 8080 if not set)"
 TLS_PREFIX = "rocketmqs://"
 _GRPC = f"if it is a Proxy's gRPC port, {_TRY}"
-_PREFIX = r"(?:rocketmqs?://)?(.+)"
 
 Answer = tuple[ProxyView, docs.ConnectionsDocument | None]
 """What a Proxy lists, and the whole document when a consumer is online there."""
@@ -37,7 +34,7 @@ Answer = tuple[ProxyView, docs.ConnectionsDocument | None]
 
 def proxy_address(text: str, where: str = "--proxy") -> str:
     """`HOST:PORT` of what was typed, HOST, HOST:PORT or rocketmq(s)://HOST:PORT (raises UsageError)."""
-    found = re.fullmatch(_PREFIX, text)
+    found = re.fullmatch(r"(?:rocketmqs?://)?(.+)", text)
     try:
         host, port = parse_address(found[1].rstrip("/") if found else text, PROXY_PORT)
     except UsageError:
@@ -79,18 +76,22 @@ class Proxies:
             except RmqlbError as error:
                 self._lost[address] = error.message
                 return None
-        found = () if document is None else _one_each(docs.connections(document))
-        return ProxyView(found, Seen(f"Proxy {address}", self._clock()), address), document
+        # Each process once: a consumer that is connected to several Proxies is listed by each of them several times, as
+        # its own client and as that of the others. The ID of a gRPC client is no other's; processes that share one have
+        # an address each.
+        found: dict[tuple[str, str | None], Connection] = {}
+        for each in () if document is None else docs.connections(document):
+            found.setdefault((each.client_id, None if is_grpc(each.client_id) else each.client_addr), each)
+        return ProxyView(tuple(found.values()), Seen(f"Proxy {address}", self._clock()), address), document
 
     def _document(self, address: str, group: str) -> docs.ConnectionsDocument | None:
-        request = requests.get_consumer_connection_list(group)
+        asked = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
         try:
-            response = self.client.call(address, request)
+            response = self.client.call(address, asked)
         except RmqlbError as error:
             unheard = error.code in ("unreachable", "tls-failed")
             also = "is its remoting port (remotingListenPort, 8080 if not set) open from here?" if unheard else _GRPC
             raise EndpointError(f"{error.message}; {also}") from None
-        where = f"Proxy {address}"
         if _MARK not in response.ext_fields:
             if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
                 raise EndpointError(f"a NameServer answers there, or a Proxy before 5.1.1; {_TRY}")
@@ -100,18 +101,6 @@ class Proxies:
         if response.code != ResponseCode.SUCCESS:
             text = docs.first_line(response.remark or "no reason given")
             raise EndpointError(f"it refuses to tell its consumers: code {response.code}: {text}")
-        body = response.body or b"{}"
+        body, where = response.body or b"{}", f"Proxy {address}"
         require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), docs.ConnectionsDocument, where)
-
-
-def _one_each(connections: Sequence[Connection]) -> tuple[Connection, ...]:
-    """Each process once.
-
-    A consumer that is connected to several Proxies is listed by each of them several times, as its own client and as
-    that of the others. The ID of a gRPC client is no other's; processes that share one have an address each.
-    """
-    found: dict[tuple[str, str | None], Connection] = {}
-    for each in connections:
-        found.setdefault((each.client_id, None if is_grpc(each.client_id) else each.client_addr), each)
-    return tuple(found.values())

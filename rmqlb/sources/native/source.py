@@ -6,27 +6,26 @@ others say differently is kept beside it. One that does not answer is not asked 
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from rmqlb.errors import DocumentError, EndpointError, RmqlbError
-from rmqlb.model.group import NOT_STORED, QueueState, Seen, States, retry_topic
+from rmqlb.model.group import NOT_STORED, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, RouteSighting, Unread
-from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
-from rmqlb.remoting.command import V5_0_0, RemotingCommand
-from rmqlb.sources.concurrent import ask_concurrently
+from rmqlb.remoting.command import V5_0_0, RemotingCommand, request
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
-from rmqlb.sources.pace import SilentServers
+from rmqlb.sources.pace import SilentServers, ask_concurrently
 from rmqlb.sources.source import Refused, utc_now
 
 Answer = TypeVar("Answer")
@@ -38,18 +37,10 @@ _ANY_GROUP = "TOOLS_CONSUMER"
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
-class SetMode(NamedTuple):
-    """PULL or POP, and how many further consumers may read a consumer's queues by POP, where the broker says."""
-
-    mode: str
-    pop_share_queue_num: int | None = None
-
-
 class NameServerReads:
-    """The reads of a cluster through its NameServers (`AdminReads`)."""
+    """The reads of a cluster through its NameServers."""
 
     kind = "nameserver"
-    offsets_at_once = False
 
     def __init__(
         self, name_servers: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
@@ -72,18 +63,18 @@ class NameServerReads:
         """All topics but those that brokers and clusters have for themselves."""
         table = self._cluster_info().broker_addr_table
         own = {data.cluster for data in table.values()} | table.keys()
-        found = self._from_name_server(requests.get_all_topic_list(), docs.TopicListDocument).topic_list
-        return [topic for topic in found if topic not in own]
+        found = self._from_any(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, docs.TopicListDocument)
+        return [topic for topic in found.topic_list if topic not in own]
 
     def groups(self) -> list[str]:
         """The groups of all brokers; one that does not answer is noted, unless none does."""
         found: dict[str, None] = {}
         errors: dict[str, EndpointError] = {}
         addresses = self._addresses()
-        request = requests.get_all_subscription_group_config()
         for name, address in addresses.items():
             try:
-                document = self._ask(address, request, docs.SubscriptionGroupsDocument)
+                code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+                document = self._read(address, code, docs.SubscriptionGroupsDocument)
                 found.update(dict.fromkeys(document.subscription_group_table))
             except EndpointError as error:
                 errors[name] = error
@@ -97,13 +88,21 @@ class NameServerReads:
 
     def route(self, topic: str) -> RouteSighting | None:
         """The topic's route, with what other NameServers say differently."""
-        sightings = list(self._answers(lambda server: self._route_at(server, topic)))
+
+        def ask(server: str) -> RouteSighting:
+            response = self._send(server, RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=topic)
+            found = TopicRouteData(topic, (), ())
+            if response.code != ResponseCode.TOPIC_NOT_EXIST:
+                code = RequestCode.GET_ROUTEINFO_BY_TOPIC
+                found = docs.route(self._document(server, code, response, docs.RouteDocument), topic)
+            return RouteSighting(found, Seen(f"NameServer {server}", self._clock()))
+
+        sightings = list(self._answers(ask))
         known = [sighting for sighting in sightings if sighting.route.queue_datas or sighting.route.broker_datas]
         if not known:
             return None
-        first = known[0]
-        others = tuple(other for other in sightings if first.route.differs_from(other.route))
-        return RouteSighting(first.route, first.seen, others)
+        others = tuple(other for other in sightings if known[0].route.differs_from(other.route))
+        return replace(known[0], others=others)
 
     def brokers(self, group: str) -> dict[str, str]:
         """The brokers that hold the group's retry topic, as clients make it; all brokers when there is none."""
@@ -114,14 +113,17 @@ class NameServerReads:
         return {name: address for name, address in sorted(addresses.items()) if address is not None}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        request = requests.get_consumer_connection_list(group)
-        response = self._call(address, request)
+        code = RequestCode.GET_CONSUMER_CONNECTION_LIST
+        response = self._send(address, code, consumerGroup=group)
         if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None
-        return self._document(address, request, response, docs.ConnectionsDocument)
+        return self._document(address, code, response, docs.ConnectionsDocument)
 
-    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
-        return {queue: state for address in addresses for queue, state in self.consumed(group, address)[0].items()}
+    def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, float | None]:
+        """How far the group has read its queues at one broker, and the messages that it gets in a second."""
+        (address,) = addresses
+        stats = self._read(address, RequestCode.GET_CONSUME_STATS, docs.ConsumeStatsDocument, consumerGroup=group)
+        return docs.consume_stats(stats, address), stats.consume_tps
 
     @property
     def broker_reads(self) -> NameServerReads:
@@ -130,56 +132,52 @@ class NameServerReads:
 
     def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
         """What a consumer that takes the queue is told (`RemoteBrokerOffsetStore.readOffset`); −1 for none."""
-        request = requests.query_consumer_offset(group, queue.topic, queue.queue_id)
-        response = self._call(address, request)
-        if response.code == ResponseCode.QUERY_NOT_FOUND:
-            return NOT_STORED
-        return self._offset(address, request, response)
+        code = RequestCode.QUERY_CONSUMER_OFFSET
+        response = self._send(address, code, consumerGroup=group, topic=queue.topic, queueId=queue.queue_id)
+        return NOT_STORED if response.code == ResponseCode.QUERY_NOT_FOUND else self._offset(address, code, response)
 
     def max_offset(self, queue: MessageQueue, address: str) -> int:
-        return self._offset_of(address, requests.get_max_offset(queue.topic, queue.queue_id))
+        return self._offset_of(queue, address, RequestCode.GET_MAX_OFFSET)
 
     def min_offset(self, queue: MessageQueue, address: str) -> int:
-        return self._offset_of(address, requests.get_min_offset(queue.topic, queue.queue_id))
+        return self._offset_of(queue, address, RequestCode.GET_MIN_OFFSET)
 
     def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
-        return self._offset_of(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
+        return self._offset_of(queue, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=timestamp)
 
-    def consumed(self, group: str, address: str) -> tuple[States, float | None]:
-        stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-        return docs.consume_stats(stats, address), stats.consume_tps
-
-    def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None:
-        document = self._ask_newer(address, requests.get_all_message_request_mode(), docs.RequestModesDocument)
+    def request_modes(self, group: str, address: str) -> Mapping[str, docs.RequestModeItem] | None:
+        code = RequestCode.GET_ALL_MESSAGE_REQUEST_MODE
+        document = self._read_newer(address, request(code), docs.RequestModesDocument)
         if document is None:
             return None
-        found = {t: modes[group] for t, modes in document.message_request_mode_map.items() if group in modes}
-        return {topic: SetMode(its.mode, its.pop_share_queue_num) for topic, its in found.items()}
+        return {topic: modes[group] for topic, modes in document.message_request_mode_map.items() if group in modes}
 
     def assignment(self, group: str, question: AssignmentQuestion) -> AssignmentAnswer | None:
         if question.address not in self._versions:
             self.connections(group, question.address)  # of its version depends whether it may be asked
-        request = requests.query_assignment(group, question.topic, question.client_id, question.strategy)
-        document = self._ask_newer(question.address, request, docs.AssignmentDocument)
+        asked = query_assignment(group, question.topic, question.client_id, question.strategy)
+        document = self._read_newer(question.address, asked, docs.AssignmentDocument)
         return None if document is None else docs.assignment(document)
 
     def polling_num(self, group: str, topic: str, address: str) -> int | None:
-        response = self._newer(address, requests.polling_info(group, topic))
+        asked = request(RequestCode.POLLING_INFO, consumerGroup=group, topic=topic, queueId=-1)
+        response = self._newer(address, asked)
         text = "" if response is None else response.ext_fields.get("pollingNum", "")
         return int(text) if _OFFSET.fullmatch(text) else None
 
     def running_info(
         self, group: str, client_id: str, address: str, *, stacks: bool = False
     ) -> docs.RunningInfoDocument:
-        request = requests.get_consumer_running_info(group, client_id, stacks=stacks)
-        return self._ask(address, request, docs.RunningInfoDocument)
+        of: dict[str, str | bool] = {"consumerGroup": group, "clientId": client_id, "jstackEnable": stacks}
+        return self._read(address, RequestCode.GET_CONSUMER_RUNNING_INFO, docs.RunningInfoDocument, **of)
 
     def message_type(self, topic: str, address: str) -> str | None:
         """The topic's `message.type` at a broker, which is NORMAL without that attribute (`TopicConfig`)."""
         self.max_offset(MessageQueue(topic, "", 0), address)  # of its version depends whether it may be asked
         if 0 < self._versions[address] < V5_0_0:
             return "NORMAL"
-        document = self._ask_newer(address, requests.get_topic_config(topic), docs.TopicConfigDocument)
+        asked = request(RequestCode.GET_TOPIC_CONFIG, topic=topic)
+        document = self._read_newer(address, asked, docs.TopicConfigDocument)
         return None if document is None else (document.attributes or {}).get("message.type", "NORMAL")
 
     def unread(self) -> list[Unread]:
@@ -189,16 +187,12 @@ class NameServerReads:
     def close(self) -> None:
         self.client.close()
 
-    def _route_at(self, server: str, topic: str) -> RouteSighting:
-        request = requests.get_route_info_by_topic(topic)
-        response = self._call(server, request)
-        seen = Seen(f"NameServer {server}", self._clock())
-        if response.code == ResponseCode.TOPIC_NOT_EXIST:
-            return RouteSighting(TopicRouteData(topic, (), ()), seen)
-        return RouteSighting(docs.route(self._document(server, request, response, docs.RouteDocument), topic), seen)
-
-    def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
-        return next(self._answers(lambda server: self._ask(server, request, kind)))
+    def silent_brokers_answer(self) -> bool:
+        """Ask the brokers that were silent once more, all at once; True when one of them answers now."""
+        silent = [address for address in self._known_brokers() if address in self._silent]
+        self._silent.forget(silent)
+        self._probe(silent)
+        return any(address not in self._silent for address in silent)
 
     def _answers(self, ask: Callable[[str], Answer]) -> Iterator[Answer]:
         """The answers of NameServers, one by one; one that refuses is passed over while another answers."""
@@ -226,6 +220,9 @@ class NameServerReads:
         problem = f"none of {len(self._lost)} NameServers answers: {first.message}"
         raise EndpointError(problem, hint=first.hint, code=first.code)
 
+    def _from_any(self, code: RequestCode, kind: type[Document]) -> Document:
+        return next(self._answers(lambda server: self._read(server, code, kind)))
+
     def _addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
         addresses = {name: docs.broker(data).address for name, data in sorted(table.items())}
@@ -233,46 +230,14 @@ class NameServerReads:
 
     def _cluster_info(self) -> docs.ClusterInfoDocument:
         if self._cluster is None:
-            self._cluster = self._from_name_server(requests.get_broker_cluster_info(), docs.ClusterInfoDocument)
+            self._cluster = self._from_any(RequestCode.GET_BROKER_CLUSTER_INFO, docs.ClusterInfoDocument)
         return self._cluster
 
-    def _offset_of(self, address: str, request: RemotingCommand) -> int:
-        return self._offset(address, request, self._call(address, request))
-
-    def _newer(self, address: str, request: RemotingCommand) -> RemotingCommand | None:
-        """The good answer to a code that brokers have since 5.0.
-
-        An older one is not asked, as it may keep silent (4.9.7); nor is one again that did not answer.
-        """
-        if self._versions.get(address, 0) < V5_0_0:
-            return None
+    def _known_brokers(self) -> list[str]:
         try:
-            response = self._call(address, request)
-        except EndpointError:
-            self._versions[address] = 0
-            return None
-        return response if response.code == ResponseCode.SUCCESS else None
-
-    def _ask_newer(self, address: str, request: RemotingCommand, kind: type[Document]) -> Document | None:
-        response = self._newer(address, request)
-        return None if response is None else self._document(address, request, response, kind)
-
-    def _call(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        try:
-            response = self.client.call(address, request)
-        except EndpointError:
-            if address in self._silent and address not in self._name_servers:
-                self._find_silent()
-            raise
-        self._versions[address] = response.version
-        return response
-
-    def silent_brokers_answer(self) -> bool:
-        """Ask the brokers that were silent once more, all at once; True when one of them answers now."""
-        silent = [address for address in self._known_brokers() if address in self._silent]
-        self._silent.forget(silent)
-        self._probe(silent)
-        return any(address not in self._silent for address in silent)
+            return list(dict.fromkeys(self._addresses().values()))
+        except RmqlbError:
+            return []
 
     def _find_silent(self) -> None:
         """After a first silence, find out at once which of the brokers that nobody has asked yet are silent too."""
@@ -281,41 +246,66 @@ class NameServerReads:
         if first:
             self._probe([a for a in self._known_brokers() if a not in self._silent and a not in self._versions])
 
-    def _known_brokers(self) -> list[str]:
-        try:
-            return list(dict.fromkeys(self._addresses().values()))
-        except RmqlbError:
-            return []
-
     def _probe(self, addresses: Sequence[str]) -> None:
-        def ask(address: str) -> None:
-            self.client.call(address, requests.get_consumer_connection_list(_ANY_GROUP))
-
-        with ask_concurrently(ask, addresses, _PROBED_AT_ONCE) as futures:
+        asked = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=_ANY_GROUP)
+        with ask_concurrently(lambda address: self.client.call(address, asked), addresses, _PROBED_AT_ONCE) as futures:
             for future in futures:
                 future.exception()  # the client remembers who is silent
 
-    def _ask(self, address: str, request: RemotingCommand, kind: type[Document]) -> Document:
-        return self._document(address, request, self._call(address, request), kind)
+    def _newer(self, address: str, asked: RemotingCommand) -> RemotingCommand | None:
+        """The good answer to a code that brokers have since 5.0.
 
-    def _document(
-        self, address: str, request: RemotingCommand, response: RemotingCommand, kind: type[Document]
-    ) -> Document:
-        where = self._succeeded(address, request, response)
+        An older one is not asked, as it may keep silent (4.9.7); nor is one again that did not answer.
+        """
+        if self._versions.get(address, 0) < V5_0_0:
+            return None
+        try:
+            response = self._call(address, asked)
+        except EndpointError:
+            self._versions[address] = 0
+            return None
+        return response if response.code == ResponseCode.SUCCESS else None
+
+    def _read_newer(self, address: str, asked: RemotingCommand, kind: type[Document]) -> Document | None:
+        response = self._newer(address, asked)
+        return None if response is None else self._document(address, asked.code, response, kind)
+
+    def _call(self, address: str, asked: RemotingCommand) -> RemotingCommand:
+        try:
+            response = self.client.call(address, asked)
+        except EndpointError:
+            if address in self._silent and address not in self._name_servers:
+                self._find_silent()
+            raise
+        self._versions[address] = response.version
+        return response
+
+    def _send(self, address: str, code: RequestCode, **fields: str | bool | int) -> RemotingCommand:
+        return self._call(address, request(code, **fields))
+
+    def _read(self, address: str, code: RequestCode, kind: type[Document], **fields: str | bool | int) -> Document:
+        return self._document(address, code, self._send(address, code, **fields), kind)
+
+    def _document(self, address: str, code: int, response: RemotingCommand, kind: type[Document]) -> Document:
+        where = self._succeeded(address, code, response)
         body = response.body or b"{}"
         require_few_values(body, where, self._max_bytes)
         return docs.convert(docs.parse_document(body, where), kind, where)
 
-    def _offset(self, address: str, request: RemotingCommand, response: RemotingCommand) -> int:
-        where = self._succeeded(address, request, response)
+    def _offset_of(self, queue: MessageQueue, address: str, code: RequestCode, **fields: int) -> int:
+        response = self._send(address, code, topic=queue.topic, queueId=queue.queue_id, **fields)
+        return self._offset(address, code, response)
+
+    def _offset(self, address: str, code: RequestCode, response: RemotingCommand) -> int:
+        where = self._succeeded(address, code, response)
         text = response.ext_fields.get("offset", "")
         if not _OFFSET.fullmatch(text):
             raise DocumentError(f"{where}: its offset is {text[:40]!r}, not a number")
         return int(text)
 
-    def _succeeded(self, address: str, request: RemotingCommand, response: RemotingCommand) -> str:
+    def _succeeded(self, address: str, code: int, response: RemotingCommand) -> str:
         """Where the good response comes from (raises Refused)."""
-        where = f"{address} {RequestCode(request.code).name}"
+        where = f"{address} {RequestCode(code).name}"
         if response.code == ResponseCode.SUCCESS:
             return where
         text = response.remark or "no reason given"
@@ -324,6 +314,13 @@ class NameServerReads:
             raise Refused(message, text, response_code=response.code)
         hint = _access_hint(self._access_key, text)
         raise Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
+
+
+def query_assignment(group: str, topic: str, client_id: str, strategy: str) -> RemotingCommand:
+    """The request of a consumer that lets the broker assign its queues (`QueryAssignmentRequestBody`)."""
+    who = {"clientId": client_id, "consumerGroup": group, "messageModel": "CLUSTERING"}
+    text = json.dumps({**who, "strategyName": strategy, "topic": topic}, ensure_ascii=False)
+    return RemotingCommand(RequestCode.QUERY_ASSIGNMENT, body=text.encode("utf-8", "surrogatepass"))
 
 
 def _access_hint(access_key: str | None, text: str) -> str:

@@ -17,8 +17,9 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,27 +68,22 @@ class RemotingClient:
     """
 
     def __init__(self, settings: WireSettings) -> None:
-        self.most_open = 0  # the largest number of calls that were under way at once
         self._settings = settings
         self._lock = threading.Lock()
         self._lines: dict[str, _Line] = {}
-        self._open = 0
-        self._closed = False
-
-    @property
-    def calls(self) -> int:
-        """How many requests were sent, those that were sent again included."""
-        return sum(line.sent for line in list(self._lines.values()))
+        self._closed = threading.Event()
 
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        """The response to a request of `remoting.requests`, whatever its code (raises EndpointError, ProtocolError)."""
+        """The response to a request, whatever its code (raises EndpointError, ProtocolError)."""
         with self._lock:
             if address not in self._lines:
                 self._lines[address] = _Line(address, self._settings)
             line = self._lines[address]
         credentials, silent = self._settings.credentials, self._settings.silent
         signed = request if credentials is None else sign(request, credentials)
-        with line.lock, self._under_way():
+        with line.lock:
+            if self._closed.is_set():
+                raise RuntimeError("the client is closed")
             if silent is not None:
                 silent.must_answer(address)
             try:
@@ -97,7 +93,7 @@ class RemotingClient:
                     silent.note(address, request.code, error)
                 raise
             finally:
-                if self._closed:
+                if self._closed.is_set():
                     line.drop()
         if credentials is None or response.remark is None:
             return response
@@ -106,28 +102,15 @@ class RemotingClient:
 
     def close(self) -> None:
         """Close the connections; a call that is under way fails, and none can be made any more."""
-        self._closed = True
+        self._closed.set()
         with self._lock:
             lines = list(self._lines.values())
         for line in lines:
             if line.lock.acquire(blocking=False):
                 line.drop()
                 line.lock.release()
-            else:
-                line.hang_up()
-
-    @contextmanager
-    def _under_way(self) -> Iterator[None]:
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("the client is closed")
-            self._open += 1
-            self.most_open = max(self.most_open, self._open)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._open -= 1
+            elif (connection := line.connection) is not None:
+                connection[0].hang_up()
 
     def _answer(self, line: _Line, request: RemotingCommand) -> RemotingCommand:
         settings = self._settings
@@ -139,12 +122,12 @@ class RemotingClient:
                 try:
                     return line.ask(request, deadline)
                 except PassingFault as fault:
-                    last = attempt == settings.retries or self._closed
+                    last = attempt == settings.retries or self._closed.is_set()
                     if last or not wait_before_retry(attempt, settings.sleep, settings.jitter, left=deadline.rest):
                         raise fault.error from None
                 attempt += 1
         except EndpointError:
-            settings.deadline.must_leave_time_for(line.place)
+            settings.deadline.must_leave(what=f"{line.place}: no answer")
             raise
 
 
@@ -154,32 +137,34 @@ class _Line:
     def __init__(self, address: str, settings: WireSettings) -> None:
         mapped = settings.addresses.apply(address)
         self.lock = threading.Lock()
-        self.sent = 0
-        self._settings = settings
+        self.connection: tuple[TimedSocket, Exchange] | None = None
         self.place = address if mapped == address else f"{address} (mapped to {mapped})"
+        self._settings = settings
         try:
             self._host, self._port = parse_address(mapped)
             self._name = settings.server_name or parse_address(address)[0]
         except UsageError as error:
-            raise EndpointError(
-                error.message, hint="brokers give their own addresses; --map-address corrects one"
-            ) from None
-        self._connection: tuple[TimedSocket, Exchange] | None = None
+            hint = "brokers give their own addresses; --map-address corrects one"
+            raise EndpointError(error.message, hint=hint) from None
 
     def ask(self, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
         """The response, over the standing connection or a new one, which stays open only after a good answer."""
         code = request.code
         where = f"{self.place} {RequestCode(code).name if code in READ_ONLY else code}"
-        connection, exchange = self._connected(where, deadline)
+        if self.connection is not None and not self.connection[0].is_quiet():
+            self.drop()
+        if self.connection is None:
+            try:
+                opened = TimedSocket(self._host, self._port, deadline, self._settings.tls, self._name)
+            except (OSError, ValueError) as error:
+                raise _not_connected(where, error, self._settings.timeout) from None
+            self.connection = opened, Exchange(max_frame=self._settings.max_frame)
+        connection, exchange = self.connection
         try:
-            frame = exchange.send(request)
-            self.sent += 1
-            response = self._exchanged(connection, exchange, frame, where, deadline)
+            response = self._exchanged(connection, exchange, request, where, deadline)
             if response.code == ResponseCode.GO_AWAY:
-                error = EndpointError(
-                    f"{where}: GO_AWAY: the server is shutting down", hint="try again when it is back"
-                )
-                raise PassingFault(error)
+                problem = f"{where}: GO_AWAY: the server is shutting down"
+                raise PassingFault(EndpointError(problem, hint="try again when it is back"))
         except BaseException:
             self.drop()
             raise
@@ -188,34 +173,19 @@ class _Line:
         return response
 
     def drop(self) -> None:
-        if self._connection is not None:
-            self._connection[0].close()
-            self._connection = None
-
-    def hang_up(self) -> None:
-        connection = self._connection
-        if connection is not None:
-            connection[0].hang_up()
-
-    def _connected(self, where: str, deadline: Deadline) -> tuple[TimedSocket, Exchange]:
-        if self._connection is not None and not self._connection[0].is_quiet():
-            self.drop()
-        if self._connection is None:
-            try:
-                connection = TimedSocket(self._host, self._port, deadline, self._settings.tls, self._name)
-            except (OSError, ValueError) as error:
-                raise _not_connected(where, error, self._settings.timeout) from None
-            self._connection = connection, Exchange(max_frame=self._settings.max_frame)
-        return self._connection
+        if self.connection is not None:
+            self.connection[0].close()
+            self.connection = None
 
     def _exchanged(
-        self, connection: TimedSocket, exchange: Exchange, frame: bytes, where: str, deadline: Deadline
+        self, connection: TimedSocket, exchange: Exchange, request: RemotingCommand, where: str, deadline: Deadline
     ) -> RemotingCommand:
+        frame = exchange.send(request)
         problem = "it was closed before the whole answer had come"
         try:
             connection.send(frame, deadline)
             while received := connection.receive(deadline):
-                for _, response in exchange.receive(received):
+                if (response := exchange.receive(received)) is not None:
                     return response
         except TimeoutError:
             hint = "a longer --source-timeout may help; RocketMQ 4.9 never answers a request code that it does not know"
@@ -227,8 +197,7 @@ class _Line:
             hint = "is this the port of a NameServer or broker?"
             raise ProtocolError(f"{where}: {error.message}", hint=hint) from None
         except OSError as error:
-            failed = _tls_error(where, error)
-            if failed is not None:
+            if (failed := _tls_error(where, error)) is not None:
                 raise failed from None
             problem = reason(error)
         wants = "want TLS, as in rocketmqs://" if self._settings.tls is None else "want a --client-cert"
@@ -277,16 +246,13 @@ def tls_context(
 
 def _not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
     if isinstance(error, TimeoutError):
-        problem = f"{where}: cannot connect within {timeout:g} s"
-        hint = "is this the address, and does a firewall let it through?"
-        return EndpointError(problem, hint=hint, code="unreachable")
-    failed = _tls_error(where, error)
-    if failed is not None:
+        problem, hint = f"within {timeout:g} s", "is this the address, and does a firewall let it through?"
+        return EndpointError(f"{where}: cannot connect {problem}", hint=hint, code="unreachable")
+    if (failed := _tls_error(where, error)) is not None:
         return failed
-    problem = (
-        f"{where}: cannot connect: {reason(error) if isinstance(error, OSError) else 'no host can have this name'}"
-    )
-    answer = EndpointError(problem, hint="is this the address and is it up?", code="unreachable")
+    problem = reason(error) if isinstance(error, OSError) else "no host can have this name"
+    hint = "is this the address and is it up?"
+    answer = EndpointError(f"{where}: cannot connect: {problem}", hint=hint, code="unreachable")
     return PassingFault(answer) if isinstance(error, ConnectionError) else answer
 
 
@@ -368,27 +334,18 @@ class TimedSocket:
 
 def _look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
     """A host's addresses. Python cannot give up a look-up, so a thread does it and is left behind when time is up."""
-    try:
+    with suppress(socket.gaierror):  # of a name, not an address
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:
-        pass  # a name, not an address
-    found: list[Sequence[_Found]] = []
-    errors: list[OSError | ValueError] = []
+    found: Future[Sequence[_Found]] = Future()
 
     def look_up() -> None:
         try:
-            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except (OSError, ValueError) as error:
-            errors.append(error)
+            found.set_exception(error)
 
-    thread = threading.Thread(target=look_up, daemon=True)
-    thread.start()
-    thread.join(deadline.left())
-    if errors:
-        raise errors[0]
-    if not found:
-        raise TimeoutError("the host's name is still being looked up")
-    return found[0]
+    threading.Thread(target=look_up, daemon=True).start()
+    return found.result(deadline.left())
 
 
 def _connect(found: Sequence[_Found], deadline: Deadline) -> socket.socket:

@@ -33,10 +33,6 @@ _LONGEST = 256 * 1024
 _CONTEXTS = "contexts"
 _SECRETS = ("password", "secret-key", "secretkey", "passwd", "token", "password-file", "secret-key-file")
 _WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a mapping"}
-_TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
-    "count": ("a whole number", (int,)),
-    "amount": ("a text or a number", (str, int, float)),
-}
 
 
 def of_configuration(error: UsageError) -> UsageError:
@@ -107,10 +103,8 @@ class _ConfigReader(StrictReader):
         if self._found is None:
             return ConfigFile(self.where)
         values = self._values(self._found, (), SETTINGS, (_CONTEXTS,))
-        contexts = self._found[_CONTEXTS] if isinstance(self._found, dict) and _CONTEXTS in self._found else None
-        if contexts is None:
-            return ConfigFile(self.where, values)
-        named = self.mapping(contexts, (_CONTEXTS,), contexts)
+        contexts = self._found.get(_CONTEXTS) if isinstance(self._found, dict) else None
+        named = {} if contexts is None else self.mapping(contexts, (_CONTEXTS,), contexts)
         return ConfigFile(self.where, values, {name: self._context(name, each) for name, each in named.items()})
 
     def _context(self, name: Any, value: object) -> Context:
@@ -131,27 +125,24 @@ class _ConfigReader(StrictReader):
                 hint = f"a configuration never holds a secret; a context's secret {PLACES}"
                 self.refuse((*path, str(name)), "there is no such key", hint)
         known = {key.name: key for key in keys}
-        found = self.mapping(value, path, (*known, *others))
-        return {
-            name: Written(
-                self._typed(each, known[name], (*path, name)),
-                self._place((*path, name)),
-                self._lines.get((*path, name), 1),
-            )
-            for name, each in found.items()
-            if name in known
-        }
+        written = {}
+        for name, each in self.mapping(value, path, (*known, *others)).items():
+            if name in known:
+                at = (*path, name)
+                written[name] = Written(self._typed(each, known[name], at), self._place(at), self._lines.get(at, 1))
+        return written
 
     def _typed(self, value: object, key: Key, path: Path) -> Value:
         if key.kind == "texts":
             items = enumerate(self.items(value, path, least=0))
             return tuple(require_text(self.name(item, (*path, at)), self._place(path)) for at, item in items)
-        if key.kind in _TYPES:
-            expected, types = _TYPES[key.kind]
-            if not isinstance(value, types) or isinstance(value, bool):
-                self.refuse(path, f"{self.shown(value)} is not {expected}")
-            return value if key.kind == "count" else require_text(str(value), self._place(path))  # type: ignore[return-value]
-        text = require_text(self.name(value, path), self._place(path))
+        if key.kind == "count":
+            if not isinstance(value, int) or isinstance(value, bool):
+                self.refuse(path, f"{self.shown(value)} is not a whole number")
+            return value
+        if key.kind == "amount" and (not isinstance(value, str | int | float) or isinstance(value, bool)):
+            self.refuse(path, f"{self.shown(value)} is not a text or a number")
+        text = require_text(str(value) if key.kind == "amount" else self.name(value, path), self._place(path))
         if key.kind == "path" and not (os.path.isabs(text) or text.startswith("~/")):
             self.refuse(path, "it is not an absolute path, nor one that begins with ~/")
         return text
@@ -203,7 +194,9 @@ def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> C
     """Read the file, change it, and put the new one in its place (raises UsageError, and what `change` raises)."""
     folder = os.path.dirname(path)
     try:
-        _make_folder(folder)
+        make_private_folder(folder)
+        if os.stat(folder).st_mode & 0o077:
+            os.chmod(folder, 0o700)
         with _alone_in(folder, path):
             changed = change(read_user_file(path))
             replace_file(os.path.realpath(path), _HEAD + _text(changed), mode=0o600)
@@ -233,27 +226,15 @@ def with_context(config: ConfigFile, name: str, values: Mapping[str, Value] | No
 def _text(config: ConfigFile) -> str:
     import yaml
 
-    document: dict[str, object] = {
-        key.name: config.values[key.name].value for key in SETTINGS if key.name in config.values
-    }
-    document["contexts"] = {
-        name: {key.name: _plain(context.values[key.name].value) for key in ENDPOINT if key.name in context.values}
-        for name, context in config.contexts.items()
-    }
-    if not config.contexts:
-        del document["contexts"]
+    def plain(values: Mapping[str, Written], keys: Iterable[Key]) -> dict[str, object]:
+        found = {key.name: values[key.name].value for key in keys if key.name in values}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+    document = plain(config.values, SETTINGS)
+    if config.contexts:
+        document[_CONTEXTS] = {name: plain(context.values, ENDPOINT) for name, context in config.contexts.items()}
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1_000_000)
     return text if document else ""
-
-
-def _plain(value: Value) -> object:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _make_folder(folder: str) -> None:
-    make_private_folder(folder)
-    if os.stat(folder).st_mode & 0o077:
-        os.chmod(folder, 0o700)
 
 
 @contextmanager

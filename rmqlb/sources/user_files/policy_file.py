@@ -1,7 +1,6 @@
 """A policy from a YAML or JSON file: bounded and strict, each fault with the file, the line and the key.
 
-Whatever is wrong with a policy is for the user to correct before anything is checked, so it is a `UsageError`: a broken
-policy must not look like incomplete data.
+A fault is a `UsageError`: a broken policy must not look like incomplete data.
 """
 
 from __future__ import annotations
@@ -60,17 +59,15 @@ class _PolicyReader(StrictReader):
 
     def policy(self, value: object) -> Policy:
         document = self.mapping(value, (), ("rules", "waivers"), ("rules",))
-        rules = tuple(
-            self._rule(item, ("rules", i)) for i, item in enumerate(self.items(document["rules"], ("rules",)))
-        )
-        names: set[str] = set()
-        for index, rule in enumerate(rules):
-            if rule.name in names:
+        rules: dict[str, Rule] = {}
+        for index, item in enumerate(self.items(document["rules"], ("rules",))):
+            rule = self._rule(item, ("rules", index))
+            if rule.name in rules:
                 self.refuse(("rules", index, "name"), f"two rules are called {rule.name}")
-            names.add(rule.name)
+            rules[rule.name] = rule
         items = enumerate(self.items(document["waivers"], ("waivers",), least=0) if "waivers" in document else ())
-        waivers = tuple(self._waiver(item, ("waivers", i), {rule.name: rule for rule in rules}) for i, item in items)
-        return Policy(self.where, rules, waivers)
+        waivers = tuple(self._waiver(item, ("waivers", i), rules) for i, item in items)
+        return Policy(self.where, tuple(rules.values()), waivers)
 
     def _rule(self, value: object, path: Path) -> Rule:
         found = self.mapping(value, path, _RULE_KEYS, ("name", "limits"))
@@ -81,9 +78,7 @@ class _PolicyReader(StrictReader):
             self.refuse((*path, "assume"), "a rule about topics assumes no strategy")
         if "skipOffline" in found and about == TOPIC:
             self.refuse((*path, "skipOffline"), "a topic is not offline; the key is for rules about groups")
-        severity = self._one_of(found.get("severity", ERROR), (*path, "severity"), SEVERITIES, "severities")
-        assume = found.get("assume")
-        skip = found.get("skipOffline", False)
+        assume, skip = found.get("assume"), found.get("skipOffline", False)
         if not isinstance(skip, bool):
             self.refuse((*path, "skipOffline"), f"{shown(skip)} is neither true nor false")
         return Rule(
@@ -92,7 +87,7 @@ class _PolicyReader(StrictReader):
             patterns=self.texts(found[key], (*path, key)),
             limits=self._limits(found["limits"], (*path, "limits"), about),
             exclude=self.texts(found["exclude"], (*path, "exclude")) if "exclude" in found else (),
-            severity=severity,
+            severity=self._one_of(found.get("severity", ERROR), (*path, "severity"), SEVERITIES, "severities"),
             assume=None if assume is None else self._strategy(assume, (*path, "assume")),
             skip_offline=skip,
         )
@@ -143,21 +138,14 @@ class _PolicyReader(StrictReader):
             self.refuse(path, "a waiver names a rule, a group or a topic")
         if {"group", "topic"} <= found.keys():
             self.refuse((*path, "topic"), "a waiver names a group or a topic, not both", "write two waivers")
-        names = {
-            key: self.name(found[key], (*path, key)) for key in ("group", "topic", "cluster", "owner") if key in found
-        }
-        rule = self._one_of(found["rule"], (*path, "rule"), rules, "rules") if "rule" in found else None
-        limit = None
+        texts = ("reason", "group", "topic", "cluster", "owner")
+        names = {key: self.name(found[key], (*path, key)) for key in texts if key in found}
+        if "rule" in found:
+            names["rule"] = self._one_of(found["rule"], (*path, "rule"), rules, "rules")
         if "limit" in found:
-            limits = LIMITS if rule is None else [each.name for each in rules[rule].limits]
-            limit = self._one_of(found["limit"], (*path, "limit"), limits, "limits")
-        return Waiver(
-            reason=self.name(found["reason"], (*path, "reason")),
-            until=self._date(found["until"], (*path, "until")),
-            rule=rule,
-            limit=limit,
-            **names,
-        )
+            limits = [each.name for each in rules[names["rule"]].limits] if "rule" in names else LIMITS
+            names["limit"] = self._one_of(found["limit"], (*path, "limit"), limits, "limits")
+        return Waiver(until=self._date(found["until"], (*path, "until")), **names)
 
     def _date(self, value: object, path: Path) -> date:
         is_like_one = isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value)
@@ -178,9 +166,6 @@ class _PolicyReader(StrictReader):
         name = self.name(value, path)
         found = next((each for each in known if each == name), None)
         if found is None:
-            self.refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
+            singular = kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")
+            self.refuse(path, f"there is no {singular} {name}", suggestion(kind, name, known))
         return found
-
-
-def _singular(kind: str) -> str:
-    return kind.removesuffix("ies") + "y" if kind.endswith("ies") else kind.removesuffix("s")

@@ -18,17 +18,11 @@ Path = tuple[str | int, ...]
 class StrictReader:
     """One reading of a text; each method checks a value at its path and returns it (raises UsageError)."""
 
-    def __init__(
-        self,
-        text: str,
-        where: str,  # how errors name the text
-        fault: Callable[[str, str | None], UsageError],  # the error of a problem and a hint
-        example: str,  # of a right text, for a hint about the whole
-    ) -> None:
-        self.where = where
+    def __init__(self, text: str, where: str, fault: Callable[[str, str | None], UsageError], example: str) -> None:
+        self.where = where  # how errors name the text
         self._text = text
-        self._fault = fault
-        self._example = example
+        self._fault = fault  # the error of a problem and a hint
+        self._example = example  # of a right text, for a hint about the whole
 
     def shown(self, value: object) -> str:
         """A value in an error."""
@@ -97,7 +91,9 @@ def _path_text(path: Path) -> str:
 def read_zones(path: str) -> tuple[tuple[str, str], ...]:
     """Zones with their patterns, in the file's order, of YAML or JSON: zone to a pattern or a list of them."""
     text = read_text(path, "--zones", 1 << 20, "a file of zones has at most 1 MB")
-    reader = StrictReader(text, path, _zones_invalid, _ZONES)
+    reader = StrictReader(
+        text, path, lambda problem, hint: UsageError(problem, hint=hint, code="zones-invalid"), _ZONES
+    )
     document = reader.document()
     if not isinstance(document, dict) or not document:
         reader.refuse((), "it names no zone", _ZONES)
@@ -106,7 +102,3 @@ def read_zones(path: str) -> tuple[tuple[str, str], ...]:
         name = reader.name(zone, (str(zone),))
         found += [(name, pattern) for pattern in reader.texts(patterns, (name,))]
     return tuple(found)
-
-
-def _zones_invalid(problem: str, hint: str | None) -> UsageError:
-    return UsageError(problem, hint=hint, code="zones-invalid")
