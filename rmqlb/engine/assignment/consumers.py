@@ -204,37 +204,6 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
         raise pop_refusal(group, topics)
 
 
-def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
-    """The oddities of the consumers as they were seen."""
-    ids, views = group.client_ids or (), group.views or ()
-    yield from shared_id_findings(ids)
-    if group.has_split_view:
-        listed = [Counter(connection.client_id for connection in view.connections) for view in views]
-        texts = "; ".join(f"{view.broker_addr or view.seen.where}: {len(view.connections)}" for view in views)
-        text = f"brokers list different consumers of group {group.group} ({texts}); all of them are counted"
-        differing = tuple(i for i in dict.fromkeys(ids) if len({each[i] for each in listed}) > 1)
-        yield Finding("split-consumer-view", text, group.group, consumers=differing)
-    grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
-    if grpc and len(grpc) < len(set(ids)):
-        more = "a Proxy gives them messages of the same queues that the others own"
-        if set(_counted(group, ids)).issuperset(grpc):
-            more = "the others count them all the same, and their shares stay unassigned"
-        text = f"some consumers look like gRPC clients, which own no queue; {more}"
-        yield Finding("behind-proxy", text, consumers=grpc)
-    yield from unusual_findings(group)
-    sets = subscriptions(group)
-    if len(set(sets.values())) > 1:
-        first, *others = sorted(sets, key=sort_key)
-        other = next(client_id for client_id in others if sets[client_id] != sets[first])
-        unlisted = sorted(frozenset[str]().union(*sets.values()).difference(group.topics or ())) if group.topics else []
-        more = f"; brokers do not list {', '.join(unlisted)} now, --topic shows what they do not" if unlisted else ""
-        text = (
-            f"consumers of group {group.group} subscribe to different topics ({first} and {other}): "
-            f"the share of one that does not subscribe to a topic stays unassigned{more}"
-        )
-        yield Finding("subscription-mismatch", text, group.group, consumers=other_subscriptions(group))
-
-
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
     """Ways to consume of which no prediction is certain."""
     if group.consume_type == CONSUME_ACTIVELY and not only_grpc(group):
@@ -326,10 +295,9 @@ def unlocked_queues(routes: Iterable[TopicRouteData], lost_masters: Collection[s
     """The queues on brokers without a master, which alone is asked for locks (`RebalanceImpl.lock`, `lockAll`)."""
     found: list[MessageQueue] = []
     for route in routes:
-        brokers = route.brokers_by_name()
-        has = {name: broker.has_master and name not in lost_masters for name, broker in brokers.items()}
-        if lost_masters or not all(has.values()) or len(has) < len(route.queue_datas):
-            found += [queue for queue in route.subscribe_queues() if not has.get(queue.broker_name)]
+        masters = {broker.broker_name for broker in route.broker_datas if broker.has_master}.difference(lost_masters)
+        if not masters.issuperset(data.broker_name for data in route.queue_datas):
+            found += [queue for queue in route.subscribe_queues() if queue.broker_name not in masters]
     return found
 
 
@@ -338,10 +306,11 @@ def without_lock(
 ) -> int | None:
     """How many queues of the group no broker locks.
 
-    None where that depends on what is not known: whether the group is orderly, or whether a slave acts as the master
+    None where that depends on what is unknown: whether the group is orderly, or whether a slave acts as the master
     (5.x: a broker with enableActingMaster, where the NameServers have supportActingMaster).
 
     Args:
+        routes: of the group's topics.
         lost_masters: brokers that lose their master, besides those that have none.
         orderly: its consumers consume in order; None is unknown.
     """
@@ -350,10 +319,8 @@ def without_lock(
     routes = tuple(routes)
     queues = unlocked_queues(routes, lost_masters)
     names = {queue.broker_name for queue in queues}
-    brokers = [broker for route in routes for broker in route.broker_datas if broker.broker_name in names]
-    if queues and (orderly is None or any(broker.enable_acting_master for broker in brokers)):
-        return None
-    return len(queues)
+    acting = any(b.enable_acting_master for route in routes for b in route.broker_datas if b.broker_name in names)
+    return None if queues and (orderly is None or acting) else len(queues)
 
 
 class GroupSdks(Struct, frozen=True):
