@@ -58,7 +58,7 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
         is_reported = as_reported == group.given  # then what it has worked out holds
         reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
         found = [each.brief for each in group_findings(reported, ()) if each.code not in _OF_CONSUMPTION]
-        found += [*proxy_findings(group.seen), *_not_subscribed(group)]
+        found += _not_subscribed(group)
         found += group.strategy.findings if group.given.strategy is not None else ()
         if not pop and group.popped_routes:
             names = ", ".join(route.topic for route in group.popped_routes)

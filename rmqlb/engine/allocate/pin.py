@@ -26,9 +26,7 @@ class Pinned(Prepared):
         self._is_chosen = frozenset(self._chosen)
         self._inner = inner(queues, client_ids if self.asks_all else self._chosen, settings)
 
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not self._takes_part(client_id):
-            return []
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
         return self._inner.share(client_id) if client_id in self._is_chosen else []
 
     def why(self, queue: MessageQueue) -> str:
