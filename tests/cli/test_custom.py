@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,26 +80,17 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_show_owners_has_a_column_of_it_and_stdout_is_the_result_alone(file: str) -> None:
+def test_its_results_have_its_name_and_stdout_has_the_result_alone(file: str) -> None:
     ran = run("show-owners", *ON, "--strategy", f"{file}:circle", "--strategy", "AVG_BY_CIRCLE", "-o", "json")
     assert ran.stderr.startswith("loaded\nasked bill-svc\n")
-    data = json.loads(ran.stdout)["data"]
-    ours, javas = data["strategies"]
-    assert (ours.pop("strategy"), javas.pop("strategy")) == ("circle (my-rules.py)", "AVG_BY_CIRCLE")
-    assert ours == javas
-    for queue in data["queues"]:
-        assert queue["owners"]["circle (my-rules.py)"] == queue["owners"]["AVG_BY_CIRCLE"]
-
-
-def test_a_plan_goes_from_and_to_it_and_tells_what_it_leaves(file: str) -> None:
+    ours, javas = json.loads(ran.stdout)["data"]["strategies"]
+    assert (ours.pop("strategy"), javas.pop("strategy"), ours) == ("circle (my-rules.py)", "AVG_BY_CIRCLE", javas)
     ran = run("plan-rebalance", *ON, "--strategy", f"{file}:circle", "--to-strategy", f"{file}:half", "-o", "json")
     data = json.loads(ran.stdout)["data"]
     assert (data["strategy"], data["strategyAfter"]) == ("circle (my-rules.py)", "half (my-rules.py)")
     assert data["summary"]["newlyUnassigned"] == 4
     findings = {each["code"]: each["message"] for each in json.loads(ran.stdout)["findings"]}
-    assert findings["custom-unassigned"].startswith(
-        "strategy half (my-rules.py) leaves 4 queues (first broker-a:4 of Skewed)"
-    )
+    assert findings["custom-unassigned"].startswith("strategy half (my-rules.py) leaves 4 queues (first broker-a:4 of")
     assert "custom-order" in findings
 
 
@@ -177,25 +169,6 @@ def test_what_it_raises_or_returns_wrongly_is_a_line_and_the_trace_is_kept(file:
     assert f'File "{file}", line 17, in throws' in traced
 
 
-def test_a_strategy_that_stands_for_a_class_of_the_application_contradicts_nobody(file: str, tmp_path: Path) -> None:
-    snapshot = Path(EXAMPLE).read_text(encoding="utf-8").replace("AllocateMessageQueueAveragely", "HouseRule")
-    path = tmp_path / "cluster.json"
-    path.write_text(snapshot, encoding="utf-8")
-    on = ("-s", str(path), "-g", "order-svc", "--add", "x")
-    unknown = failed("plan-rebalance", *on)
-    assert unknown.code == "unknown-strategy-class"
-    assert "--strategy FILE.py:FUNCTION" in (unknown.hint or "")
-    findings = json.loads(run("plan-rebalance", *on, "--strategy", f"{file}:circle", "-o", "json").stdout)["findings"]
-    assert "strategy-differs" not in {each["code"] for each in findings}
-
-
-def totals(*args: str) -> dict[str, int | dict[str, int]]:
-    ran = run(*SEND, *args, "-o", "json")
-    assert ran.code == ExitCode.OK, ran.stderr
-    found: dict[str, int | dict[str, int]] = json.loads(ran.stdout)["data"]["totals"]
-    return found
-
-
 def test_a_selector_of_ones_own_picks_the_queues(file: str, tmp_path: Path) -> None:
     ran = run(*SEND, "--selector", f"{file}:by_key", "--messages", "32", "-o", "json")
     data = json.loads(ran.stdout)["data"]
@@ -214,21 +187,21 @@ def test_a_selector_of_ones_own_picks_the_queues(file: str, tmp_path: Path) -> N
 
 
 def test_a_selector_that_throws_or_returns_null_loses_the_message_without_a_retry(file: str, tmp_path: Path) -> None:
-    lost = totals("--selector", f"{file}:none", "--messages", "5")
+    def sent(*args: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(run(*SEND, *args, "-o", "json").stdout)["data"]
+        return found
+
+    lost = sent("--selector", f"{file}:none", "--messages", "5")["totals"]
     assert (lost["lost"], lost["attempts"], lost["lostBy"]) == (5, 0, {"select message queue return null": 5})
     keys = tmp_path / "keys"
     keys.write_text("-1\n1\n", encoding="utf-8")
     args = ("--selector", f"{file}:javas", "--keys", str(keys), "--key-type", "int")
-    half = totals(*args, "--messages", "10")
-    assert (half["lost"], half["stored"], half["retried"]) == (5, 5, 0)
-    assert half["lostBy"] == {"select message queue threw exception": 5}
-    warned = run(*SEND, *args).stderr
-    assert (
-        "selector javas (my-rules.py) throws for 1 of 2 messages, which are lost without a retry; the first: IndexError: -1 "
-        in warned
-    )
-    hottest = json.loads(run(*SEND, *args, "-o", "json").stdout)["data"]["keys"]["hottest"]
-    assert [(hot["key"], hot["queueId"]) for hot in hottest] == [("-1", None), ("1", 1)]
+    half = sent(*args, "--messages", "10")
+    assert (half["totals"]["lost"], half["totals"]["stored"], half["totals"]["retried"]) == (5, 5, 0)
+    assert half["totals"]["lostBy"] == {"select message queue threw exception": 5}
+    assert [(hot["key"], hot["queueId"]) for hot in half["keys"]["hottest"]] == [("-1", None), ("1", 1)]
+    throws = "throws for 1 of 2 messages, which are lost without a retry; the first: IndexError: -1 "
+    assert f"selector javas (my-rules.py) {throws}" in run(*SEND, *args).stderr
     raised = run(*SEND, "--selector", f"{file}:refuses", "--messages", "3").stderr
     assert "the first: TypeError (my-rules.py:43)" in raised
     assert "\x1b" not in raised

@@ -17,7 +17,6 @@ from rmqlb.engine.assignment.consumers import (
     behind_proxy,
     group_sdks,
     is_surely_offline,
-    member_findings,
     mixed_finding,
     must_be_listed,
     must_rebalance,
@@ -25,7 +24,9 @@ from rmqlb.engine.assignment.consumers import (
     popped_topics,
     proxy_findings,
     rebalanced_members,
+    shared_id_findings,
     sort_findings,
+    unusual_findings,
 )
 from rmqlb.engine.assignment.detect import (
     detect_strategy,
@@ -46,10 +47,6 @@ NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
 QUEUE = MessageQueue("T", "x", 0)
 AVG, CIRCLE = "AllocateMessageQueueAveragely", "AllocateMessageQueueAveragelyByCircle"
 NEARBY = "AllocateMachineRoomNearby"
-
-
-def codes(seen: ConsumerGroup) -> list[str]:
-    return [finding.code for finding in member_findings(seen)]
 
 
 def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
@@ -155,14 +152,8 @@ def test_members_are_sorted_and_keep_their_duplicates() -> None:
 def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_brokers() -> None:
     """Those share the queues by what brokers list; where a Proxy lists both, they count them."""
     view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
-    mixed, at_proxy = replace(group("a b"), proxies=(view,)), replace(group("a"), views=(), proxies=(view,))
-    for seen, ids, end in (
-        (mixed, ("a", "b", "p"), "a Proxy gives them messages of the same queues that the others own"),
-        (at_proxy, ("h@1@0@zz", "p"), "the others count them all the same, and their shares stay unassigned"),
-    ):
-        assert rebalanced_members(seen) == ids
-        (told,) = [finding.message for finding in member_findings(seen) if finding.code == "behind-proxy"]
-        assert told.endswith(end)
+    assert rebalanced_members(replace(group("a b"), proxies=(view,))) == ("a", "b", "p")
+    assert rebalanced_members(replace(group("a"), views=(), proxies=(view,))) == ("h@1@0@zz", "p")
 
 
 # -- consumers that nobody lists
@@ -224,11 +215,8 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     ):
         told = nobody_online("g", seen, "try")
         assert (told.message, told.hint) == (message, hint)
-    assert [is_surely_offline(each) for each in (asked, unlisted(), replace(asked, proxies=(empty, other)))] == [
-        True,
-        False,
-        False,
-    ]
+    both = replace(asked, proxies=(empty, other))
+    assert [is_surely_offline(each) for each in (asked, unlisted(), both)] == [True, False, False]
     with pytest.raises(DataError) as raised:
         must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
     assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
@@ -237,28 +225,17 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
 # -- findings on consumers
 
 
-def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -> None:
-    seen = group("a a b", "a a")
-    assert seen.client_ids == ("a", "a", "b")
-    shared, split = member_findings(seen)
-    assert (shared.code, shared.consumers, split.code, split.consumers) == (
-        *("duplicate-client-id", ("a",)),
-        *("split-consumer-view", ("b",)),
-    )
-    assert shared.message.startswith("2 processes share the client ID a: ")
-    assert (split.message.count(": 3"), split.message.count(": 2")) == (1, 1)  # each broker, and how many it lists
-
-
 def test_what_is_odd_about_members_is_said() -> None:
-    assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
-    assert codes(group("a h@1@0@zz")) == ["behind-proxy"]
-    assert codes(replace(group("a"), reports=reports(a=(False, None)))) == ["broker-rebalance"]
-    assert codes(replace(group("a"), reports=reports(a=(True, None)))) == []
-    mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
-    (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
-    assert found.code == "subscription-mismatch"
-    assert found.message.startswith("consumers of group g subscribe to different topics (a and b): ")
-    assert "; brokers do not list U now" in found.message  # they keep the last heartbeat's topics
+    for seen, codes in (
+        (group("a", consume_type="CONSUME_ACTIVELY"), ["pull-consumers"]),
+        (group("h@1@0@zz", consume_type="CONSUME_ACTIVELY"), []),
+        (replace(group("a"), reports=reports(a=(False, None))), ["broker-rebalance"]),
+        (replace(group("a"), reports=reports(a=(True, None))), []),
+    ):
+        assert [finding.code for finding in unusual_findings(seen)] == codes
+    (shared,) = shared_id_findings(("a", "b", "a"))
+    assert (shared.code, shared.consumers) == ("duplicate-client-id", ("a",))
+    assert shared.message.startswith("2 processes share the client ID a: ")
 
 
 @every_case(
@@ -345,13 +322,15 @@ def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -
             must_be_set(run, Settings())
 
 
-def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> None:
-    mixed, nearby = group("a b", reports={"a": AVG, "b": CIRCLE}), group("a b", reports={"a": NEARBY})
-    shown = ["AVG", "AVG_BY_CIRCLE"]
-    assert [finding.code for finding in not_shown(mixed, shown)] == ["mixed-strategies"]
-    assert [finding.code for finding in not_shown(nearby, shown)] == ["strategy-differs"]
-    assert list(not_shown(nearby, ["MACHINE_ROOM_NEARBY-AVG"])) == []
-    assert list(not_shown(group("a b"), shown)) == []
+def test_a_strategy_that_all_consumers_report_is_missed_among_others() -> None:
+    nearby = group("a b", reports={"a": NEARBY})
+    for seen, shown, codes in (
+        (nearby, ["AVG", "AVG_BY_CIRCLE"], ["strategy-differs"]),
+        (nearby, ["MACHINE_ROOM_NEARBY-AVG"], []),
+        (group("a b", reports={"a": AVG, "b": CIRCLE}), ["AVG"], []),  # diagnose's finding says what they run
+        (group("a b"), ["AVG"], []),
+    ):
+        assert [finding.code for finding in not_shown(seen, shown)] == codes
 
 
 def test_different_strategies_are_held_against_the_observed_owners_together() -> None:
