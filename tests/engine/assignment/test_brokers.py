@@ -13,18 +13,8 @@ from rmqlb import AllocationError, MessageQueue, UsageError, allocate, assign_po
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment import brokers
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.brokers import (
-    AskedBroker,
-    assignment_findings,
-    assignment_questions,
-    compare_assignments,
-    pop_findings,
-    pop_queues,
-    pop_topics,
-    proxy_topics,
-    query_assignment,
-)
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, Seen
 from rmqlb.model.group_scenario import GroupScenario
@@ -53,7 +43,7 @@ def test_allocate4pop_returns_what_the_broker_returned_doubles_included() -> Non
             found: object
             try:
                 strategy = prepare(vector["strategy"], *lists, Settings())
-                found = [[*astuple(queue)] for queue in pop_queues(strategy, *lists, client_id, share)]
+                found = [[*astuple(queue)] for queue in brokers.pop_queues(strategy, *lists, client_id, share)]
                 if client_id in vector["cidAll"]:
                     shares = assign_pop(vector["strategy"], *lists, share, presorted=True)
                     assert shares.keys() == set(vector["cidAll"]), vector["id"]
@@ -68,14 +58,14 @@ def test_allocate4pop_returns_what_the_broker_returned_doubles_included() -> Non
 def test_a_broker_answers_a_request_as_the_broker_did() -> None:
     assert len(QUERIES) == 320
     for vector in QUERIES:
-        broker = AskedBroker(
+        broker = brokers.AskedBroker(
             vector["brokerName"],
             tuple(vector["cidAll"]) or None,
             vector["mode"] or "PULL",
             vector["popShareQueueNum"],
             vector["serverLoadBalancerEnable"],
         )
-        answers = query_assignment(
+        answers = brokers.query_assignment(
             broker,
             vector["strategy"],
             vector["topic"],
@@ -110,22 +100,27 @@ def test_by_pop_every_queue_has_a_reader_and_with_a_share_one_more_for_each(
 def test_a_retry_topic_is_pulled_whatever_the_mode_is() -> None:
     topic = "%RETRY%g"
     (queue,) = queues(1, topic=topic)
-    asked = AskedBroker("broker-a", ("x", "y"), "POP", 0)
-    assert query_assignment(asked, "AVG", topic, [queue], ["x", "y"]) == {"x": [queue], "y": []}
+    asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
+    assert brokers.query_assignment(asked, "AVG", topic, [queue], ["x", "y"]) == {"x": [queue], "y": []}
 
 
 def test_brokers_that_list_other_consumers_answer_otherwise() -> None:
-    both, one = (AskedBroker("broker-a", ids) for ids in (("x", "y"), ("x",)))
-    assert [len(query_assignment(asked, "AVG", "T", queues(4), ["x"])["x"] or ()) for asked in (both, one)] == [2, 4]
-    assert query_assignment(one, "AVG", "T", queues(4), ["y"]) == {"y": []}
-    assert query_assignment(AskedBroker("broker-a", None), "AVG", "T", queues(4), ["y"]) == {"y": None}
+    both, one = (brokers.AskedBroker("broker-a", ids) for ids in (("x", "y"), ("x",)))
+    assert [len(brokers.query_assignment(asked, "AVG", "T", queues(4), ["x"])["x"] or ()) for asked in (both, one)] == [
+        2,
+        4,
+    ]
+    assert brokers.query_assignment(one, "AVG", "T", queues(4), ["y"]) == {"y": []}
+    assert brokers.query_assignment(brokers.AskedBroker("broker-a", None), "AVG", "T", queues(4), ["y"]) == {"y": None}
 
 
 @every_case("strategy", ["CONSISTENT_HASH", "CONFIG", "avg", "PIN"])
 def test_brokers_have_two_strategies(strategy: str) -> None:
     with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
         assign_pop(strategy, queues(1), ["x"], 1)
-    assert query_assignment(AskedBroker("broker-a", ("x",)), strategy, "T", queues(1), ["x"]) == {"x": None}
+    assert brokers.query_assignment(brokers.AskedBroker("broker-a", ("x",)), strategy, "T", queues(1), ["x"]) == {
+        "x": None
+    }
 
 
 @every_case(
@@ -162,7 +157,7 @@ def one(
     *,
     on: TopicRouteData | None = None,
 ) -> PopTopic:
-    (topic,) = pop_topics(seen, [on or route(x=3)], ids, share=share)
+    (topic,) = brokers.pop_topics(seen, [on or route(x=3)], ids, share=share)
     return topic
 
 
@@ -173,8 +168,8 @@ def test_the_share_that_is_given_goes_before_that_of_brokers_and_without_either_
     assert shown(one(seen, share=2)) == {"x-1": "a b c"}
     unknown = one(group("a b c"))
     assert (shown(unknown), unknown.assumed, unknown.pop_share_queue_nums) == ({"x-1": "a b c"}, True, (-1,))
-    assert [finding.code for finding in pop_findings([unknown], "g")] == ["assumed-pop-share"]
-    assert list(pop_findings([one(seen)], "g")) == []
+    assert [finding.code for finding in brokers.pop_findings([unknown], "g")] == ["assumed-pop-share"]
+    assert list(brokers.pop_findings([one(seen)], "g")) == []
     assert shown(one(None, ("a", "b", "c", "d", "e"), 1)) == {"x0": "a d", "x1": "b e", "x2": "c"}
     assert one(None, IDS, 1, on=route(perm=2, x=3)).queues == ()
 
@@ -204,22 +199,22 @@ def test_brokers_answer_nothing_to_a_strategy_that_they_do_not_have() -> None:
     seen = replace(group("a b c"), reports={"a": report})
     silent = one(seen)
     assert (silent.strategy, silent.queues) == ("CONSISTENT_HASH", None)
-    codes = [finding.code for finding in pop_findings([silent], "g")]
+    codes = [finding.code for finding in brokers.pop_findings([silent], "g")]
     assert codes == ["assumed-pop-share", "broker-strategy"]
     circle = replace(report, strategy_class="AllocateMessageQueueAveragelyByCircle")
     assert one(replace(seen, reports={"a": circle})).strategy == "AVG_BY_CIRCLE"
-    (named,) = pop_topics(seen, [route(x=1)], IDS, strategy="AVG")
+    (named,) = brokers.pop_topics(seen, [route(x=1)], IDS, strategy="AVG")
     assert named.strategy == "AVG"
 
 
 def test_behind_a_proxy_every_consumer_may_read_every_master() -> None:
     ids = ("h@2@0@zz", "h@1@0@zz")
-    (topic,) = proxy_topics([route(x=3, y=2)], ids)
+    (topic,) = brokers.proxy_topics([route(x=3, y=2)], ids)
     assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
     assert shown(topic) == {"x-1": "h@1@0@zz h@2@0@zz", "y-1": "h@1@0@zz h@2@0@zz"}
-    (lost,) = proxy_topics([route(masters=False, x=3)], ids)
+    (lost,) = brokers.proxy_topics([route(masters=False, x=3)], ids)
     assert lost.queues == ()
-    (hidden,) = proxy_topics([route(x=3)], None)
+    (hidden,) = brokers.proxy_topics([route(x=3)], None)
     assert [queue.consumers for queue in hidden.queues or ()] == [None]
     view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
     listed = shown(one(replace(group("a b c"), proxies=(view,)), share=1))
@@ -251,34 +246,36 @@ def test_each_broker_of_a_topic_is_asked_for_each_consumer_with_the_strategy_of_
     seen = asked_group({"a": "x y", "b": "y z"})
     circle = MemberReport("y", None, CLASSES["AVG_BY_CIRCLE"])
     seen = replace(seen, reports={**seen.reports, "y": circle})
-    asked = [(each.broker_name, each.client_id, each.strategy) for each in assignment_questions(seen, [T])]
+    asked = [(each.broker_name, each.client_id, each.strategy) for each in brokers.assignment_questions(seen, [T])]
     assert asked == [(b, i, "AVG_BY_CIRCLE" if i == "y" else "AVG") for b in ("a", "b") for i in ("x", "y", "z")]
-    assert list(assignment_questions(asked_group({"a": "x y"}, by_broker="nobody"), [T])) == []
+    assert list(brokers.assignment_questions(asked_group({"a": "x y"}, by_broker="nobody"), [T])) == []
 
 
 def test_a_broker_answers_by_its_own_list() -> None:
     seen = asked_group({"a": "x y", "b": "x"})
     half = {"x": (("a", 0), ("a", 1)), "y": (("b", 0), ("b", 1))}
     answers = {
-        each: answer(*half[each.client_id]) for each in assignment_questions(seen, [T]) if each.broker_name == "a"
+        each: answer(*half[each.client_id])
+        for each in brokers.assignment_questions(seen, [T])
+        if each.broker_name == "a"
     }
     alone = AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))
     answers[alone] = answer(*half["x"], *half["y"])
-    asked = compare_assignments(seen, [T], answers)
+    asked = brokers.compare_assignments(seen, [T], answers)
     assert [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked] == [
         ("a", 2, ("PULL",), ()),
         ("b", 1, ("PULL",), ()),
     ]
-    assert list(assignment_findings(asked, 3)) == []
+    assert list(brokers.assignment_findings(asked, 3)) == []
 
 
 def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
     seen = asked_group({"a": "x y"})
     first, second = (AssignmentQuestion("T", i, "AVG", "a", str(ADDRESSES["a"])) for i in "xy")
-    asked = compare_assignments(seen, [T], {first: answer(("a", 0)), second: AssignmentAnswer(None, None)})
+    asked = brokers.compare_assignments(seen, [T], {first: answer(("a", 0)), second: AssignmentAnswer(None, None)})
     (one,) = asked
     assert [(each.client_id, each.queues_answered) for each in one.mismatches][1] == ("y", None)
-    mismatch, missing = assignment_findings(asked, 4)
+    mismatch, missing = brokers.assignment_findings(asked, 4)
     assert mismatch.message == (
         "2 of 2 answers of brokers differ from the prediction; first a for x, topic T: answered a:0, predicted a:0, a:1"
     )
@@ -294,6 +291,6 @@ def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
         (answer(("a", 0), ("a", 1), ("b", 0), mode="POP"), True),
         (answer(("a", 0), ("a", 1), mode="POP"), False),
     ):
-        (one,) = compare_assignments(seen, [T], {question: share})
+        (one,) = brokers.compare_assignments(seen, [T], {question: share})
         assert (not one.mismatches) is fits
         assert one.modes == ("POP",)
