@@ -175,11 +175,7 @@ def moment_ms(text: str, option: str) -> int:
 
 
 def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
-    """One of several words, in any case.
-
-    >>> one_of("Sync", "--mode", ("sync", "async", "oneway"))
-    'sync'
-    """
+    """One of several words, in any case."""
     found = next((choice for choice in choices if choice.lower() == text.lower()), None)
     if found is None:
         raise UsageError(

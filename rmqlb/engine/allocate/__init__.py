@@ -27,11 +27,7 @@ _MOST_WRAPPERS = 16
 
 
 def full_name(strategy: str, settings: Settings | None = None) -> str:
-    """RocketMQ's `getName()`: a wrapper's name ends in the inner strategy's; UsageError when there is no such strategy.
-
-    >>> full_name("MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE")), full_name("AVG")
-    ('MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE', 'AVG')
-    """
+    """RocketMQ's `getName()`: a wrapper's name ends in the inner strategy's (raises UsageError)."""
     strategy_class(strategy, settings)
     return "-".join(names_inside(strategy, settings or Settings()))
 
@@ -70,11 +66,7 @@ def names_inside(strategy: str, settings: Settings) -> list[str]:
 
 
 def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
-    """The first strategy, of it and those inside it, that lacks what it cannot go without, and the options for it.
-
-    >>> unset_options("MACHINE_ROOM_NEARBY", Settings(broker_zones={}, client_zones={}, inner="CONFIG"))
-    ('CONFIG', '--strategy-option queues=FILE')
-    """
+    """The first strategy, of it and those inside it, that lacks what it cannot go without, and the options for it."""
     for name in names_inside(strategy, settings):
         needs = RULES[name].needs if name in RULES else None
         if needs is not None and needs.given(settings) is None:

@@ -68,11 +68,7 @@ class ByMachineRoom(Prepared):
 
 
 def room(broker_name: str) -> str | None:
-    """The room in a broker's name, `ROOM@NAME`; None when the name has another form.
-
-    >>> room("r1@broker-a"), room("broker-a")
-    ('r1', None)
-    """
+    """The room in a broker's name, `ROOM@NAME`; None when the name has another form."""
     parts = split(broker_name, "@")
     return parts[0] if len(parts) == 2 else None
 

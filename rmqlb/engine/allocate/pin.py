@@ -77,11 +77,7 @@ def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozense
 
 
 def host(client_id: str) -> str:
-    """The machine in a client id (`ClientConfig.buildMQClientId`): what stands before the first `@`, without brackets.
-
-    >>> host("10.0.0.1@12345#678")
-    '10.0.0.1'
-    """
+    """The machine in a client id (`ClientConfig.buildMQClientId`): the text before the first `@`, without brackets."""
     return client_id.partition("@")[0].strip("[]")
 
 

@@ -50,11 +50,7 @@ class Changes(Struct, frozen=True):
 
 
 def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
-    """So many client ids that are not taken; they sort behind any IP address, the first 99 in their order.
-
-    >>> placeholders(2, ["placeholder-01"])
-    ['placeholder-02', 'placeholder-03']
-    """
+    """So many client ids that are not taken; they sort behind any IP address, the first 99 in their order."""
     present = set(taken)
     names = (f"{PLACEHOLDER_PREFIX}{index:02d}" for index in count(1))
     return list(islice((name for name in names if name not in present), max(number, 0)))
