@@ -85,6 +85,8 @@ WRONG: list[tuple[str, Callable[[], object], str, str | None]] = [
     ("ids without end", lambda: rmqlb.allocate("AVG", queues(2), map(str, count())), "more than 100000 elements", None),
     ("hosts as text", lambda: rmqlb.allocate("PIN", queues(2), ["x@1"], hosts="x"), "hosts is 'x': a list of text", None),
     ("a zone's pattern", lambda: rmqlb.allocate_for("x", "MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="("), "not a", None),
+    ("a share of True", lambda: rmqlb.assign_pop("AVG", queues(1), ["x"], True), "share is True: a whole number", None),
+    ("a strategy that is a number", lambda: rmqlb.assign_pop(1, queues(1), ["x"], 1), "strategy is 1: text", None),  # type: ignore[arg-type]
     ("an id of bytes", lambda: rmqlb.allocate_for(b"x", "AVG", queues(2), ["x"]), "client_id is of type bytes", None),  # type: ignore[arg-type]
     ("a clock of None", lambda: rmqlb.MQFaultStrategy(True, lambda: None).is_available("a"), "clock's time is None", None),  # type: ignore[arg-type, return-value]
     ("a version of None", lambda: rmqlb.MQFaultStrategy(client_version=None), "client_version is None: text", None),  # type: ignore[arg-type]

@@ -14,15 +14,11 @@ from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment import brokers
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, Seen
-from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import sort_queues
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
-from tests.engine.rebalance.groups import owners_at_the_end
 from tests.support.builders import group, queues, route, short
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
@@ -97,50 +93,24 @@ def test_by_pop_every_queue_has_a_reader_and_with_a_share_one_more_for_each(
         assert [short(its) for its in readers.values()] == [[f"broker-a{index % number}"] for index in range(consumers)]
 
 
-def test_a_retry_topic_is_pulled_whatever_the_mode_is() -> None:
-    topic = "%RETRY%g"
-    (queue,) = queues(1, topic=topic)
-    asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
-    assert brokers.query_assignment(asked, "AVG", topic, [queue], ["x", "y"]) == {"x": [queue], "y": []}
-
-
-def test_brokers_that_list_other_consumers_answer_otherwise() -> None:
-    both, one = (brokers.AskedBroker("broker-a", ids) for ids in (("x", "y"), ("x",)))
-    assert [len(brokers.query_assignment(asked, "AVG", "T", queues(4), ["x"])["x"] or ()) for asked in (both, one)] == [
-        2,
-        4,
-    ]
-    assert brokers.query_assignment(one, "AVG", "T", queues(4), ["y"]) == {"y": []}
-    assert brokers.query_assignment(brokers.AskedBroker("broker-a", None), "AVG", "T", queues(4), ["y"]) == {"y": None}
-
-
-@every_case("strategy", ["CONSISTENT_HASH", "CONFIG", "avg", "PIN"])
-def test_brokers_have_two_strategies(strategy: str) -> None:
-    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
-        assign_pop(strategy, queues(1), ["x"], 1)
-    assert brokers.query_assignment(brokers.AskedBroker("broker-a", ("x",)), strategy, "T", queues(1), ["x"]) == {
-        "x": None
-    }
-
-
 @every_case(
-    "wrong",
+    ("listed", "strategy", "topic", "numbers"),
     [
-        (1, queues(1), ["x"], 1),
-        ("AVG", "queues", ["x"], 1),
-        ("AVG", queues(1), "x", 1),
-        ("AVG", queues(1), ["x"], True),
+        (("x", "y"), "AVG", "%RETRY%g", [2, 2]),  # a retry topic is pulled, whatever the mode is
+        (("x",), "AVG", "%RETRY%g", [4, 0]),
+        (None, "AVG", "T", [None, None]),
+        *(((("x", "y"), name, "T", [None, None])) for name in ("CONSISTENT_HASH", "CONFIG", "avg", "PIN")),
     ],
 )
-def test_arguments_of_the_wrong_type_are_refused(wrong: Any) -> None:
-    with pytest.raises(UsageError):
-        assign_pop(*wrong)
-
-
-def test_consumers_whose_strategy_brokers_do_not_have_own_nothing_in_a_simulation_either() -> None:
-    members = Members(("a", "b"), "CONSISTENT_HASH", by_broker=True)
-    report = simulate_group("g", members, [route(x=4)], GroupScenario(all_new=True, until_us=60_000_000))
-    assert set(owners_at_the_end(report).values()) == {()}
+def test_a_broker_answers_by_its_own_list_and_by_two_strategies(
+    listed: tuple[str, ...] | None, strategy: str, topic: str, numbers: list[int | None]
+) -> None:
+    asked = brokers.AskedBroker("broker-a", listed, "POP", 0)
+    answers = brokers.query_assignment(asked, strategy, topic, queues(4, topic=topic), ["x", "y"])
+    assert [None if own is None else len(own) for own in answers.values()] == numbers
+    if strategy != "AVG":
+        with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+            assign_pop(strategy, queues(1), ["x"], 1)
 
 
 IDS = ("a", "b", "c")
@@ -151,11 +121,7 @@ def shown(topic: PopTopic) -> dict[str, str]:
 
 
 def one(
-    seen: ConsumerGroup | None,
-    ids: tuple[str, ...] = IDS,
-    share: int | None = None,
-    *,
-    on: TopicRouteData | None = None,
+    seen: ConsumerGroup | None, ids: tuple[str, ...] = IDS, share: int | None = None, on: TopicRouteData | None = None
 ) -> PopTopic:
     (topic,) = brokers.pop_topics(seen, [on or route(x=3)], ids, share=share)
     return topic
