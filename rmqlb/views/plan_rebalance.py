@@ -8,9 +8,6 @@ from operator import attrgetter
 from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import (
-    ADDED,
-    REMOVED,
-    SAME,
     Comparison,
     ConsumerPlan,
     Move,
@@ -24,15 +21,7 @@ from rmqlb.model.plan import (
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.queue_lists import (
-    Owners,
-    figures,
-    owner_lines,
-    owner_section,
-    pop_facts,
-    pop_title,
-    severity_of,
-)
+from rmqlb.views.queue_lists import Owners, figures, owner_lines, owner_section, pop_facts, pop_title, severity_of
 from rmqlb.views.report import (
     BETWEEN,
     NOT_THERE,
@@ -91,7 +80,7 @@ def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = Fa
 
 def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
     moves = [(topic.topic, move) for topic in plan.topics for move in topic.queues]
-    changed = [(topic, move) for topic, move in moves if move.change != SAME]
+    changed = [(topic, move) for topic, move in moves if move.change != "same"]
     rows: list[tuple[Mapping[str, str], Move | PopChange]] = []
     sections: list[Section] = []
     tables: list[Section] = []
@@ -216,7 +205,7 @@ def grave(plan: RebalancePlan) -> str:
         return ERROR
     if s.lag_removed or (s.observed is not None and s.observed.mismatches):
         return WARNING
-    return "inOrder" if all(move.change == SAME for move in plan.moves) else ""
+    return "inOrder" if all(move.change == "same" for move in plan.moves) else ""
 
 
 def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
@@ -328,7 +317,7 @@ def _moves_section(plan: RebalancePlan, changed: Sequence[tuple[str, Move]]) -> 
         return severity_of(owners[1], broadcasting=plan.broadcasting)
 
     def owners(move: Move) -> Owners:
-        added, removed = move.change == ADDED, move.change == REMOVED
+        added, removed = move.change == "added", move.change == "removed"
         return _NEW if added else move.owners_before, _GONE if removed else move.owners_after
 
     places = {consumer.client_id: at for at, consumer in enumerate(plan.consumers)}
@@ -343,11 +332,11 @@ def _kind(plan: RebalancePlan) -> Kind:
 
 
 def _before(move: Move) -> Cell:
-    return NOT_THERE if move.change == ADDED else move.owners_before
+    return NOT_THERE if move.change == "added" else move.owners_before
 
 
 def _after(move: Move) -> Cell:
-    return NOT_THERE if move.change == REMOVED else move.owners_after
+    return NOT_THERE if move.change == "removed" else move.owners_after
 
 
 def _queues(plan: RebalancePlan, listed: Sequence[tuple[str, Move]], changed_only: bool, explained: bool) -> Section:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from msgspec import Struct
@@ -377,43 +377,32 @@ def _summary(report: OwnersReport) -> Section:
     return Section("summary", "summary", columns, rows_of(columns, report.strategies), heads=1)
 
 
-class _GroupLine(Struct, frozen=True):
-    severity: str | None
-    group: str | None
-    consumers: int | None
-    queues: int
-    queues_observed: int
-    unassigned: int
-    duplicate_owners: int
-    mismatches: int | None
-    idle: int | None
-    imbalance: float | None
-    strategy: str
-
-
-def _line(report: OwnersReport) -> _GroupLine:
-    consumers = None if report.hidden else len(set(report.sorted_consumers))
-    counts = consumers, len(report.queues) or len(report.offsets), len(report.observed_queues), *report.bad_owners
-    figures_: tuple[int | None, int | None, float | None] = (None, None, None)
-    if report.strategies:
-        own = basis(report)
-        figures_, strategy = (_prediction(report)[1], own.idle, own.imbalance), own.strategy
-        if len(report.strategies_reported) > 1:
-            strategy = ", ".join(report.strategies_reported)
-    else:
-        names = dict.fromkeys(topic.strategy for topic in report.pop_topics)
-        strategy = ", ".join("behind a Proxy" if name is None else f"{name} by POP" for name in names)
-    return _GroupLine(grave(report) or None, report.group, *counts, *figures_, strategy)
-
-
 def _groups(reports: Sequence[OwnersReport]) -> Section:
-    lines = [_line(report) for report in reports]
+    def figure(title: str, key: str, fold: int, of: Callable[[OwnersReport], Cell]) -> Column:
+        return Column(title, key, "number", fold=fold, shown=any(map(of, reports)), of=of)
+
+    def own(report: OwnersReport) -> StrategyOwners | None:
+        return basis(report) if report.strategies else None
+
     columns = (
-        Column("", "severity", "sign"),
+        Column("", "severity", "sign", of=lambda report: grave(report) or None),
         Column("group", "group"),
-        *numbers("consumers queues"),
-        *figures("queuesObserved=observed/4 unassigned duplicateOwners mismatches/1 idle/3", lines),
-        Column("imbalance", "imbalance", "number", fold=2),
-        Column("strategy", "strategy", fold=5),
+        Column("consumers", "consumers", "number", of=lambda r: None if r.hidden else len(set(r.sorted_consumers))),
+        Column("queues", "queues", "number", of=lambda report: len(report.queues) or len(report.offsets)),
+        figure("observed", "queuesObserved", 4, lambda report: len(report.observed_queues)),
+        figure("unassigned", "unassigned", 0, lambda report: report.bad_owners[0]),
+        figure("duplicate owners", "duplicateOwners", 0, lambda report: report.bad_owners[1]),
+        figure("mismatches", "mismatches", 1, lambda report: _prediction(report)[1] if report.strategies else None),
+        figure("idle", "idle", 3, lambda report: getattr(own(report), "idle", None)),
+        Column("imbalance", "imbalance", "number", fold=2, of=lambda report: getattr(own(report), "imbalance", None)),
+        Column("strategy", "strategy", fold=5, of=_strategy),
     )
-    return Section("groups", "groups", columns, rows_of(columns, lines))
+    return Section("groups", "groups", columns, rows_of(columns, reports))
+
+
+def _strategy(report: OwnersReport) -> str:
+    if not report.strategies:
+        names = dict.fromkeys(topic.strategy for topic in report.pop_topics)
+        return ", ".join("behind a Proxy" if name is None else f"{name} by POP" for name in names)
+    reported = report.strategies_reported
+    return ", ".join(reported) if len(reported) > 1 else basis(report).strategy

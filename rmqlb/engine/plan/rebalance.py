@@ -21,12 +21,6 @@ from rmqlb.model.diff import Change
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
-    ADDED,
-    ASSIGNED,
-    MOVED,
-    REMOVED,
-    SAME,
-    UNASSIGNED,
     Comparison,
     ConsumerPlan,
     Move,
@@ -111,14 +105,14 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
 def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool = False) -> Change:
     """None is a queue that is not on that side; where everybody reads it, others that come or go are no move."""
     if was is None:
-        return ADDED
+        return "added"
     if becomes is None:
-        return REMOVED
+        return "removed"
     if was == becomes or (everybody and was and becomes):
-        return SAME
+        return "same"
     if not was:
-        return ASSIGNED
-    return MOVED if becomes else UNASSIGNED
+        return "assigned"
+    return "moved" if becomes else "unassigned"
 
 
 def _change(
@@ -140,13 +134,13 @@ def _change(
         spreads = [replace(each, idle=0, queues_per_consumer=None) for each in spreads]
     writable = [sum(len(route.publish_queues()) for route in side.routes) for side in (before, after)]
     return topics, Summary(
-        moved=number[MOVED],
-        minimum_moves=None if fewest is None else min(fewest, number[MOVED]),
-        newly_assigned=number[ASSIGNED],
-        newly_unassigned=number[UNASSIGNED],
-        added=number[ADDED],
-        removed=number[REMOVED],
-        lag_moved=_lag(move for move in moves if move.change == MOVED),
+        moved=number["moved"],
+        minimum_moves=None if fewest is None else min(fewest, number["moved"]),
+        newly_assigned=number["assigned"],
+        newly_unassigned=number["unassigned"],
+        added=number["added"],
+        removed=number["removed"],
+        lag_moved=_lag(move for move in moves if move.change == "moved"),
         writable_queues_before=writable[0],
         writable_queues_after=writable[1],
         idle=spreads[1].idle,
@@ -155,16 +149,16 @@ def _change(
         imbalance=spreads[1].imbalance,
         before=spreads[0],
         after=spreads[1],
-        moved_range=MovedRange(number[MOVED], number[MOVED]),
-        lag_unassigned=_lag(move for move in moves if not move.owners_after and move.change != REMOVED),
-        lag_removed=_lag(move for move in moves if move.change == REMOVED),
+        moved_range=MovedRange(number["moved"], number["moved"]),
+        lag_unassigned=_lag(move for move in moves if not move.owners_after and move.change != "removed"),
+        lag_removed=_lag(move for move in moves if move.change == "removed"),
         observed=_observed(moves, everybody=everybody),
     )
 
 
 def _observed(moves: Iterable[Move], *, everybody: bool) -> ObservedOwners | None:
     """Of queues before the change only: what a CONFIG list invents nobody can have observed."""
-    seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != ADDED]
+    seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != "added"]
     if not seen:
         return None
     away = sum(bool(owners and move.owners_after) and owners != move.owners_after for move, owners in seen)
@@ -178,7 +172,7 @@ def _observed(moves: Iterable[Move], *, everybody: bool) -> ObservedOwners | Non
 
 
 def _lag(moves: Iterable[Move]) -> int | None:
-    return sum_if_known(move.lag for move in moves if move.change != ADDED)
+    return sum_if_known(move.lag for move in moves if move.change != "added")
 
 
 def _consumers(
