@@ -171,27 +171,30 @@ def _findings(
     varies: bool,
     consumers: int,
 ) -> Iterator[Finding]:
-    found: dict[str, str] = {}
+    strategy = f"strategy {name}"
     if throws:
         client_id, text = next(iter(throws.items()))
         number = f"{len(throws)} of {consumers} consumers"
-        found["custom-throws"] = f"throws for {number}, which keep what they hold; first {client_id}: {text}"
+        text = f"{strategy} throws for {number}, which keep what they hold; first {client_id}: {text}"
+        yield Finding("custom-throws", text)
     elif left:
-        found["custom-unassigned"] = f"leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+        text = f"{strategy} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+        yield Finding("custom-unassigned", text)
     if several:
-        text = f"gives {_listed(several)} to several consumers, which all read {_them(several)}"
-        found["custom-duplicate-owners"] = text
+        text = f"{strategy} gives {_listed(several)} to several consumers, which all read {_them(several)}"
+        yield Finding("custom-duplicate-owners", text)
     if varies:
-        found["custom-varies"] = (
-            "answers differently when it is asked the same again: such consumers drop and take queues with every "
-            "rebalance, and what is shown here is one of its answers"
+        text = (
+            f"{strategy} answers differently when it is asked the same again: such consumers drop and take queues with "
+            "every rebalance, and what is shown here is one of its answers"
         )
+        yield Finding("custom-varies", text)
     if orders:
-        found["custom-order"] = (
-            f"depends on the order of the {' and of the '.join(orders)}: clients sort both lists by character before "
-            "they call it, as is done here"
+        text = (
+            f"{strategy} depends on the order of the {' and of the '.join(orders)}: clients sort both lists by "
+            "character before they call it, as is done here"
         )
-    yield from (Finding(code, f"strategy {name} {text}") for code, text in found.items())
+        yield Finding("custom-order", text)
 
 
 def _listed(queues: Sequence[MessageQueue]) -> str:
