@@ -22,6 +22,7 @@ from rmqlb.engine.arguments import items, require, shown
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.snapshot import suggestion
 
 _MOST_WRAPPERS = 16
 
@@ -48,7 +49,11 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
     elif innermost in SIMPLE:
         found = class_of(innermost)
     else:
-        raise UsageError(f"unknown strategy {innermost[:100]}", hint=_similar(innermost), code="unknown-strategy")
+        raise UsageError(
+            f"unknown strategy {innermost[:100]}",
+            hint=suggestion("strategies", innermost.upper(), NAMES),
+            code="unknown-strategy",
+        )
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     for wrapper in reversed(outer):
@@ -273,10 +278,3 @@ def check_settings(settings: Settings) -> None:
                 re.compile(pattern)
             except (re.error, RecursionError, OverflowError) as error:
                 raise UsageError(f"{name} {shown(pattern)}: not a pattern: {error}") from None
-
-
-def _similar(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name.upper(), NAMES, n=1, cutoff=0.4)
-    return (f"did you mean {close[0]}? " if close else "") + "strategies: " + ", ".join(NAMES)

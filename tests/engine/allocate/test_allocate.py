@@ -141,7 +141,7 @@ def test_a_queue_has_one_owner_unless_an_id_is_shared_in_whatever_order_the_list
 
 def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
-        allocate("AVGERAGE", queues(1), ["a"])
+        allocate("AVGE", queues(1), ["a"])
     assert (raised.value.hint or "").startswith("did you mean AVG")
     assert allocate("PIN-" * 16 + "AVG", queues(2), ["x@1"], hosts=["x"])["x@1"]
     with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 strategies around another"):
