@@ -60,8 +60,8 @@ RULES: Mapping[str, StrategyRule] = {
     "MACHINE_ROOM_NEARBY": StrategyRule(
         "name", "AllocateMachineRoomNearby", _ZONES, around="machine_room.MachineRoomNearby"
     ),
-    "PIN": StrategyRule("machine", None, _MACHINES, around="pin.pin"),
-    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, around="pin.pin_over_all"),
+    "PIN": StrategyRule("machine", None, _MACHINES, around="pin.Pinned"),
+    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, around="pin.PinnedOverAll"),
 }
 """By RocketMQ's own names, in the order of every list of strategies."""
 
