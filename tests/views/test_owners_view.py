@@ -100,6 +100,13 @@ def test_the_verdict_is_as_grave_as_what_is_observed(owners: tuple[str, ...], gr
     assert report_of(*owners).grave == grave
 
 
+def test_by_pop_a_queue_that_no_consumer_may_read_is_a_warning() -> None:
+    for consumers, grave in ([], "warning"), (["a"], ""), (None, ""):
+        queue = {"brokerName": "x", "queueId": 0, "consumers": consumers}
+        topic = {"topic": "T", "strategy": "AVG", "popShareQueueNums": [1], "assumed": False, "queues": [queue]}
+        assert report_of(strategies=[], queues=[], popTopics=[topic]).grave == grave
+
+
 def test_an_idle_consumer_has_its_line() -> None:
     shown = screen(snapshot("a", "a", "a", "a"), "--strategy", "AVG")
     assert re.search(r"(?m)^i +b +0 +idle *$", shown), shown

@@ -389,4 +389,5 @@ def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> Non
         ("mixed-sdks", ("b",), WARNING),
     ]
     assert bad.message.endswith("1 queue unassigned and 2 with duplicate owners, as predicted")
+    assert good.message.endswith("each queue has one owner all the same")
     assert list(consumers.mixed_finding(found, "ac", unassigned=1, several=0)) == []
