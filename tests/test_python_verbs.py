@@ -46,123 +46,38 @@ DAY = date(2026, 11, 21)
 ON, ON_LATER = f"-s {CLUSTER}", f"-s {LATER}"
 RARE = "longest-gap-ms>1000000"
 CALLS: dict[str, Callable[[], Any]] = {
-    f"plan-rebalance {ON} -g order-svc --add 1": lambda: rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1),
-    f"plan-rebalance {ON} -g order-svc --remove 1 --explain": lambda: rmqlb.plan_rebalance(
-        CLUSTER, "order-svc", remove=1, explain=True
-    ),
-    f"plan-rebalance {ON} -g order-svc -g 'bill-*' --remove-broker broker-b --fail-on 'moved>1000'": lambda: (
-        rmqlb.plan_rebalance(CLUSTER, ["order-svc", "bill-*"], remove_brokers=["broker-b"], fail_on=["moved>1000"])
-    ),
-    f"plan-rebalance {ON} -g order-svc --strategy all --scale-to 5 --read-queues broker-a=6": lambda: (
-        rmqlb.plan_rebalance(CLUSTER, "order-svc", strategy="all", scale_to=5, read_queues={"broker-a": 6})
-    ),
-    f"plan-rebalance {ON} -t OrderEvents --consumers 3 --strategy AVG --to-strategy AVG_BY_CIRCLE": lambda: (
-        rmqlb.plan_rebalance(CLUSTER, topics=["OrderEvents"], consumers=3, strategy="AVG", to_strategy="AVG_BY_CIRCLE")
-    ),
-    f"show-owners {ON} -g order-svc": lambda: rmqlb.show_owners(CLUSTER, "order-svc"),
+    f"plan-rebalance {ON} -g order-svc --remove 1 --explain": lambda: rmqlb.plan_rebalance(CLUSTER, "order-svc", remove=1, explain=True),
+    f"plan-rebalance {ON} -g order-svc -g 'bill-*' --remove-broker broker-b --fail-on 'moved>1000'": lambda: rmqlb.plan_rebalance(CLUSTER, ["order-svc", "bill-*"], remove_brokers=["broker-b"], fail_on=["moved>1000"]),
+    f"plan-rebalance {ON} -g order-svc --strategy all --scale-to 5 --read-queues broker-a=6": lambda: rmqlb.plan_rebalance(CLUSTER, "order-svc", strategy="all", scale_to=5, read_queues={"broker-a": 6}),
+    f"plan-rebalance {ON} -t OrderEvents --consumers 3 --strategy AVG --to-strategy AVG_BY_CIRCLE": lambda: rmqlb.plan_rebalance(CLUSTER, topics=["OrderEvents"], consumers=3, strategy="AVG", to_strategy="AVG_BY_CIRCLE"),
     f"show-owners {ON} -g '*-svc' --strategy AVG": lambda: rmqlb.show_owners(CLUSTER, "*-svc", strategies=["AVG"]),
-    f"show-owners {ON} -t Skewed --consumers a,b --strategy CONSISTENT_HASH --strategy-option virtual-nodes=20 "
-    "--sdk a=go": lambda: rmqlb.show_owners(
-        CLUSTER,
-        topics=["Skewed"],
-        consumers=["a", "b"],
-        strategies=["CONSISTENT_HASH"],
-        strategy_options=["virtual-nodes=20"],
-        sdk={"a": "go"},
-    ),
+    f"show-owners {ON} -t Skewed --consumers a,b --strategy CONSISTENT_HASH --strategy-option virtual-nodes=20 --sdk a=go": lambda: rmqlb.show_owners(CLUSTER, topics=["Skewed"], consumers=["a", "b"], strategies=["CONSISTENT_HASH"], strategy_options=["virtual-nodes=20"], sdk={"a": "go"}),
     f"show-groups {ON}": lambda: rmqlb.show_groups(CLUSTER),
-    f"show-groups -s {FAULTS} -g '*-svc' --severity warning --fail-on 'groups-with-errors>1000'": lambda: (
-        rmqlb.show_groups(FAULTS, "*-svc", severity="warning", fail_on=["groups-with-errors>1000"])
-    ),
-    f"show-consumers {ON} -g order-svc": lambda: rmqlb.show_consumers(CLUSTER, "order-svc"),
+    f"show-groups -s {FAULTS} -g '*-svc' --severity warning --fail-on 'groups-with-errors>1000'": lambda: rmqlb.show_groups(FAULTS, "*-svc", severity="warning", fail_on=["groups-with-errors>1000"]),
     f"show-consumers -s {GROUPS} -g dup-svc": lambda: rmqlb.show_consumers(GROUPS, "dup-svc"),
     f"show-consumers -s {FAULTS} -g ship-svc": lambda: rmqlb.show_consumers(FAULTS, "ship-svc"),
-    f"check {ON} --today {DAY}": lambda: rmqlb.check(CLUSTER, today=DAY),
     f"check -s {FAULTS} --today {DAY}": lambda: rmqlb.check(FAULTS, today=DAY),
-    f"check {ON} -p {POLICY} --today {DAY} --fail-from info": lambda: rmqlb.check(
-        CLUSTER, POLICY, today=DAY, fail_from="info"
-    ),
-    f"diff {CLUSTER} {LATER}": lambda: rmqlb.diff(CLUSTER, LATER),
+    f"check {ON} -p {POLICY} --today {DAY} --fail-from info": lambda: rmqlb.check(CLUSTER, POLICY, today=DAY, fail_from="info"),
     f"diff {CLUSTER} {FAULTS}": lambda: rmqlb.diff(CLUSTER, FAULTS),
-    f"diff {CLUSTER} {LATER} -g 'order-*' --system --fail-on 'moved>1000'": lambda: rmqlb.diff(
-        CLUSTER, LATER, "order-*", system=True, fail_on=["moved>1000"]
-    ),
-    f"fetch-routes {ON}": lambda: rmqlb.fetch_routes(CLUSTER),
+    f"diff {CLUSTER} {LATER} -g 'order-*' --system --fail-on 'moved>1000'": lambda: rmqlb.diff(CLUSTER, LATER, "order-*", system=True, fail_on=["moved>1000"]),
     f"fetch-routes -s {GROUPS} --evidence --system": lambda: rmqlb.fetch_routes(GROUPS, evidence=True, system=True),
-    f"fetch-routes -s {FAULTS} --evidence --system": lambda: rmqlb.fetch_routes(FAULTS, evidence=True, system=True),
     f"fetch-routes {ON} -t 'Order*' -g '*-svc'": lambda: rmqlb.fetch_routes(CLUSTER, topics="Order*", groups=["*-svc"]),
     f"fetch-routes {ON} --redact": lambda: rmqlb.fetch_routes(CLUSTER, redact=True),
-    f"simulate-rebalance {ON} -g order-svc --event 'crash #1@30s' --explain --trials 5 --trial 2 --seed 7": lambda: (
-        rmqlb.simulate_rebalance(CLUSTER, "order-svc", "crash #1@30s", explain=True, trials=5, trial=2, seed=7)
-    ),
-    f"simulate-rebalance {ON} -g order-svc --event 'join 1@30s' --event 'leave #0@1m' --for 5m --orderly "
-    "--timer rebalance-wait=10s --rate 500 --rate OrderEvents=20 --latency 3ms --consume-time 2ms --client 5.1.0 "
-    f"--consumer-type push --consume-from first --fail-on '{RARE}'": lambda: rmqlb.simulate_rebalance(
-        CLUSTER,
-        "order-svc",
-        ["join 1@30s", "leave #0@1m"],
-        duration="5m",
-        orderly=True,
-        timers=["rebalance-wait=10s"],
-        rates=["500", "OrderEvents=20"],
-        latency="3ms",
-        consume_time="2ms",
-        client="5.1.0",
-        consumer_types="push",
-        consume_from="first",
-        fail_on=[RARE],
-    ),
-    f"simulate-rebalance {ON_LATER} -g order-svc --all-new --rates-since {CLUSTER}": lambda: rmqlb.simulate_rebalance(
-        LATER, "order-svc", all_new=True, rates_since=CLUSTER
-    ),
-    f"simulate-rebalance {ON} -g '*' --event 'restart-broker broker-b@30s, down 1m' --fail-on '{RARE}'": lambda: (
-        rmqlb.simulate_rebalance(CLUSTER, "*", "restart-broker broker-b@30s, down 1m", fail_on=[RARE])
-    ),
-    f"simulate-rebalance {ON} -g order-svc --event 'join 1@30s' --event 'join 1@30s'": lambda: rmqlb.simulate_rebalance(
-        CLUSTER, "order-svc", ["join 1@30s", "join 1@30s"]
-    ),
-    f"plan-rollout {ON} -g order-svc --pause 30s --trials 3 --seed 5 --fail-on 'misassigned>1000'": lambda: (
-        rmqlb.plan_rollout(CLUSTER, "order-svc", pauses="30s", trials=3, seed=5, fail_on=["misassigned>1000"])
-    ),
-    f"plan-rollout {ON} -g order-svc --to-strategy AVG_BY_CIRCLE --pause 20s,60s --at-once 1,2 --ids same "
-    "--trials 2": lambda: rmqlb.plan_rollout(
-        CLUSTER,
-        "order-svc",
-        to_strategy="AVG_BY_CIRCLE",
-        pauses=["20s", "60s"],
-        at_once=[1, 2],
-        ids="same",
-        trials=2,
-    ),
+    f"simulate-rebalance {ON} -g order-svc --event 'crash #1@30s' --explain --trials 5 --trial 2 --seed 7": lambda: rmqlb.simulate_rebalance(CLUSTER, "order-svc", "crash #1@30s", explain=True, trials=5, trial=2, seed=7),
+    f"simulate-rebalance {ON} -g order-svc --event 'join 1@30s' --event 'leave #0@1m' --for 5m --orderly --timer rebalance-wait=10s --rate 500 --rate OrderEvents=20 --latency 3ms --consume-time 2ms --client 5.1.0 --consumer-type push --consume-from first --fail-on '{RARE}'": lambda: rmqlb.simulate_rebalance(CLUSTER, "order-svc", ["join 1@30s", "leave #0@1m"], duration="5m", orderly=True, timers=["rebalance-wait=10s"], rates=["500", "OrderEvents=20"], latency="3ms", consume_time="2ms", client="5.1.0", consumer_types="push", consume_from="first", fail_on=[RARE]),
+    f"simulate-rebalance {ON_LATER} -g order-svc --all-new --rates-since {CLUSTER}": lambda: rmqlb.simulate_rebalance(LATER, "order-svc", all_new=True, rates_since=CLUSTER),
+    f"simulate-rebalance {ON} -g '*' --event 'restart-broker broker-b@30s, down 1m' --fail-on '{RARE}'": lambda: rmqlb.simulate_rebalance(CLUSTER, "*", "restart-broker broker-b@30s, down 1m", fail_on=[RARE]),
+    f"plan-rollout {ON} -g order-svc --pause 30s --trials 3 --seed 5 --fail-on 'misassigned>1000'": lambda: rmqlb.plan_rollout(CLUSTER, "order-svc", pauses="30s", trials=3, seed=5, fail_on=["misassigned>1000"]),
+    f"plan-rollout {ON} -g order-svc --to-strategy AVG_BY_CIRCLE --pause 20s,60s --at-once 1,2 --ids same --trials 2": lambda: rmqlb.plan_rollout(CLUSTER, "order-svc", to_strategy="AVG_BY_CIRCLE", pauses=["20s", "60s"], at_once=[1, 2], ids="same", trials=2),
     f"sweep-failures {ON}": lambda: rmqlb.sweep_failures(CLUSTER),
-    f"sweep-failures {ON} -g order-svc --zone broker-a=z1 --zone '*=z2' --at-once 1 --fail-on 'moved>1000'": lambda: (
-        rmqlb.sweep_failures(
-            CLUSTER, groups="order-svc", zones=["broker-a=z1", "*=z2"], at_once=1, fail_on="moved>1000"
-        )
-    ),
-    f"plan-topic {ON} -t OrderEvents --queues 16": lambda: rmqlb.plan_topic(CLUSTER, "OrderEvents", queues=16),
-    f"plan-topic {ON} -t Skewed --drain-broker broker-b --keys-file {KEYS} --sdk go -g order-svc --strategy AVG "
-    "--unordered": lambda: rmqlb.plan_topic(
-        CLUSTER,
-        "Skewed",
-        drain_brokers=["broker-b"],
-        keys=KEYS.read_text().splitlines(),
-        sdks="go",
-        groups="order-svc",
-        strategy="AVG",
-        unordered=True,
-    ),
-    f"plan-topic {ON} -t Skewed --add-broker broker-n:3:3 --message-type fifo": lambda: rmqlb.plan_topic(
-        CLUSTER, "Skewed", add_brokers=["broker-n:3:3"], message_type="fifo"
-    ),
-    f"plan-topic {ON_LATER} -t OrderEvents --queues 16 --rates-since {CLUSTER} --check-step 1": lambda: (
-        rmqlb.plan_topic(LATER, "OrderEvents", queues=16, rates_since=CLUSTER, check_step=1)
-    ),
-    f"diagnose -s {GROUPS} -g dup-svc": lambda: rmqlb.diagnose(GROUPS, "dup-svc"),
+    f"sweep-failures {ON} -g order-svc --zone broker-a=z1 --zone '*=z2' --at-once 1 --fail-on 'moved>1000'": lambda: rmqlb.sweep_failures(CLUSTER, groups="order-svc", zones=["broker-a=z1", "*=z2"], at_once=1, fail_on="moved>1000"),
+    f"plan-topic {ON} -t Skewed --drain-broker broker-b --keys-file {KEYS} --sdk go -g order-svc --strategy AVG --unordered": lambda: rmqlb.plan_topic(CLUSTER, "Skewed", drain_brokers=["broker-b"], keys=KEYS.read_text().splitlines(), sdks="go", groups="order-svc", strategy="AVG", unordered=True),
+    f"plan-topic {ON} -t Skewed --add-broker broker-n:3:3 --message-type fifo": lambda: rmqlb.plan_topic(CLUSTER, "Skewed", add_brokers=["broker-n:3:3"], message_type="fifo"),
+    f"plan-topic {ON_LATER} -t OrderEvents --queues 16 --rates-since {CLUSTER} --check-step 1": lambda: rmqlb.plan_topic(LATER, "OrderEvents", queues=16, rates_since=CLUSTER, check_step=1),
     f"diagnose -s {GROUPS} -g '*-svc'": lambda: rmqlb.diagnose(GROUPS, "*-svc"),
     f"diagnose -s {FAULTS} --all-groups": lambda: rmqlb.diagnose(FAULTS, all_groups=True),
     f"diagnose -s {FAULTS} -g ship-svc --earlier {BEFORE}": lambda: rmqlb.diagnose(FAULTS, "ship-svc", earlier=BEFORE),
-}
+}  # fmt: skip
 """Command line → the same in Python."""
 
 
@@ -220,26 +135,16 @@ def test_a_policy_may_be_a_dict() -> None:
     assert rmqlb.check(CLUSTER, POLICY, today=date(2027, 1, 1)).outcome == "failed"
 
 
-def test_a_fetched_snapshot_is_a_source() -> None:
-    snapshot = rmqlb.fetch_routes(CLUSTER)
+def test_a_source_may_be_a_path_a_parsed_document_or_a_fetched_snapshot() -> None:
+    snapshot, of_text = rmqlb.fetch_routes(CLUSTER), as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
+    for source in (Path(CLUSTER), document(CLUSTER), snapshot, snapshot.meta.snapshot):
+        assert as_json(rmqlb.plan_rebalance(source, "order-svc", add=1)) == of_text
     for source in (snapshot, snapshot.meta.snapshot):
-        assert as_json(rmqlb.plan_rebalance(source, "order-svc", add=1)) == as_json(
-            rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1)
-        )
         assert as_json(rmqlb.show_groups(source)) == as_json(rmqlb.show_groups(CLUSTER))
         assert as_json(rmqlb.diff(source, LATER)) == as_json(rmqlb.diff(CLUSTER, LATER))
         assert as_json(rmqlb.fetch_routes(source)) == as_json(snapshot)
-
-
-def test_earlier_documents_of_a_diagnosis_may_be_snapshots() -> None:
     of_documents = rmqlb.diagnose(document(FAULTS), "ship-svc", earlier=[rmqlb.fetch_routes(BEFORE, evidence=True)])
     assert as_json(of_documents) == as_json(rmqlb.diagnose(FAULTS, "ship-svc", earlier=[BEFORE]))
-
-
-def test_a_source_may_be_a_path_or_a_parsed_document() -> None:
-    of_text = as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
-    assert as_json(rmqlb.plan_rebalance(Path(CLUSTER), "order-svc", add=1)) == of_text
-    assert as_json(rmqlb.plan_rebalance(document(CLUSTER), "order-svc", add=1)) == of_text
 
 
 def test_a_running_cluster_is_asked_by_its_url() -> None:

@@ -1,7 +1,7 @@
 """Arguments of the Python API, checked against the annotations of our own types.
 
-msgspec does not do this: it takes an instance of a Struct as it is, knows no functions, patterns and fractions, and has
-no bounds beyond 64 bits.
+`msgspec.convert` takes an instance of a Struct as it is, knows no unions with functions, patterns or fractions, has no
+bounds beyond 64 bits, and raises other errors than its own for text that is no UTF-8.
 """
 
 from __future__ import annotations
@@ -33,12 +33,6 @@ _WORDS: Mapping[Any, str] = {
     re.Pattern: "a pattern",
     Callable: "a function",
 }
-
-
-class _Field(str):
-    """The name of a Struct's field, as a step of a path."""
-
-    __slots__ = ()
 
 
 class _Refused(Exception):
@@ -73,17 +67,12 @@ def shown(value: object) -> str:
         return str(value) if value.bit_length() < 128 else f"a number of {value.bit_length()} bits"
     if value is None or isinstance(value, bool | float):
         return str(value)
-    if is_fraction(type(value)):
+    if _is_fraction(type(value)):
         return f"{shown(value.numerator)}/{shown(value.denominator)}"  # type: ignore[attr-defined]
     if isinstance(value, str):
         text = ascii(str(value[:_SHOWN]))
         return text if len(value) <= _SHOWN else f"{text[:-1]}…{text[-1]}"
     return f"of type {type(value).__name__}"
-
-
-def is_fraction(kind: type) -> bool:
-    """Decided without importing `fractions`: who passes a Fraction has imported it."""
-    return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in kind.__mro__)
 
 
 def check_route(route: TopicRouteData) -> None:
@@ -106,12 +95,12 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = get_type_hints(hint, include_extras=True)
-        return Struct, tuple((_Field(name), hints[name]) for name in hint.__struct_fields__)
+        return Struct, tuple((name, hints[name]) for name in hint.__struct_fields__)
     if isinstance(origin, type) and args and origin is not re.Pattern:
         for kind in (Mapping, AbstractSet, Iterable):
             if issubclass(origin, kind):
                 return kind, args
-    return Union if origin is UnionType else origin, args
+    return (Union if origin is UnionType else origin or hint), args
 
 
 def _check(value: Any, hint: Any) -> None:
@@ -119,10 +108,11 @@ def _check(value: Any, hint: Any) -> None:
     kind, parts = _parts(hint)
     if kind is Struct:
         _must(isinstance(value, hint), value, hint.__name__)
-        _check_each((getattr(value, name), inner, name) for name, inner in parts)
+        _check_each((f".{name}", getattr(value, name), inner) for name, inner in parts)
     elif kind is Annotated:
         _check(value, parts[0])
-        _check_bounds(value, [meta for meta in parts[1:] if isinstance(meta, Meta)])
+        for meta in (each for each in parts[1:] if isinstance(each, Meta)):
+            _check_bounds(value, meta)
     elif kind is Union:
         _check_union(value, parts)
     elif kind is Literal:
@@ -130,34 +120,30 @@ def _check(value: Any, hint: Any) -> None:
         _must(isinstance(value, str) and value in parts, value, f"one of {', '.join(map(str, parts))}", hints)
     elif kind is Mapping:
         _must(isinstance(value, Mapping), value, "a mapping")
-        _check_each((key, parts[0], key) for key in value)
-        _check_each((each, parts[1], key) for key, each in value.items())
+        _check_each((_at(key), key, parts[0]) for key in value)
+        _check_each((_at(key), each, parts[1]) for key, each in value.items())
     elif kind in (AbstractSet, Iterable):
-        is_set = kind is AbstractSet
-        fits = isinstance(value, (list, tuple, AbstractSet) if is_set else (list, tuple))
-        _must(fits, value, f"a {'set' if is_set else 'list'} of {_word(parts[0])}")
-        _check_each((each, parts[0], place) for place, each in enumerate(value))
+        more, what = ((AbstractSet,), "set") if kind is AbstractSet else ((), "list")
+        _must(isinstance(value, (list, tuple, *more)), value, f"a {what} of {_word(parts[0])}")
+        _check_each((f"[{place}]", each, parts[0]) for place, each in enumerate(value))
     else:
-        _check_plain(value, kind or hint)
+        _must(_fits(value, kind), value, _word(kind))
 
 
-def _check_each(parts: Iterable[tuple[Any, Any, object]]) -> None:
-    """Check parts of a value: each with its annotation, and the field, index or key it is at."""
-    for value, hint, step in parts:
+def _check_each(parts: Iterable[tuple[str, Any, Any]]) -> None:
+    """Check parts of a value: where each is, the part, and its annotation."""
+    for step, value, hint in parts:
         if type(value) is hint and (hint is str or hint is int):
             continue
         try:
             _check(value, hint)
         except _Refused as wrong:
-            key = shown(step) if isinstance(step, str) else str(step)[:100]
-            wrong.path = (f".{step}" if isinstance(step, _Field) else f"[{key}]") + wrong.path
+            wrong.path = step + wrong.path
             raise
 
 
-def _check_plain(value: Any, kind: Any) -> None:
-    if getattr(kind, "__name__", "") == "Callable" or getattr(kind, "_is_protocol", False):
-        kind = Callable
-    _must(_fits(value, kind), value, _word(kind))
+def _at(key: object) -> str:
+    return f"[{shown(key) if isinstance(key, str) else str(key)[:100]}]"
 
 
 def _must(fits: bool, value: object, expected: str, hint: str | None = None) -> None:
@@ -165,28 +151,30 @@ def _must(fits: bool, value: object, expected: str, hint: str | None = None) -> 
         raise _Refused(value, expected, hint)
 
 
-def _fits(value: object, kind: Any) -> bool:
-    if kind in (Any, object):
-        return True
-    if kind is int:
-        return type(value) is int
+def _fits(value: Any, kind: Any) -> bool:
     if kind is Callable:  # objects with a method of RocketMQ's interfaces are functions, too
         return callable(value) or any(callable(getattr(value, name, None)) for name in ("allocate", "select"))
-    if isinstance(value, bool) and kind is not bool:
-        return False
+    if kind in (Any, object):
+        return True
+    if isinstance(value, bool):
+        return kind is bool
     if kind is float:
         return isinstance(value, int | float) and -_LARGEST <= value <= _LARGEST
-    return isinstance(value, (int, kind) if is_fraction(kind) else kind)
+    return isinstance(value, (int, kind) if _is_fraction(kind) else kind)
 
 
-def _check_bounds(value: Any, metas: list[Meta]) -> None:
-    for meta in metas:
-        least, most = meta.min_length or 0, meta.max_length
-        if least or most is not None:
-            expected = f"a length from {least}" + (f" to {most}" if most else "")
-            _must(least <= len(value) <= (most or len(value)), value, expected)
-        expected = f"a number at least {meta.ge}" if meta.le is None else f"a number from {meta.ge} to {meta.le}"
-        _must((meta.ge is None or value >= meta.ge) and (meta.le is None or value <= meta.le), value, expected)
+def _is_fraction(kind: Any) -> bool:
+    """Decided without importing `fractions`: who passes a Fraction has imported it."""
+    return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in getattr(kind, "__mro__", ()))
+
+
+def _check_bounds(value: Any, meta: Meta) -> None:
+    least, most = meta.min_length or 0, meta.max_length
+    if least or most is not None:
+        expected = f"a length from {least}" + (f" to {most}" if most else "")
+        _must(least <= len(value) <= (most or len(value)), value, expected)
+    expected = f"a number at least {meta.ge}" if meta.le is None else f"a number from {meta.ge} to {meta.le}"
+    _must((meta.ge is None or value >= meta.ge) and (meta.le is None or value <= meta.le), value, expected)
 
 
 def _check_union(value: object, kinds: tuple[Any, ...]) -> None:
@@ -204,6 +192,4 @@ def _check_union(value: object, kinds: tuple[Any, ...]) -> None:
 def _word(kind: Any) -> str:
     if get_origin(kind) is Annotated:
         return _word(get_args(kind)[0])
-    if isinstance(kind, type) and is_fraction(kind):
-        return "a Fraction or a whole number"
-    return str(_WORDS.get(kind) or getattr(kind, "__name__", kind))
+    return "a Fraction or a whole number" if _is_fraction(kind) else _WORDS.get(kind) or getattr(kind, "__name__", kind)

@@ -57,8 +57,10 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
         as_reported = replace(assumption(group.snapshot, group.name or ""), topics=group.given.topics)
         is_reported = as_reported == group.given  # then what it has worked out holds
         reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
-        found = [each.brief for each in group_findings(reported, ()) if each.code not in _OF_CONSUMPTION]
-        found += [*proxy_findings(group.seen), *_not_subscribed(group)]
+        hidden = proxy_findings(group.seen)  # with its evidence, in the place of the rule's finding
+        left_out = (*_OF_CONSUMPTION, *(each.code for each in hidden))
+        found = [each.brief for each in group_findings(reported, ()) if each.code not in left_out]
+        found += [*hidden, *_not_subscribed(group)]
         found += group.strategy.findings if group.given.strategy is not None else ()
         if not pop and group.popped_routes:
             names = ", ".join(route.topic for route in group.popped_routes)

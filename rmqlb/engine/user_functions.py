@@ -7,7 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import count
+from traceback import walk_tb
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -31,30 +33,32 @@ SELECTOR = Kind("a selector", ("queues", "key"), "select")
 """`MessageQueueSelector.select(mqs, msg, arg)` without the message, which a simulation does not have."""
 
 
-class FromFile:
+class FromFile(Struct, frozen=True, dict=True):
     """A function of the text of a file. It is pickled as that text, for processes that do not see the file.
 
     UsageError when the text is no Python, raises something, or has no such function.
     """
 
-    def __init__(self, source: str, path: str, name: str, kind: Kind) -> None:
-        self.title = f"{name} ({os.path.basename(path)})"  # what results call it
-        self.file = path
-        self.source = source  # the text. It is run.
-        self._name, self._kind = name, kind
-        self._function = as_function(_named(_namespace(source, path), name, path), kind, f"{path}:{name}")
+    source: str  # the text. It is run.
+    file: str  # its path
+    name: str
+    kind: Kind
+
+    def __post_init__(self) -> None:
+        _ = self._function
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        found = _named(_namespace(self.source, self.file), self.name, self.file)
+        return as_function(found, self.kind, f"{self.file}:{self.name}")
+
+    @property
+    def title(self) -> str:
+        """What results call it."""
+        return f"{self.name} ({os.path.basename(self.file)})"
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FromFile) and self.__reduce__() == other.__reduce__()
-
-    def __hash__(self) -> int:
-        return hash(self.__reduce__())
-
-    def __reduce__(self) -> tuple[type[FromFile], tuple[str, str, str, Kind]]:
-        return FromFile, (self.source, self.file, self._name, self._kind)
 
 
 def _mistake(problem: str, hint: str | None = None) -> UsageError:
@@ -129,13 +133,9 @@ def thrown(error: BaseException, function: object) -> str:
     >>> thrown(ValueError("no"), print)
     'ValueError: no'
     """
-    file, trace = file_of(function), error.__traceback__
-    places: list[tuple[str, int]] = []
-    while trace is not None:
-        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
-        trace = trace.tb_next
-    own = [place for place in places if place[0] == file]
-    where = f" ({os.path.basename(own[-1][0])}:{own[-1][1]})" if own else ""
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [line for file, line in lines if file == file_of(function)]
+    where = f" ({os.path.basename(file_of(function))}:{own[-1]})" if own else ""
     text = " ".join(str(error).split())
     return shortened(f"{type(error).__name__}{': ' if text else ''}{text}", _LONGEST) + where
 
@@ -149,18 +149,13 @@ def name_for(written: object, taken: Mapping[str, object], function: object) -> 
     title = getattr(written, "title", None)
     file = os.path.basename(file_of(function)) or "Python"
     first = title if isinstance(title, str) else f"{own_name(written)} ({file})"
-    name, number = first, 1
-    while name in taken and taken[name] != function:
-        number += 1
-        name = f"{first} {number}"
-    return name
+    names = (f"{first} {number}" if number > 1 else first for number in count(1))
+    return next(name for name in names if taken.get(name, function) == function)
 
 
 def file_of(function: object) -> str:
-    file = getattr(function, "file", None)
-    if not isinstance(file, str):
-        code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-        file = getattr(code, "co_filename", "")
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    file = getattr(function, "file", getattr(code, "co_filename", ""))
     return file if isinstance(file, str) else ""
 
 

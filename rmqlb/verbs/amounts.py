@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 Choice = TypeVar("Choice", bound=str)
 _UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
-_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MOST_BYTES = 1 << 40
 _LARGEST_IMBALANCE = 1000
-_DAY = r"(?a)\d{4}-\d{2}-\d{2}"
+
+
+def _match(pattern: str, text: str, option: str, what: str, hint: str) -> re.Match[str]:
+    match = re.fullmatch(pattern, text.strip())
+    if match is None:
+        raise UsageError(f"{option} {text}: {what}", hint=hint)
+    return match
 
 
 def duration_us(text: str, option: str, *, zero: bool = False) -> int:
@@ -32,14 +36,13 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
         parts = [(given, "s")]
     elif not parts or "".join(number + unit for number, unit in parts) != given:
         raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
-    if any(len(number) > 20 for number, _ in parts):
-        raise UsageError(f"{option} {text}: longer than a year")
-    value = sum(int(number) * _UNITS[unit] for number, unit in parts if "." not in number)
-    if "." in given:
+    too_long = any(len(number) > 20 for number, _ in parts)
+    value = 0 if too_long else sum(int(number) * _UNITS[unit] for number, unit in parts if "." not in number)
+    if "." in given and not too_long:
         from decimal import Decimal
 
         value += round(sum(Decimal(number) * _UNITS[unit] for number, unit in parts if "." in number))
-    if value > LONGEST_US:
+    if too_long or value > LONGEST_US:
         raise UsageError(f"{option} {text}: longer than a year")
     if value == 0 and not zero:
         raise UsageError(f"{option} {text}: not longer than nothing")
@@ -64,18 +67,14 @@ def whole_ms(text: str, option: str) -> int:
 
 def days(text: str, option: str) -> int:
     """A number of days such as `90d`."""
-    match = re.fullmatch(r"(?a)(\d{1,5})d", text.strip().lower())
-    if match is None or not int(match[1]):
-        raise UsageError(f"{option} {text}: not a number of days", hint="write 90d")
-    return int(match[1])
+    return int(_match(r"(?ai)0*([1-9]\d{0,4})d", text, option, "not a number of days", "write 90d")[1])
 
 
 def milliseconds(text: str, option: str) -> tuple[int, ...]:
     """Whole milliseconds separated by commas, ascending or equal."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(re.fullmatch(r"\d{1,9}", part) for part in parts):
-        raise UsageError(f"{option} {text}: not milliseconds separated by commas", hint="write 50,100,550,1800")
-    values = tuple(int(part) for part in parts)
+    numbers = r"\s*\d{1,9}\s*(?:,\s*\d{1,9}\s*)*"
+    _match(numbers, text, option, "not milliseconds separated by commas", "write 50,100,550,1800")
+    values = tuple(map(int, text.split(",")))
     if list(values) != sorted(values):
         raise UsageError(f"{option} {text}: the numbers must rise")
     return values
@@ -126,23 +125,21 @@ def _fraction(text: str) -> float:
 def imbalance(text: str, option: str) -> float:
     """Most queues of a consumer over the mean."""
     match = re.fullmatch(r"\d{1,4}(?:\.\d{1,40})?", text.strip())
-    value = float(match[0]) if match else -1.0
-    if match and value < 1:
-        raise UsageError(f"{option} {text}: 1 is perfectly even, and less cannot be", hint="write 1.1")
+    value = float(match[0]) if match else _LARGEST_IMBALANCE + 1
     if not 1 <= value <= _LARGEST_IMBALANCE:
-        raise UsageError(f"{option} {text}: not a number from 1 to {_LARGEST_IMBALANCE}", hint="write 1.1")
+        low = "1 is perfectly even, and less cannot be"
+        why = low if value < 1 else f"not a number from 1 to {_LARGEST_IMBALANCE}"
+        raise UsageError(f"{option} {text}: {why}", hint="write 1.1")
     return value
 
 
 def span(text: str, option: str, most: int) -> tuple[int, int]:
     """`2..40`, or `9` for `9..9`: two whole numbers, the first at least 1."""
-    match = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", text.strip())
-    if match is None:
-        raise UsageError(f"{option} {text}: not a range", hint="write 2..40, or one number")
+    match = _match(r"(\d{1,9})(?:\.\.(\d{1,9}))?", text, option, "not a range", "write 2..40, or one number")
     first, last = int(match[1]), int(match[2] or match[1])
     if not first or not last:
         raise UsageError(f"{option} {text}: from 1 on", hint="write 1..40")
-    if last > most or first > most:
+    if max(first, last) > most:
         raise UsageError(f"{option} {text}: more than {most}")
     if first > last:
         raise UsageError(f"{option} {text}: {first} is more than {last}", hint=f"write {last}..{first}")
@@ -151,10 +148,9 @@ def span(text: str, option: str, most: int) -> tuple[int, int]:
 
 def byte_count(text: str, option: str) -> int:
     """A size: `64MB`, `1GB`; a bare number is bytes."""
-    match = _SIZE.fullmatch(text.strip())
-    if not match:
-        raise UsageError(f"{option} {text}: not a size", hint="write 500KB, 64MB or 1GB")
-    value = float(match[1]) * _BYTES[match[2].lower()]
+    size = r"(?i)(\d+(?:\.\d+)?)\s*([kmg]?)i?b?"
+    match = _match(size, text, option, "not a size", "write 500KB, 64MB or 1GB")
+    value = float(match[1]) * 1024 ** " kmg".index(match[2].lower() or " ")
     if value > _MOST_BYTES:
         raise UsageError(f"{option} {text}: more than 1 TB")
     return int(value)
@@ -162,9 +158,7 @@ def byte_count(text: str, option: str) -> int:
 
 def day(text: str, option: str) -> date:
     try:
-        if not re.fullmatch(_DAY, text):
-            raise ValueError
-        return date.fromisoformat(text)
+        return date.fromisoformat(_match(r"(?a)\d{4}-\d{2}-\d{2}", text, option, "not a date", "write YYYY-MM-DD")[0])
     except ValueError:
         raise UsageError(f"{option} {text}: not a date", hint="write YYYY-MM-DD") from None
 
@@ -181,11 +175,7 @@ def moment_ms(text: str, option: str) -> int:
 
 
 def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
-    """One of several words, in any case.
-
-    >>> one_of("Sync", "--mode", ("sync", "async", "oneway"))
-    'sync'
-    """
+    """One of several words, in any case."""
     found = next((choice for choice in choices if choice.lower() == text.lower()), None)
     if found is None:
         raise UsageError(
@@ -196,7 +186,6 @@ def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
 
 
 def on_or_off(text: str, option: str) -> bool:
-    known = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
-    if text.lower() not in known:
+    if text.lower() not in {"on", "true", "yes", "off", "false", "no"}:
         raise UsageError(f"{option} {text}: write on or off")
-    return known[text.lower()]
+    return text.lower() in {"on", "true", "yes"}

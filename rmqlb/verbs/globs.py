@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -17,48 +17,36 @@ Names = Collection[str]
 
 
 def in_vain_of(
-    kind: Kind,
-    globs: Names,
-    present: Names,
-    taken: Names,
-    endpoint: str,
-    *,
-    told: bool = True,
-    but: str = " without --system",
+    kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, *, told: bool = True
 ) -> list[Finding]:
-    """A finding for each pattern that matches nothing; DataError for a name in full that is not there.
+    """A finding for each pattern that matches none of the taken names, perhaps without the pattern's text.
 
-    Args:
-        taken: of those that are present.
-        told: whether names may stand in findings.
-        but: of RocketMQ's own, which are left out: how not.
+    Raises:
+        DataError: a name in full is not there.
     """
     return [
-        Finding(
-            "matches-nothing",
-            f"none of the {kind}s matches {glob if told else 'a pattern'}{_own_left_out(kind, glob, present, but)}",
-        )
-        for glob in _unmatched(kind, globs, present, taken, endpoint)
+        Finding("matches-nothing", f"none of the {kind}s matches {glob if told else 'a pattern'}{own}")
+        for glob, own in _unmatched(kind, globs, present, taken, endpoint, " without --system")
     ]
 
 
 def each_matches(kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str) -> None:
     """DataError for a name or a pattern that matches nothing."""
-    for glob in _unmatched(kind, globs, present, taken, endpoint):
-        own = _own_left_out(kind, glob, present)
+    for glob, own in _unmatched(kind, globs, present, taken, endpoint):
         raise _not_found(kind, f"{glob}: it matches no {kind} of {endpoint}{own}", glob, present)
 
 
-def _unmatched(kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str) -> list[str]:
+def _unmatched(
+    kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, how: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Each pattern in vain, and a note where only names of RocketMQ's own match, which are left out."""
     for name in globs:
         if name not in present and not is_pattern(name):
             raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
-    return [glob for glob in globs if not any(fnmatchcase(name, glob) for name in taken)]
-
-
-def _own_left_out(kind: Kind, glob: str, present: Names, but: str = "") -> str:
-    left_out = _IS_OWN[kind](glob) or any(fnmatchcase(name, glob) for name in present)
-    return f"; RocketMQ's own are left out{but}" if left_out else ""
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in taken):
+            left_out = _IS_OWN[kind](glob) or any(fnmatchcase(name, glob) for name in present)
+            yield glob, f"; RocketMQ's own are left out{how}" if left_out else ""
 
 
 def _not_found(kind: Kind, problem: str, name: str, known: Names) -> DataError:

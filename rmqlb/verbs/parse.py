@@ -21,20 +21,12 @@ _LONGEST_FILE = 16 * 1024 * 1024
 
 
 def texts_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """One text or several: a plain text is one value, not its characters; None is none.
-
-    >>> texts_of("ab"), texts_of(["a", "b"]), texts_of(None)
-    (('ab',), ('a', 'b'), ())
-    """
+    """One text or several: a plain text is one value, not its characters; None is none."""
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    """One name or several, each once.
-
-    >>> names_of("a"), names_of(["b", "a", "b"])
-    (('a',), ('b', 'a'))
-    """
+    """One name or several, each once."""
     return tuple(dict.fromkeys(texts_of(given)))
 
 
@@ -134,11 +126,7 @@ def queue_number(text: str, what: str, hint: str | None = None) -> int:
 
 
 def lines_of(text: str) -> list[str]:
-    r"""The text's lines, ended by `\n`, `\r\n` or `\r` alone: what else Unicode calls the end of a line is data.
-
-    >>> lines_of("a\u2028b\r\n\nc\n")
-    ['a\u2028b', '', 'c']
-    """
+    r"""The text's lines, ended by `\n`, `\r\n` or `\r` alone: what else Unicode calls the end of a line is data."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines if lines[-1] else lines[:-1]
 

@@ -30,7 +30,7 @@ from rmqlb.model.words import counted, named
 from rmqlb.verbs import parse as values
 from rmqlb.verbs.amounts import one_of
 from rmqlb.verbs.parse import names_of, texts_of
-from rmqlb.verbs.selection import Selection
+from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, Earlier, Reader, ask_route, ask_starts, earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
@@ -117,7 +117,7 @@ def plan_topic(
         rates = {} if then is None or before is None else consumed_per_ms(snapshot, then, name, before.option)
         group = PlannedGroup(name, None, snapshot.group(name).without_foreign_offsets.queues, consumed_per_ms=rates)
         try:
-            found = Selection(topics=(topic,)).resolve(snapshot, name, strategies.settings_for, strategy=own)
+            found = select(topics=(topic,)).resolve(snapshot, name, strategies.settings_for, strategy=own)
             found.must_share(broadcasting=True, pop=True)
             if found.client_ids and not found.broadcasting and not found.popped_routes:
                 group, missing = _with_members(group, found, routes, opened)

@@ -27,27 +27,20 @@ SettingsOf = Callable[[Sequence[str], str | None], Settings]
 class Selection(Struct, frozen=True):
     """The groups that a caller names, and what it says of them."""
 
-    names: tuple[str, ...] = ()  # of groups, or patterns of names; () is the only one there is
-    topics: tuple[str, ...] = ()  # only these; () takes those that each group subscribes to
-    # client IDs, or a number of invented ones; None takes those of the source
-    consumers: tuple[str, ...] | int | None = None
-    retry: bool = False  # each group's retry topic too
-    sdk: tuple[str, ...] = ()  # client libraries, as `go` for all consumers or `ID=go` for one
+    names: tuple[str, ...]  # of groups, or patterns of names; () is the only one there is
+    given: Given
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant, before anything is read (raises UsageError)."""
-        sdks(self.sdk)
-        of_one = [text for text in self.sdk if "=" in text]
-        if not self.several or (self.consumers is None and not of_one):
-            return
-        listed = ", ".join(self.names)
-        if self.consumers is not None:
-            typed = self.consumers if isinstance(self.consumers, int) else ",".join(self.consumers)
+        given, listed = self.given, ", ".join(self.names)
+        if self.several and given.client_ids is not None:
+            typed = len(given.client_ids) if given.placeholders else ",".join(given.client_ids)
             text = f"--consumers {typed}: the consumers of which of the groups {listed}?"
             raise UsageError(text, hint="give --consumers with one --group", code="which-group")
-        text = f"--sdk {of_one[0]}: a consumer of which of the groups {listed}?"
-        hint = "give --sdk ID=NAME with one --group, or --sdk NAME for all consumers"
-        raise UsageError(text, hint=hint, code="which-group")
+        for client_id, sdk in given.sdk_of.items() if self.several else ():
+            text = f"--sdk {client_id}={sdk}: a consumer of which of the groups {listed}?"
+            hint = "give --sdk ID=NAME with one --group, or --sdk NAME for all consumers"
+            raise UsageError(text, hint=hint, code="which-group")
 
     @property
     def several(self) -> bool:
@@ -56,26 +49,12 @@ class Selection(Struct, frozen=True):
 
     def wanted(self, source: Reader) -> Wanted:
         """The parts to read; a running cluster is only asked for those that are named (raises UsageError)."""
-        if source.live and not self.names and not (self.consumers is not None and self.topics):
+        topics, name = self.given.topics, next(iter(self.names), None)
+        if source.live and name is None and (self.given.client_ids is None or not topics):
             hint = "name it with --group, or name --topic and --consumers"
             raise UsageError("which group?", hint=hint, code="which-group")
-        wanted = Wanted(self.topics or None, next(iter(self.names), None), retry=self.retry)
+        wanted = Wanted(topics or None, name, retry=self.given.retry)
         return replace(wanted, group=None, several=self.names) if self.several else wanted
-
-    def given(self, *, strategy: str | None = None, by_pop: bool = False) -> Given:
-        usual, by_id = sdks(self.sdk)
-        number = self.consumers if isinstance(self.consumers, int) else None
-        ids = self.consumers if isinstance(self.consumers, tuple) else None
-        return Given(
-            client_ids=ids if number is None else tuple(placeholders(number)),
-            placeholders=number is not None,
-            topics=self.topics,
-            retry=self.retry,
-            strategy=strategy,
-            sdk=usual,
-            sdk_of=by_id,
-            by_pop=by_pop,
-        )
 
     def resolve(
         self,
@@ -86,12 +65,12 @@ class Selection(Struct, frozen=True):
         strategy: str | None = None,
         by_pop: bool = False,
     ) -> Group:
-        group = resolve(snapshot, name, None, self.given(strategy=strategy, by_pop=by_pop))
+        group = resolve(snapshot, name, None, replace(self.given, strategy=strategy, by_pop=by_pop))
         settings = settings_of([route.topic for route in group.known_routes], group.name)
         return group.with_settings(settings)
 
     def require_named(self, client_ids: Collection[str]) -> None:
-        require_members(sdks(self.sdk)[1], client_ids, "--sdk")
+        require_members(self.given.sdk_of, client_ids, "--sdk")
 
     def names_in(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
         names = Wanted(several=self.names).groups_among(snapshot.groups)
@@ -153,8 +132,9 @@ def select(
 ) -> Selection:
     """The groups that plain arguments of a verb ask for (raises UsageError)."""
     if isinstance(sdk, Mapping):
-        texts = tuple(f"{client_id}={name}" for client_id, name in sdk.items())
-    else:
-        texts = texts_of(sdk or ())
-    ids = consumers if consumers is None or isinstance(consumers, int) else texts_of(consumers)
-    return Selection(names_of(group or ()), names_of(topics), ids, include_retry, texts)
+        sdk = [f"{client_id}={name}" for client_id, name in sdk.items()]
+    usual, by_id = sdks(texts_of(sdk))
+    ids: Sequence[str] | None = placeholders(consumers) if isinstance(consumers, int) else consumers
+    ids = None if ids is None else texts_of(ids)
+    given = Given(ids, isinstance(consumers, int), names_of(topics), include_retry, sdk=usual, sdk_of=by_id)
+    return Selection(names_of(group), given)

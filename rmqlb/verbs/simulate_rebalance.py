@@ -84,7 +84,7 @@ def simulate_rebalance(
     if not asked.events and not all_new and duration is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
-    whole = "*" in chosen.names and not chosen.topics
+    whole = "*" in chosen.names and not chosen.given.topics
     wanted = chosen.wanted(opened)
     snapshot = opened.fetch(replace(wanted, several=(), everything=Everything()) if whole else wanted)
     routes = [sighting.route for sighting in snapshot.routes.values()]

@@ -34,7 +34,6 @@ from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import duration_us, one_of, rate
 from rmqlb.verbs.parse import require_members, texts_of
-from rmqlb.verbs.parse import sdks as named_sdks
 from rmqlb.verbs.rebalance_events import events as expanded
 from rmqlb.verbs.selection import Selection, select
 from rmqlb.verbs.source import AnySource, Earlier, Reader, earlier
@@ -182,8 +181,7 @@ def simulated_group(
         seen = group.pulled_queues, group.client_ids, group.settings
         findings += [*custom_findings(group.settings.custom, *seen), *pin_findings(strategies.named, *seen)]
     # a consumer that joins is assumed to run the usual library, unless its own is named
-    usual, by_id = named_sdks(chosen.sdk)
-    unknown = set(joining).difference(by_id, group.client_ids) if usual is None else ()
+    unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
     sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses((*group.client_ids, *joining))
     return SimulatedGroup(group, members, scenario, tuple(findings), sdks)
 

@@ -82,7 +82,7 @@ def size_group(
     if group is None and not topics and source.live:
         hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
         raise UsageError("which group?", hint=hint, code="which-group")
-    wanted = Wanted(chosen.topics or None, group, retry=include_retry)
+    wanted = Wanted(chosen.given.topics or None, group, retry=include_retry)
     snapshot = source.fetch(replace(wanted, evidence=has_rate))
     if _is_new(snapshot, group, topics):
         chosen = replace(chosen, consumers=1)

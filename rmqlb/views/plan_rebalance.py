@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import (
-    ADDED,
-    REMOVED,
-    SAME,
+    Comparison,
     ConsumerPlan,
     Move,
     MovedRange,
@@ -22,15 +21,7 @@ from rmqlb.model.plan import (
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.queue_lists import (
-    Owners,
-    figure_column,
-    owner_lines,
-    owner_section,
-    pop_facts,
-    pop_title,
-    severity_of,
-)
+from rmqlb.views.queue_lists import Owners, figures, owner_lines, owner_section, pop_facts, pop_title, severity_of
 from rmqlb.views.report import (
     BETWEEN,
     NOT_THERE,
@@ -43,6 +34,7 @@ from rmqlb.views.report import (
     Rows,
     Section,
     about,
+    columns_of,
     labels,
     numbers,
     rows_of,
@@ -87,30 +79,36 @@ def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = Fa
 
 
 def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
+    moves = [(topic.topic, move) for topic in plan.topics for move in topic.queues]
+    changed = [(topic, move) for topic, move in moves if move.change != "same"]
     rows: list[tuple[Mapping[str, str], Move | PopChange]] = []
     sections: list[Section] = []
     tables: list[Section] = []
     more = "-o json has everything"
     if not plan.by_pop:
+        listed = changed if changed_only else moves
         compared = [_comparisons(plan)] if len(plan.comparison) > 1 else []
-        consumers, queues, summary = _consumers(plan), _queues(plan, changed_only, explained), _summary(plan.summary)
-        sections += [*compared, consumers, *_moves_section(plan), queues, summary]
+        consumers, queues, summary = _consumers(plan), _queues(plan, listed, changed_only, explained), _summary(plan)
+        sections += [*compared, consumers, *([_moves_section(plan, changed)] if changed else ()), queues, summary]
         tables += [queues, consumers, *compared, summary]
-        rows += [({"topic": topic}, move) for topic, move in _shown(plan, changed_only)]
-        kept = sum(move.change == SAME for move in plan.moves)
+        rows += [({"topic": topic}, move) for topic, move in listed]
+        kept = len(moves) - len(changed)
         keep = f"{counted(kept, 'queue')} {'keeps its' if kept == 1 else 'keep their'} owner; " if kept else ""
         more = f"{keep}--all lists every queue, --explain says why, {more}"
     if plan.pop_topics:
-        popped = _pop_rows(plan, changed_only)
+        popped = _popped(plan)
+        if changed_only:
+            popped = [(topic, each) for topic, each in popped if each.consumers_before != each.consumers_after]
         section = _pop_section(plan, popped)
         if sections or popped:
             sections.insert(1, section)
         tables.append(section)
-        rows += popped
+        rows += [({"topic": topic}, each) for topic, each in popped]
+    change = [f"change: {', '.join(plan.changes)}"] if plan.changes and not plan.topics else []
     return Report(
         schema="rmqlb/plan",
         data=plan,
-        facts=(*facts(plan, explained=explained), *_pop_facts(plan)),
+        facts=(*facts(plan, explained=explained), *pop_facts(plan.pop_topics, *change)),
         sections=tuple(sections),
         labels=labels(consumer.client_id for consumer in plan.consumers),
         rows=Rows(("topic", "brokerName", "queueId"), rows),
@@ -202,12 +200,12 @@ def grave(plan: RebalancePlan) -> str:
     """Red where queues are left without one owner, green where nothing changes."""
     s = plan.summary
     if plan.by_pop:
-        return WARNING if any(each.consumers_after == () for _, each in _pop_rows(plan)) else ""
+        return WARNING if any(each.consumers_after == () for _, each in _popped(plan)) else ""
     if s.unassigned or s.duplicate_owners or s.after.queues_of_duplicate_client_ids:
         return ERROR
     if s.lag_removed or (s.observed is not None and s.observed.mismatches):
         return WARNING
-    return "inOrder" if all(move.change == SAME for move in plan.moves) else ""
+    return "inOrder" if all(move.change == "same" for move in plan.moves) else ""
 
 
 def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
@@ -285,22 +283,16 @@ def _strategy(plan: RebalancePlan) -> str:
 def _consumers(plan: RebalancePlan) -> Section:
     shown = plan.consumers
     places = {consumer.client_id: at for at, consumer in enumerate(shown)}
+    observed = any(c.queues_observed not in (None, c.queues_before) for c in shown)
     columns = (
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
         Column("consumer", "clientId"),
         Column("before", "queuesBefore", "number"),
         Column("after", "queuesAfter", "number"),
         *numbers("gained lost"),
-        figure_column("lag gained", "lagGained", shown, fold=2),
-        figure_column("lag lost", "lagLost", shown, fold=3),
+        *figures("lagGained/2 lagLost/3", shown),
         Column("note", "note", "prose", shown=any(map(_note, shown)), of=_note),
-        Column(
-            "observed",
-            "queuesObserved",
-            "number",
-            shown=any(c.queues_observed not in (None, c.queues_before) for c in shown),
-            fold=1,
-        ),
+        Column("observed", "queuesObserved", "number", shown=observed, fold=1),
     )
     changed = [c.gained + c.lost + _MOST_NOTABLE * bool(_note(c)) for c in shown]
     brief = worst(changed, _MOST_CONSUMERS) if len(shown) > _MOST_CONSUMERS + 1 else None
@@ -320,45 +312,35 @@ def _note(consumer: ConsumerPlan) -> str:
     return ", ".join(notes)
 
 
-def _moves_section(plan: RebalancePlan) -> Iterator[Section]:
-
+def _moves_section(plan: RebalancePlan, changed: Sequence[tuple[str, Move]]) -> Section:
     def severity(owners: Owners) -> Severity | None:
         return severity_of(owners[1], broadcasting=plan.broadcasting)
 
     def owners(move: Move) -> Owners:
-        return (
-            _NEW if move.change == ADDED else move.owners_before,
-            _GONE if move.change == REMOVED else move.owners_after,
-        )
+        added, removed = move.change == "added", move.change == "removed"
+        return _NEW if added else move.owners_before, _GONE if removed else move.owners_after
 
     places = {consumer.client_id: at for at, consumer in enumerate(plan.consumers)}
-    changes = [
-        (owners(move), MessageQueue(topic, move.broker_name, move.queue_id), move.lag)
-        for topic, move in _shown(plan, changed_only=True)
-    ]
-    if changes:
-        title = f"{counted(len(changes), 'queue')} that change{'s' if len(changes) == 1 else ''}"
-        after: Kind = "clients" if plan.broadcasting else "owners"
-        columns: dict[str, tuple[str, Kind]] = {"ownersBefore": ("from", "clients"), "ownersAfter": ("to", after)}
-        yield owner_section("moves", title, columns, owner_lines(changes, places, severity), _ROOM)
+    queues = ((owners(m), MessageQueue(topic, m.broker_name, m.queue_id), m.lag) for topic, m in changed)
+    title = f"{counted(len(changed), 'queue')} that change{'s' if len(changed) == 1 else ''}"
+    columns: dict[str, tuple[str, Kind]] = {"ownersBefore": ("from", "clients"), "ownersAfter": ("to", _kind(plan))}
+    return owner_section("moves", title, columns, owner_lines(queues, places, severity), _ROOM)
 
 
-def _shown(plan: RebalancePlan, changed_only: bool) -> Iterator[tuple[str, Move]]:
-    for topic in plan.topics:
-        yield from ((topic.topic, move) for move in topic.queues if not changed_only or move.change != SAME)
+def _kind(plan: RebalancePlan) -> Kind:
+    return "clients" if plan.broadcasting else "owners"
 
 
 def _before(move: Move) -> Cell:
-    return NOT_THERE if move.change == ADDED else move.owners_before
+    return NOT_THERE if move.change == "added" else move.owners_before
 
 
 def _after(move: Move) -> Cell:
-    return NOT_THERE if move.change == REMOVED else move.owners_after
+    return NOT_THERE if move.change == "removed" else move.owners_after
 
 
-def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section:
-    moves = plan.moves
-    kind: Kind = "clients" if plan.broadcasting else "owners"
+def _queues(plan: RebalancePlan, listed: Sequence[tuple[str, Move]], changed_only: bool, explained: bool) -> Section:
+    moves, kind = plan.moves, _kind(plan)
     differs = any(_before(move) != move.owners_observed is not None for move in moves)
     predicted = "predicted " * differs
     starts = any(move.start_offset is not None for move in moves)
@@ -372,56 +354,52 @@ def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=explained),
         Column(
-            "start offset",
-            "startOffset",
-            "number",
-            shown=starts,
-            of=lambda move: "" if move.start_rule is None else move.start_offset,
+            "start offset", "startOffset", "number", shown=starts, of=lambda m: m.start_offset if m.start_rule else ""
         ),
         Column("start rule", "startRule", shown=False, of=lambda move: move.start_rule or ""),
     )
-    shown = list(_shown(plan, changed_only))
-    cells = rows_of(columns, (move for _, move in shown))
-    rows = tuple((topic, *row) for (topic, _), row in zip(shown, cells, strict=True))
+    cells = rows_of(columns, (move for _, move in listed))
+    rows = tuple((topic, *row) for (topic, _), row in zip(listed, cells, strict=True))
     title = "queues that change" if changed_only else "queues"
     audience: Audience = "all" if explained else "scripts"
     return Section("queues", title, (QUEUE_COLUMNS[0], *columns), rows, heads=3, audience=audience)
 
 
 def _comparisons(plan: RebalancePlan) -> Section:
-    ranges = [c.summary.moved_range for c in plan.comparison]
+    ranges = [each.summary.moved_range for each in plan.comparison]
     ranged = any(each is None or each.fewest < each.most for each in ranges)
+
+    def over_places(end: str) -> Callable[[Comparison], Cell]:
+        return lambda each: getattr(each.summary.moved_range, end, None)
+
     columns = (
-        *numbers("moved minimumMoves idle unassigned duplicateOwners"),
-        Column("imbalance before", "imbalanceBefore", "number", of=lambda s: s.before.imbalance),
-        Column("imbalance after", "imbalanceAfter", "number", of=lambda s: s.imbalance),
-        Column(
-            "moved, fewest", "movedFewest", "number", shown=ranged, of=lambda s: s.moved_range and s.moved_range.fewest
-        ),
-        Column("moved, most", "movedMost", "number", shown=ranged, of=lambda s: s.moved_range and s.moved_range.most),
+        Column("strategy", "strategy", of=_strategy_of),
+        *columns_of(Summary, "moved minimumMoves idle unassigned duplicateOwners", path="summary"),
+        Column("imbalance before", "imbalanceBefore", "number", of=attrgetter("summary.before.imbalance")),
+        Column("imbalance after", "imbalanceAfter", "number", of=attrgetter("summary.imbalance")),
+        Column("moved, fewest", "movedFewest", "number", shown=ranged, of=over_places("fewest")),
+        Column("moved, most", "movedMost", "number", shown=ranged, of=over_places("most")),
     )
-    cells = rows_of(columns, (c.summary for c in plan.comparison))
-    rows = tuple(
-        (c.strategy if c.strategy == c.strategy_after else f"{c.strategy} → {c.strategy_after}", *row)
-        for c, row in zip(plan.comparison, cells, strict=True)
-    )
-    named_ = (Column("strategy", "strategy"), *columns)
-    return Section("strategies", "the same change under each strategy", named_, rows, heads=1)
+    rows = rows_of(columns, plan.comparison)
+    return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
 
 
-def _summary(summary: Summary) -> Section:
-    before, after, seen = summary.before, summary.after, summary.observed
+def _strategy_of(each: Comparison) -> str:
+    return each.strategy if each.strategy == each.strategy_after else f"{each.strategy} → {each.strategy_after}"
+
+
+def _summary(plan: RebalancePlan) -> Section:
+    s, seen = plan.summary, plan.summary.observed
     columns = (
         Column("", "figure"),
-        Column("before", "before", "number"),
-        Column("after", "after", "number"),
+        *numbers("before after"),
         Column("observed", "observed", "number", shown=seen is not None and seen.mismatches > 0),
     )
     rows: list[tuple[Cell, ...]] = [
-        (name, getattr(before, field), getattr(after, field), "" if seen is None else getattr(seen, field, ""))
+        (name, getattr(s.before, field), getattr(s.after, field), "" if seen is None else getattr(seen, field, ""))
         for name, field in _FIGURES.items()
     ]
-    rows.insert(2, ("writable queues", summary.writable_queues_before, summary.writable_queues_after, ""))
+    rows.insert(2, ("writable queues", s.writable_queues_before, s.writable_queues_after, ""))
     kept = tuple(row for row in rows if row[1:3] != (0, 0) or row[0] in _ALWAYS)
     return Section("summary", "summary", columns, kept, audience="scripts")
 
@@ -430,16 +408,12 @@ def _groups(plans: Sequence[RebalancePlan]) -> Section:
     columns = (
         Column("", "severity", "sign", shown=any(map(grave, plans)), of=lambda plan: grave(plan) or None),
         Column("group", "group"),
-        Column("consumers", "consumers", of=lambda p: " → ".join(map(str, dict.fromkeys(_consumers_of(p))))),
-        Column("queues", "queues", "number", of=lambda p: p.summary.after.queues),
+        Column("consumers", "consumers", of=lambda plan: " → ".join(map(str, dict.fromkeys(_consumers_of(plan))))),
+        Column("queues", "queues", "number", of=attrgetter("summary.queues")),
         Column("move", "moved", "number", of=_moved),
-        Column("minimum", "minimumMoves", "number", fold=5, of=lambda p: p.summary.minimum_moves),
-        figure_column("unassigned", "unassigned", plans, within="summary"),
-        figure_column("duplicate owners", "duplicateOwners", plans, within="summary"),
-        figure_column("left waiting", "lagUnassigned", plans, fold=1, within="summary"),
-        figure_column("removed", "removed", plans, within="summary"),
-        figure_column("idle", "idle", plans, fold=2, within="summary"),
-        Column("imbalance", "imbalance", fold=3, of=lambda p: _imbalance(p.summary)),
+        Column("minimum", "minimumMoves", "number", fold=5, of=attrgetter("summary.minimum_moves")),
+        *figures("unassigned duplicateOwners lagUnassigned=left_waiting/1 removed idle/2", plans, "summary"),
+        Column("imbalance", "imbalance", fold=3, of=lambda plan: _imbalance(plan.summary)),
         Column("converges in", "convergenceMs", fold=4, of=_converges),
         Column("strategy", "strategy", fold=6, of=_strategies),
     )
@@ -459,34 +433,21 @@ def _converges(plan: RebalancePlan) -> str:
 # -- topics without owners: POP, and consumers behind a Proxy
 
 
-def _pop_facts(plan: RebalancePlan) -> Iterator[str]:
-    change = f"change: {', '.join(plan.changes)}"
-    yield from pop_facts(plan.pop_topics, *([change] if plan.changes and not plan.topics else []))
+def _popped(plan: RebalancePlan) -> list[tuple[str, PopChange]]:
+    return [(topic.topic, each) for topic in plan.pop_topics for each in topic.queues]
 
 
-def _pop_rows(plan: RebalancePlan, changed_only: bool = False) -> list[tuple[Mapping[str, str], PopChange]]:
-    return [
-        ({"topic": topic.topic}, each)
-        for topic in plan.pop_topics
-        for each in topic.queues
-        if not changed_only or each.consumers_before != each.consumers_after
-    ]
-
-
-def _pop_section(plan: RebalancePlan, rows: Sequence[tuple[Mapping[str, str], PopChange]]) -> Section:
+def _pop_section(plan: RebalancePlan, popped: Sequence[tuple[str, PopChange]]) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("may read it before", "consumersBefore", "clients"),
         Column("afterwards", "consumersAfter", "clients"),
     )
-    cells = tuple(
-        (
-            *(names["topic"], each.broker_name, each.queue_id),
-            *(NOT_THERE if ids is None else ids for ids in (each.consumers_before, each.consumers_after)),
-        )
-        for names, each in rows
-    )
-    return Section("pop", pop_title(plan.pop_topics), columns, cells, heads=3)
+    cells: list[tuple[Cell, ...]] = []
+    for topic, each in popped:
+        sides = (NOT_THERE if ids is None else ids for ids in (each.consumers_before, each.consumers_after))
+        cells.append((topic, each.broker_name, each.queue_id, *sides))
+    return Section("pop", pop_title(plan.pop_topics), columns, tuple(cells), heads=3)
 
 
 def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
@@ -495,22 +456,24 @@ def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
     yield f"{how}, no consumer owns a queue and none moves"
     if silent := [topic.topic for topic in plan.pop_topics if not topic.queues]:
         yield f"brokers assign nothing of {named(silent)}"
-    lines = [each for _, each in _pop_rows(plan)]
-    if not lines:
-        return
+    lines = [each for _, each in _popped(plan)]
     by_broker = all(each.queue_id < 0 for each in lines)
     noun = "broker" if by_broker else "queue"
 
-    def number(found: Sequence[PopChange]) -> int:
-        return len({each.broker_name for each in found}) if by_broker else len(found)
+    def number(found: Iterable[PopChange]) -> int:
+        names = [each.broker_name for each in found]
+        return len(set(names) if by_broker else names)
 
+    if not lines:
+        return
     whole = number(lines)
-    if nobody := number([each for each in lines if each.consumers_after == ()]):
-        yield f"no consumer may read {of_all(nobody, whole, noun)}"
-    if removed := number([each for each in lines if each.consumers_after is None]):
-        yield f"{counted(removed, noun)} {are(removed)} removed"
-    if added := number([each for each in lines if each.consumers_before is None]):
-        yield f"{counted(added, noun)} {are(added)} added"
+    for many, text in (
+        (number(each for each in lines if each.consumers_after == ()), "no consumer may read {all}"),
+        (number(each for each in lines if each.consumers_after is None), "{some} {are} removed"),
+        (number(each for each in lines if each.consumers_before is None), "{some} {are} added"),
+    ):
+        if many:
+            yield text.format(all=of_all(many, whole, noun), some=counted(many, noun), are=are(many))
     stay = [each for each in lines if None not in (each.consumers_before, each.consumers_after)]
-    others = number([each for each in stay if each.consumers_before != each.consumers_after])
+    others = number(each for each in stay if each.consumers_before != each.consumers_after)
     yield f"{of_all(others, whole, noun)} may be read by other consumers than before"

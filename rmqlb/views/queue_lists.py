@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from operator import attrgetter
 from textwrap import wrap
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
 from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted, named
-from rmqlb.views.report import BETWEEN, Cell, Column, Kind, Section, attribute_of
+from rmqlb.views.report import BETWEEN, Column, Kind, Section, attribute_of
 
 _SCREEN = 100
 _LEAST = 18
@@ -51,14 +52,14 @@ def owner_lines(
     found: dict[Owners, list[tuple[MessageQueue, int | None]]] = {}
     for owners, queue, lag in queues:
         found.setdefault(owners, []).append((queue, lag))
-    lines = [
-        OwnerLine(owners, tuple(queue for queue, _ in some), sum_if_known(lag for _, lag in some), severity(owners))
-        for owners, some in found.items()
-    ]
 
     def order(line: OwnerLine) -> tuple[bool, list[list[int]]]:
         return line.severity != ERROR, [[places.get(owner, len(places)) for owner in each] for each in line.owners]
 
+    lines = (
+        OwnerLine(owners, tuple(queue for queue, _ in some), sum_if_known(lag for _, lag in some), severity(owners))
+        for owners, some in found.items()
+    )
     return sorted(lines, key=order)
 
 
@@ -72,14 +73,12 @@ def owner_section(
         room: how many lines of a screen the queues may take.
     """
     signs, lags = any(line.severity for line in lines), any(line.lag for line in lines)
-    beside = [[line.owners[at] for line in lines] for at in range(len(columns))]
-    brief = fitting(
-        [line.which for line in lines],
-        [line.badness for line in lines],
-        room,
-        beside=beside,
-        more=4 * signs + 9 * lags,
+    # the width that the other columns leave for the lists of queues
+    widths = (
+        max(len(" ".join(each)) for each in (_UNASSIGNED, *owners))
+        for owners in zip(*[line.owners for line in lines], strict=True)
     )
+    width = max(_SCREEN - _COLUMN - 4 * signs - 9 * lags - sum(widths), _LEAST)
     shown = (
         Column("", "severity", "sign", shown=signs),
         *(Column(title_, key, kind) for key, (title_, kind) in columns.items()),
@@ -91,55 +90,47 @@ def owner_section(
         (line.severity, *line.owners, len(line.queues), None if line.lag is None else f"{line.lag:,}", line.which)
         for line in lines
     )
+    brief = fitting([line.which for line in lines], [line.badness for line in lines], room, width)
     return Section(name, title, shown, rows, heads=1 + len(columns), audience="screen", brief=brief)
 
 
-def figure_column(title: str, key: str, items: Sequence[object], *, fold: int = 0, within: str = "") -> Column:
-    """A figure that people see where it is known and not 0 for some item.
+def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: int) -> tuple[int, ...] | None:
+    """The places of the texts that fit into so many lines of that width, the worst first; None when all do.
+
+    At least one fits, and none is left out where the line that counts it would be as long.
+
+    >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, width=75)
+    (1, 2)
+    >>> fitting(["a", "b", "c"], [0, 0, 0], 2, width=75)
+    """
+    ordered = sorted(range(len(texts)), key=lambda at: -badness[at])
+    ends = list(accumulate(max(len(wrap(texts[at], width)), 1) for at in ordered))
+    fit = max(sum(end <= lines for end in ends), 1)
+    return None if not ends or ends[-1] <= lines + 1 else tuple(sorted(ordered[:fit]))
+
+
+def figures(keys: str, items: Sequence[object], within: str = "") -> tuple[Column, ...]:
+    """Columns of figures, which people see where some item has one that is not 0.
 
     Args:
-        within: the attribute that has the figure; empty is the item itself.
+        keys: `KEY`, or `KEY=TITLE` with `_` for spaces; behind a slash how early a narrow screen leaves it out.
+        items: what the rows are made of.
+        within: the attribute of an item that has the figures; empty is the item itself.
     """
-    field = attribute_of(key)
-
-    def value(item: object) -> Cell:
-        found: Cell = getattr(getattr(item, within) if within else item, field)
-        return found
-
-    return Column(title, key, "number", shown=any(map(value, items)), fold=fold, of=value)
+    columns = []
+    for text in keys.split():
+        named_, _, fold = text.partition("/")
+        key, _, title = named_.partition("=")
+        field = attribute_of(key)
+        value = attrgetter(f"{within}.{field}" if within else field)
+        title = (title or field).replace("_", " ")
+        columns.append(Column(title, key, "number", shown=any(map(value, items)), fold=int(fold or 0), of=value))
+    return tuple(columns)
 
 
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
     """An error for a queue without an owner, or with several where it must have one."""
     return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
-
-
-def fitting(
-    lists: Sequence[str],
-    badness: Sequence[float],
-    lines: int,
-    *,
-    beside: Sequence[Iterable[Sequence[str]]],
-    more: int = 4,
-) -> tuple[int, ...] | None:
-    """The places of the rows that fit into so many lines of 100 columns, the worst first; None when all do.
-
-    At least one fits, and none is left out where the line that counts it would be as long.
-
-    Args:
-        beside: columns of owners.
-        more: the width of further columns.
-
-    >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, beside=[["xyz"] * 4])
-    (1, 2)
-    >>> fitting(["a", "b", "c"], [0, 0, 0], 2, beside=[])
-    """
-    owners = sum(max(len(" ".join(each)) for each in (*column, _UNASSIGNED)) for column in beside)
-    room = max(_SCREEN - _COLUMN - more - owners, _LEAST)
-    ordered = sorted(range(len(lists)), key=lambda at: -badness[at])
-    ends = list(accumulate(max(len(wrap(lists[at], room)), 1) for at in ordered))
-    fit = max(sum(end <= lines for end in ends), 1)
-    return None if not ends or ends[-1] <= lines + 1 else tuple(sorted(ordered[:fit]))
 
 
 def pop_title(topics: Iterable[PopTopic | PopTopicPlan]) -> str:

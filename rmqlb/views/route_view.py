@@ -106,7 +106,8 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     brokers = Section("brokers", "brokers", (topic, *columns), listed, heads=2)
     rows = Rows(("topic",), [({}, route) for route in topics])
     tables = (brokers, _queue_lists(topics))
-    return Report("rmqlb/route", Routes(topics), _facts(topics), tables, rows=rows, grave=_grave(topics))
+    facts, grave = _verdict(topics)
+    return Report("rmqlb/route", Routes(topics), facts, tables, rows=rows, grave=grave)
 
 
 def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
@@ -126,40 +127,25 @@ def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
     return Section("queues", "queues in the clients' order", columns, rows, audience="scripts")
 
 
-def _facts(topics: Sequence[TopicRoute]) -> tuple[str, ...]:
-    if len(topics) == 1:
-        return (f"{_kind(topics[0])}{topics[0].topic}: {_counts(topics)}",)
-    return (f"{counted(len(topics), 'topic')}: {_counts(topics)}", *_without(topics))
-
-
-def _kind(route: TopicRoute) -> str:
-    return "static topic " if route.is_static else "order topic " if route.order_topic_conf else "topic "
-
-
-def _counts(topics: Sequence[TopicRoute]) -> str:
-    readable, writable = (sum(map(len, lists)) for lists in _lists(topics))
-    masters = {broker.broker_name: broker.has_master for route in topics for broker in route.brokers}
-    without = [name for name, has_master in sorted(masters.items()) if not has_master]
-    masterless = f"; without a master: {', '.join(without)}" if without else ", each with a master" if masters else ""
-    return f"{readable} readable and {writable} writable queues on {counted(len(masters), 'broker')}{masterless}"
-
-
-def _without(topics: Sequence[TopicRoute]) -> Iterator[str]:
-    for kind, lists in zip(("readable", "writable"), _lists(topics), strict=True):
-        none = [route.topic for route, queues in zip(topics, lists, strict=True) if not queues]
-        if none:
-            yield f"  no {kind} queue: {', '.join(none)}"
-
-
-def _lists(topics: Sequence[TopicRoute]) -> tuple[list[tuple[QueueName, ...]], list[tuple[QueueName, ...]]]:
-    return [route.readable_queues for route in topics], [route.writable_queues for route in topics]
-
-
-def _grave(topics: Sequence[TopicRoute]) -> str:
-    """A topic that cannot be read or written is an error, a broker without a master a warning."""
-    if not all(queues for lists in _lists(topics) for queues in lists):
-        return "error"
-    return "inOrder" if all(broker.has_master for route in topics for broker in route.brokers) else "warning"
+def _verdict(topics: Sequence[TopicRoute]) -> tuple[tuple[str, ...], str]:
+    """The facts; and how grave they are: a topic that cannot be read or written is an error."""
+    lists = {
+        "readable": [(route.topic, route.readable_queues) for route in topics],
+        "writable": [(route.topic, route.writable_queues) for route in topics],
+    }
+    readable, writable = (sum(len(queues) for _, queues in found) for found in lists.values())
+    brokers = {(broker.broker_name, broker.has_master) for route in topics for broker in route.brokers}
+    lost = sorted(name for name, has_master in brokers if not has_master)
+    more = f"; without a master: {', '.join(lost)}" if lost else ", each with a master" if brokers else ""
+    number = counted(len({name for name, _ in brokers}), "broker")
+    counts = f"{readable} readable and {writable} writable queues on {number}{more}"
+    empty = {kind: [topic for topic, queues in found if not queues] for kind, found in lists.items()}
+    grave = "error" if any(empty.values()) else "warning" if lost else "inOrder"
+    if len(topics) > 1:
+        missing = (f"  no {kind} queue: {', '.join(names)}" for kind, names in empty.items() if names)
+        return (f"{counted(len(topics), 'topic')}: {counts}", *missing), grave
+    kind = "static " if topics[0].is_static else "order " if topics[0].order_topic_conf else ""
+    return (f"{kind}topic {topics[0].topic}: {counts}",), grave
 
 
 def _slaves(broker: RouteBroker) -> str:

@@ -8,7 +8,7 @@ from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview, OverviewSummary
 from rmqlb.model.words import at_least, counted, messages, named, of_all
-from rmqlb.views.queue_lists import figure_column
+from rmqlb.views.queue_lists import figures
 from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels, rows_of
 
 _COUNTED = {
@@ -171,11 +171,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
         Column("lag", "lagText", "number", of=lag_text),
         Column("lag", "lag", "number", shown=False),
         Column("at least", "lagAtLeast", "number", shown=False),
-        figure_column("unassigned", "unassigned", lines, fold=4),
-        figure_column("duplicate owners", "duplicateOwners", lines, fold=5),
-        figure_column("idle", "idle", lines, fold=8),
-        figure_column("duplicate IDs", "duplicateClientIds", lines, fold=6),
-        figure_column("mismatches", "mismatches", lines, fold=7),
+        *figures("unassigned/4 duplicateOwners/5 idle/8 duplicateClientIds=duplicate_IDs/6 mismatches/7", lines),
         Column("strategy", "strategies", fold=1, of=strategies_text),
         Column("imbalance", "imbalance", "number", fold=3),
         Column("basis", "basis", shown=False),

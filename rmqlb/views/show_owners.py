@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.owners import OwnersOfGroups, OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, are, at_least, counted, have, named, of_all
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import (
     OwnerLine,
     Owners,
-    figure_column,
+    figures,
     owner_lines,
     owner_section,
     pop_facts,
@@ -46,41 +47,38 @@ _UNKNOWN = ("(not observed)",)
 def owners_report(result: OwnersReport | OwnersOfGroups, *, explained: bool = False) -> Report:
     if isinstance(result, OwnersReport):
         return _report(result, explained)
-    reports = result.groups
-    owning = [report for report in reports if report.strategies]
+    reports, s = result.groups, result.summary
     by_pop = sum(bool(report.pop_topics) for report in reports)
-    bad = [report.bad_owners for report in reports]
-    queues = sum(len(report.queues) for report in reports)
-    texts = [*_bad(sum(one for one, _ in bad), sum(two for _, two in bad), queues), *_compared(reports)]
-    texts += [_mismatches_of(owning)] if owning else []
-    texts += [f"{of_all(by_pop, len(reports), 'group')} consume{'s' * (by_pop == 1)} by POP"] if by_pop else []
+    texts = [*_bad(s.observed_unassigned, s.observed_duplicate_owners, s.queues), *_compared(reports)]
+    if any(report.strategies for report in reports):
+        texts.append(_mismatches_of(reports, s))
+    if by_pop:
+        texts.append(f"{of_all(by_pop, len(reports), 'group')} consume{'s' * (by_pop == 1)} by POP")
     parts = [(each.group or "", _report(each, explained)) for each in reports]
     return of_groups(parts, [f"{counted(len(reports), 'group')}: {'; '.join(texts)}"], result, _groups(reports))
 
 
 def _report(report: OwnersReport, explained: bool) -> Report:
     """A line per consumer, or per strategy where several are compared and no owner is observed."""
-    rows: list[tuple[Mapping[str, str], Struct]] = []
+    rows: list[tuple[Mapping[str, str], Struct]] = [({}, queue) for queue in report.queues if report.strategies]
     sections: list[Section] = []
     tables: list[Section] = []
     more = "-o json has everything"
     if report.strategies:
-        observed = bool(report.observed_queues)
-        compared = not observed and len(report.strategies) > 1
+        compared = not report.observed_queues and len(report.strategies) > 1
         tables += [_queues(report), *([_reasons(report)] if explained else []), _consumers(report), _summary(report)]
         on_screen = ("summary", "reasons") if compared else ("reasons",)
         sections += [] if compared else [_owners(report), *_mismatches(report)]
         sections += [each if each.name in on_screen else replace(each, audience="scripts") for each in tables]
-        rows += [({}, queue) for queue in report.queues]
-        bad = report.group is not None and observed and grave(report) in (ERROR, WARNING)
+        bad = report.group is not None and report.observed_queues and grave(report) in (ERROR, WARNING)
         why = f"rmqlb diagnose -g {report.group} says why; " if bad else ""
         more = f"{why}--all lists every queue under each strategy, --explain how a strategy decides, {more}"
-    popped = [({"topic": topic.topic}, queue) for topic in report.pop_topics for queue in topic.queues or ()]
     if report.pop_topics:
+        popped = [(topic.topic, queue) for topic in report.pop_topics for queue in topic.queues or ()]
         columns: tuple[Column, ...] = (*QUEUE_COLUMNS, Column("consumers that may read it", "consumers", "clients"))
-        cells = tuple((names["topic"], q.broker_name, q.queue_id, q.consumers) for names, q in popped)
+        cells = tuple((topic, queue.broker_name, queue.queue_id, queue.consumers) for topic, queue in popped)
         section = Section("pop", pop_title(report.pop_topics), columns, cells, heads=3)
-        rows += popped
+        rows += [({"topic": topic}, queue) for topic, queue in popped]
         if not report.hidden and (sections or cells):
             sections.insert(1, section)
         tables.append(section)
@@ -135,18 +133,15 @@ def grave(report: OwnersReport) -> str:
 
 
 def facts(report: OwnersReport) -> tuple[str, ...]:
-    lines: list[list[str]] = []
-    verdict = _pop_verdict(report)
-    if report.strategies:
-        verdict = _verdict(report)
-        lines += [list(_topics(report)), [*_strategies(report), *filter(None, [sdks_text(report.sdks)])]]
+    verdict = _verdict(report) if report.strategies else _pop_verdict(report)
     processes, consumers = len(report.sorted_consumers), len(set(report.sorted_consumers))
     shared = f" ({processes} processes)" if processes > consumers else ""
     who = "" if report.hidden else f", {counted(consumers, 'consumer')}{shared}"
+    lines: list[tuple[str, ...]] = [(*_answers(report),)]
+    if report.strategies:
+        lines[:0] = [(*_topics(report),), (*_strategies(report), *filter(None, [sdks_text(report.sdks)]))]
     headline = f"{report.group or 'a group'}{who}: {'; '.join(verdict)}"
-    answers = f"  {text}" if (text := _answers(report)) else ""
-    told = (*(f"  {BETWEEN.join(parts)}" for parts in lines if parts), answers, *pop_facts(report.pop_topics))
-    return headline, *filter(None, told)
+    return headline, *(f"  {BETWEEN.join(parts)}" for parts in lines if parts), *pop_facts(report.pop_topics)
 
 
 def _verdict(report: OwnersReport) -> Iterator[str]:
@@ -224,27 +219,22 @@ def _strategies(report: OwnersReport) -> Iterator[str]:
     yield from (f"{s.strategy} differs in {counted(s.mismatches, 'queue')}" for s in others if s.mismatches)
 
 
-def _answers(report: OwnersReport) -> str:
-    asked = report.broker_assignments
-    if not asked:
-        return ""
-    number, differ = sum(each.consumers for each in asked), sum(len(each.mismatches) for each in asked)
-    names = named(dict.fromkeys(each.broker_name for each in asked))
-    as_predicted = f"{counted(number, 'answer')} as predicted"
-    text = f"{of_all(differ, number, 'answer')} differ from the prediction" if differ else as_predicted
-    return f"asked what {names} assign{'s' * (len(asked) == 1)}: {text}"
+def _answers(report: OwnersReport) -> Iterator[str]:
+    if asked := report.broker_assignments:
+        number, differ = sum(each.consumers for each in asked), sum(len(each.mismatches) for each in asked)
+        names = named(dict.fromkeys(each.broker_name for each in asked))
+        as_predicted = f"{counted(number, 'answer')} as predicted"
+        text = f"{of_all(differ, number, 'answer')} differ from the prediction" if differ else as_predicted
+        yield f"asked what {names} assign{'s' * (len(asked) == 1)}: {text}"
 
 
-def _mismatches_of(reports: Sequence[OwnersReport]) -> str:
-    queues = sum(len(report.queues) for report in reports)
-    observed = [report for report in reports if report.observed_queues]
-    mismatches = sum(_prediction(report)[1] or 0 for report in observed)
+def _mismatches_of(reports: Sequence[OwnersReport], s: OwnersSummary) -> str:
+    mismatches = sum(_prediction(report)[1] or 0 for report in reports if report.observed_queues)
     if mismatches:
-        return f"observed owners of {of_all(mismatches, queues)} differ from the prediction"
-    if not observed:
-        return f"{counted(queues, 'queue')}, no owner is observed"
-    number = sum(len(report.observed_queues) for report in observed)
-    return f"observed owners of {f'all {queues}' if number == queues else f'{number} of {queues}'} queues as predicted"
+        return f"observed owners of {of_all(mismatches, s.queues)} differ from the prediction"
+    if not s.queues_observed:
+        return f"{counted(s.queues, 'queue')}, no owner is observed"
+    return f"observed owners of {all_or_some(s.queues_observed, s.queues)} as predicted"
 
 
 def _compared(reports: Sequence[OwnersReport]) -> Iterator[str]:
@@ -375,23 +365,23 @@ def _consumers(report: OwnersReport) -> Section:
 
 
 def _summary(report: OwnersReport) -> Section:
-    strategies = report.strategies
     columns = (
         Column("strategy", "strategy"),
-        Column("min", "minQueuesPerConsumer", "number", of=lambda s: s.fewest),
-        Column("max", "maxQueuesPerConsumer", "number", of=lambda s: s.most),
-        Column("mean", "meanQueuesPerConsumer", "number", of=lambda s: s.mean),
-        Column("imbalance", "imbalance", "number"),
-        figure_column("idle", "idle", strategies),
-        figure_column("unassigned", "unassigned", strategies),
-        figure_column("duplicate owners", "duplicateOwners", strategies),
+        Column("min", "minQueuesPerConsumer", "number", of=attrgetter("fewest")),
+        Column("max", "maxQueuesPerConsumer", "number", of=attrgetter("most")),
+        Column("mean", "meanQueuesPerConsumer", "number", of=attrgetter("mean")),
+        *numbers("imbalance"),
+        *figures("idle unassigned duplicateOwners", report.strategies),
         Column("mismatches", "mismatches", "number", shown=bool(report.observed_queues)),
     )
-    return Section("summary", "summary", columns, rows_of(columns, strategies), heads=1)
+    return Section("summary", "summary", columns, rows_of(columns, report.strategies), heads=1)
 
 
 def _groups(reports: Sequence[OwnersReport]) -> Section:
-    def under(report: OwnersReport) -> StrategyOwners | None:
+    def figure(title: str, key: str, fold: int, of: Callable[[OwnersReport], Cell]) -> Column:
+        return Column(title, key, "number", fold=fold, shown=any(map(of, reports)), of=of)
+
+    def own(report: OwnersReport) -> StrategyOwners | None:
         return basis(report) if report.strategies else None
 
     columns = (
@@ -399,20 +389,15 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
         Column("group", "group"),
         Column("consumers", "consumers", "number", of=lambda r: None if r.hidden else len(set(r.sorted_consumers))),
         Column("queues", "queues", "number", of=lambda report: len(report.queues) or len(report.offsets)),
-        Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(report.observed_queues)),
-        Column("unassigned", "unassigned", "number", of=lambda report: report.bad_owners[0]),
-        Column("duplicate owners", "duplicateOwners", "number", of=lambda report: report.bad_owners[1]),
-        Column("mismatches", "mismatches", "number", fold=1, of=lambda r: _prediction(r)[1] if r.strategies else None),
-        Column("idle", "idle", "number", fold=3, of=lambda r: getattr(under(r), "idle", None)),
-        Column("imbalance", "imbalance", "number", fold=2, of=lambda r: getattr(under(r), "imbalance", None)),
+        figure("observed", "queuesObserved", 4, lambda report: len(report.observed_queues)),
+        figure("unassigned", "unassigned", 0, lambda report: report.bad_owners[0]),
+        figure("duplicate owners", "duplicateOwners", 0, lambda report: report.bad_owners[1]),
+        figure("mismatches", "mismatches", 1, lambda report: _prediction(report)[1] if report.strategies else None),
+        figure("idle", "idle", 3, lambda report: getattr(own(report), "idle", None)),
+        Column("imbalance", "imbalance", "number", fold=2, of=lambda report: getattr(own(report), "imbalance", None)),
         Column("strategy", "strategy", fold=5, of=_strategy),
     )
-    figures = ("queuesObserved", "unassigned", "duplicateOwners", "mismatches", "idle")
-    shown = tuple(
-        replace(each, shown=each.key not in figures or any(map(each.of, reports)) if each.of else True)
-        for each in columns
-    )
-    return Section("groups", "groups", shown, rows_of(shown, reports))
+    return Section("groups", "groups", columns, rows_of(columns, reports))
 
 
 def _strategy(report: OwnersReport) -> str:

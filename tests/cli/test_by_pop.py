@@ -14,71 +14,44 @@ from .test_broadcasting import snapshot
 GROUP = ("-s", "examples/cluster.json", "--group", "order-svc")
 
 
-def shown(*more: str) -> str:
-    ran = run("show-owners", *GROUP, *more)
-    assert ran.code == 0, ran.stderr
-    return ran.stdout
-
-
-@pytest.mark.parametrize(
-    ("share", "verdict"),
-    [("1", "a queue may be read by 2 consumers"), ("0", "every consumer may read every queue")],
-)
-def test_the_verdict_says_how_many_may_read_a_queue(share: str, verdict: str) -> None:
-    first = f"order-svc, 3 consumers: consumes by POP, no consumer owns a queue; {verdict}"
-    assert shown("--pop-share", share).splitlines()[0] == first
-
-
-def test_a_strategy_that_brokers_do_not_have_is_answered_with_nothing() -> None:
-    ran = run("show-owners", *GROUP, "--pop-share", "1", "--strategy", "CONSISTENT_HASH")
-    assert "brokers assign nothing of OrderEvents, Skewed" in ran.stdout
-    assert "broker-strategy" in ran.stderr
-
-
 def planned(*more: str) -> str:
-    ran = run("plan-rebalance", *GROUP, *more)
+    ran = run("plan-rebalance", *GROUP, "-t", "Skewed", "--pop-share", *more)
     assert ran.code == 0, ran.stderr
     return ran.stdout
+
+
+def test_the_verdict_says_how_many_may_read_a_queue() -> None:
+    for share, verdict in (("1", "a queue may be read by 2 consumers"), ("0", "every consumer may read every queue")):
+        ran = run("show-owners", *GROUP, "--pop-share", share)
+        first = f"order-svc, 3 consumers: consumes by POP, no consumer owns a queue; {verdict}"
+        assert ran.stdout.splitlines()[0] == first
+    silent = run("show-owners", *GROUP, "--pop-share", "1", "--strategy", "CONSISTENT_HASH")
+    assert "brokers assign nothing of OrderEvents, Skewed" in silent.stdout
+    assert "broker-strategy" in silent.stderr
 
 
 NONE_MOVES = "consumes by POP, no consumer owns a queue and none moves"
+OTHERS = "may be read by other consumers than before"
 
 
 @every_case(
-    ("change", "verdict"),
+    ("share", "change", "consumers", "verdict"),
     [
-        (
-            ("--pop-share", "1", "--add", "z@1"),
-            f"3 → 4 consumers: {NONE_MOVES}; 6 of 9 queues may be read by other consumers than before",
-        ),
-        (
-            ("--pop-share", "0", "--add", "z@1"),
-            f"3 → 4 consumers: {NONE_MOVES}; 2 of 2 brokers may be read by other consumers than before",
-        ),
-        (
-            ("--pop-share", "0", "--remove-broker", "broker-b"),
-            f"3 consumers: {NONE_MOVES}; 1 broker is removed; 0 of 2 brokers may be read by other consumers than before",
-        ),
-        (
-            ("--pop-share", "1", "--scale-to", "1"),
-            f"3 → 1 consumer: {NONE_MOVES}; 9 of 9 queues may be read by other consumers than before",
-        ),
-        (
-            ("--pop-share", "1", "--read-queues", "broker-b=4"),
-            f"3 consumers: {NONE_MOVES}; 1 queue is added; 2 of 10 queues may be read by other consumers than before",
-        ),
-        (
-            ("--pop-share", "1", "--to-strategy", "CONSISTENT_HASH"),
-            f"3 consumers: {NONE_MOVES}; brokers assign nothing of Skewed",
-        ),
+        ("1", "--add z@1", "3 → 4 consumers", f"6 of 9 queues {OTHERS}"),
+        ("0", "--add z@1", "3 → 4 consumers", f"2 of 2 brokers {OTHERS}"),
+        ("0", "--remove-broker broker-b", "3 consumers", f"1 broker is removed; 0 of 2 brokers {OTHERS}"),
+        ("1", "--scale-to 1", "3 → 1 consumer", f"9 of 9 queues {OTHERS}"),
+        ("1", "--read-queues broker-b=4", "3 consumers", f"1 queue is added; 2 of 10 queues {OTHERS}"),
+        ("1", "--to-strategy CONSISTENT_HASH", "3 consumers", "brokers assign nothing of Skewed"),
     ],
 )
-def test_a_plan_says_who_may_read_what_before_and_after(change: tuple[str, ...], verdict: str) -> None:
-    assert planned(*change, "-t", "Skewed").splitlines()[0] == f"order-svc, {verdict}"
+def test_a_plan_says_who_may_read_what_before_and_after(share: str, change: str, consumers: str, verdict: str) -> None:
+    first = planned(share, *change.split()).splitlines()[0]
+    assert first == f"order-svc, {consumers}: {NONE_MOVES}; {verdict}"
 
 
 def test_both_sides_are_shown_queue_by_queue_where_one_of_them_is() -> None:
-    data = json.loads(planned("--pop-share", "1", "--scale-to", "2", "-t", "Skewed", "-o", "json"))["data"]
+    data = json.loads(planned("1", "--scale-to", "2", "-o", "json"))["data"]
     (topic,) = data["popTopics"]
     assert {queue["queueId"] for queue in topic["queues"]} == {0, 1, 2, 3, 4, 5}
     assert all(queue["consumersAfter"] == ["192.0.2.2@inst0", "192.0.2.2@inst1"] for queue in topic["queues"])
@@ -86,7 +59,7 @@ def test_both_sides_are_shown_queue_by_queue_where_one_of_them_is() -> None:
 
 
 def test_a_queue_that_goes_is_not_one_that_no_consumer_may_read() -> None:
-    lines = planned("--pop-share", "1", "--remove-broker", "broker-b", "-t", "Skewed", "-o", "csv").splitlines()
+    lines = planned("1", "--remove-broker", "broker-b", "-o", "csv").splitlines()
     assert lines[-1].endswith(",'-")  # as every cell that a spreadsheet would take for a formula
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,62 +13,32 @@ from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, Failed, error_of, run
 from tests.support.mismatches import every_case
 
-CODE = '''\
-"""What a user writes."""
-import sys
-
+CODE = """\
 print("loaded")
-
+half = lambda group, client_id, queues, client_ids: queues[client_ids.index(client_id) :: 2 * len(client_ids)]
+throws = lambda group, client_id, queues, client_ids: queues[len(queues)]
+nothing = lambda group, client_id, queues, client_ids: None
+by_key = lambda queues, key: queues[int(key) % len(queues)]
+none = lambda queues, key: None
+number = lambda queues, key: 5
+one = lambda group: []
+SOMETHING = 5
 
 def circle(group, client_id, queues, client_ids):
     print("asked", group)
     return queues[client_ids.index(client_id) :: len(client_ids)]
 
-
-def half(group, client_id, queues, client_ids):
-    return queues[client_ids.index(client_id) :: 2 * len(client_ids)]
-
-
-def throws(group, client_id, queues, client_ids):
-    return queues[len(queues)]
-
-
-def nothing(group, client_id, queues, client_ids):
-    pass
-
-
-def one(group):
-    return []
-
-
 def generates(group, client_id, queues, client_ids):
     yield from queues
-
-
-def by_key(queues, key):
-    return queues[int(key) % len(queues)]
-
 
 def javas(queues, key):
     if key < 0:
         raise IndexError(key)
     return queues[key % len(queues)]
 
-
 def refuses(queues, key):
     raise LookupError("no queue\\x1b[31m for " + str(key)) if key == 3 else TypeError
-
-
-def none(queues, key):
-    return None
-
-
-def number(queues, key):
-    return 5
-
-
-SOMETHING = 5
-'''
+"""
 ON = ("-s", EXAMPLE, "-g", "bill-svc")
 SEND = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents", "--latency", "1ms")
 
@@ -79,26 +50,17 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_show_owners_has_a_column_of_it_and_stdout_is_the_result_alone(file: str) -> None:
+def test_its_results_have_its_name_and_stdout_has_the_result_alone(file: str) -> None:
     ran = run("show-owners", *ON, "--strategy", f"{file}:circle", "--strategy", "AVG_BY_CIRCLE", "-o", "json")
     assert ran.stderr.startswith("loaded\nasked bill-svc\n")
-    data = json.loads(ran.stdout)["data"]
-    ours, javas = data["strategies"]
-    assert (ours.pop("strategy"), javas.pop("strategy")) == ("circle (my-rules.py)", "AVG_BY_CIRCLE")
-    assert ours == javas
-    for queue in data["queues"]:
-        assert queue["owners"]["circle (my-rules.py)"] == queue["owners"]["AVG_BY_CIRCLE"]
-
-
-def test_a_plan_goes_from_and_to_it_and_tells_what_it_leaves(file: str) -> None:
+    ours, javas = json.loads(ran.stdout)["data"]["strategies"]
+    assert (ours.pop("strategy"), javas.pop("strategy"), ours) == ("circle (my-rules.py)", "AVG_BY_CIRCLE", javas)
     ran = run("plan-rebalance", *ON, "--strategy", f"{file}:circle", "--to-strategy", f"{file}:half", "-o", "json")
     data = json.loads(ran.stdout)["data"]
     assert (data["strategy"], data["strategyAfter"]) == ("circle (my-rules.py)", "half (my-rules.py)")
     assert data["summary"]["newlyUnassigned"] == 4
     findings = {each["code"]: each["message"] for each in json.loads(ran.stdout)["findings"]}
-    assert findings["custom-unassigned"].startswith(
-        "strategy half (my-rules.py) leaves 4 queues (first broker-a:4 of Skewed)"
-    )
+    assert findings["custom-unassigned"].startswith("strategy half (my-rules.py) leaves 4 queues (first broker-a:4 of")
     assert "custom-order" in findings
 
 
@@ -136,7 +98,7 @@ def test_what_cannot_be_loaded_is_a_line_that_says_where(file: str, tmp_path: Pa
         f"{file}": "--strategy /my-rules.py: which function of it?",
         f"{file}:": "--strategy /my-rules.py:: which function of it?",
         f"{file}:circel": "/my-rules.py has no function circel",
-        f"{file}:one": "/my-rules.py:one: one does not take 4 arguments (too many positional arguments)",
+        f"{file}:one": "/my-rules.py:one: <lambda> does not take 4 arguments (too many positional arguments)",
         f"{file}:SOMETHING": "/my-rules.py:SOMETHING: an int cannot be called as one",
         f"{file}:generates": "/my-rules.py:generates: generates is a generator or async",
         f"{file}/x.py:f": "--strategy /my-rules.py/x.py: Not a directory",
@@ -164,7 +126,7 @@ def test_what_cannot_be_loaded_is_a_line_that_says_where(file: str, tmp_path: Pa
 def test_what_it_raises_or_returns_wrongly_is_a_line_and_the_trace_is_kept(file: str) -> None:
     throws = failed("show-owners", *ON, "--strategy", f"{file}:throws")
     assert throws == Failed(
-        "topic Skewed: IndexError: list index out of range (my-rules.py:17)",
+        "topic Skewed: IndexError: list index out of range (my-rules.py:3)",
         "custom-raised",
         "real clients would log this and keep their queues; --debug shows where it comes from",
     )
@@ -174,26 +136,7 @@ def test_what_it_raises_or_returns_wrongly_is_a_line_and_the_trace_is_kept(file:
     assert (nothing.message, nothing.code) == ("strategy nothing (my-rules.py) returned None", "custom-answer")
     assert "Traceback" not in run("show-owners", *ON, "--strategy", f"{file}:throws").stderr
     traced = run("show-owners", *ON, "--strategy", f"{file}:throws", "--debug").stderr
-    assert f'File "{file}", line 17, in throws' in traced
-
-
-def test_a_strategy_that_stands_for_a_class_of_the_application_contradicts_nobody(file: str, tmp_path: Path) -> None:
-    snapshot = Path(EXAMPLE).read_text(encoding="utf-8").replace("AllocateMessageQueueAveragely", "HouseRule")
-    path = tmp_path / "cluster.json"
-    path.write_text(snapshot, encoding="utf-8")
-    on = ("-s", str(path), "-g", "order-svc", "--add", "x")
-    unknown = failed("plan-rebalance", *on)
-    assert unknown.code == "unknown-strategy-class"
-    assert "--strategy FILE.py:FUNCTION" in (unknown.hint or "")
-    findings = json.loads(run("plan-rebalance", *on, "--strategy", f"{file}:circle", "-o", "json").stdout)["findings"]
-    assert "strategy-differs" not in {each["code"] for each in findings}
-
-
-def totals(*args: str) -> dict[str, int | dict[str, int]]:
-    ran = run(*SEND, *args, "-o", "json")
-    assert ran.code == ExitCode.OK, ran.stderr
-    found: dict[str, int | dict[str, int]] = json.loads(ran.stdout)["data"]["totals"]
-    return found
+    assert f'File "{file}", line 3, in <lambda>' in traced
 
 
 def test_a_selector_of_ones_own_picks_the_queues(file: str, tmp_path: Path) -> None:
@@ -203,41 +146,37 @@ def test_a_selector_of_ones_own_picks_the_queues(file: str, tmp_path: Path) -> N
     assert [queue["stored"] for queue in data["queues"]] == [2] * 16
     keys = tmp_path / "keys"
     keys.write_text("16\n16\n3\n", encoding="utf-8")
-    keyed = json.loads(
-        run(*SEND, "--selector", f"{file}:by_key", "--keys", str(keys), "--key-type", "long", "-o", "json").stdout
-    )["data"]
-    assert [(hot["key"], hot["brokerName"], hot["queueId"]) for hot in keyed["keys"]["hottest"]] == [
-        ("16", "broker-a", 0),
-        ("3", "broker-a", 3),
-    ]
+    by_key = ("--selector", f"{file}:by_key", "--keys", str(keys), "--key-type", "long")
+    keyed = json.loads(run(*SEND, *by_key, "-o", "json").stdout)["data"]
+    assert [(hot["key"], hot["queueId"]) for hot in keyed["keys"]["hottest"]] == [("16", 0), ("3", 3)]
     assert [attempt["queueId"] for attempt in keyed["attempts"]] == [0, 0, 3]
 
 
 def test_a_selector_that_throws_or_returns_null_loses_the_message_without_a_retry(file: str, tmp_path: Path) -> None:
-    lost = totals("--selector", f"{file}:none", "--messages", "5")
+    def sent(*args: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(run(*SEND, *args, "-o", "json").stdout)["data"]
+        return found
+
+    lost = sent("--selector", f"{file}:none", "--messages", "5")["totals"]
     assert (lost["lost"], lost["attempts"], lost["lostBy"]) == (5, 0, {"select message queue return null": 5})
     keys = tmp_path / "keys"
     keys.write_text("-1\n1\n", encoding="utf-8")
     args = ("--selector", f"{file}:javas", "--keys", str(keys), "--key-type", "int")
-    half = totals(*args, "--messages", "10")
-    assert (half["lost"], half["stored"], half["retried"]) == (5, 5, 0)
-    assert half["lostBy"] == {"select message queue threw exception": 5}
-    warned = run(*SEND, *args).stderr
-    assert (
-        "selector javas (my-rules.py) throws for 1 of 2 messages, which are lost without a retry; the first: IndexError: -1 "
-        in warned
-    )
-    hottest = json.loads(run(*SEND, *args, "-o", "json").stdout)["data"]["keys"]["hottest"]
-    assert [(hot["key"], hot["queueId"]) for hot in hottest] == [("-1", None), ("1", 1)]
+    half = sent(*args, "--messages", "10")
+    assert (half["totals"]["lost"], half["totals"]["stored"], half["totals"]["retried"]) == (5, 5, 0)
+    assert half["totals"]["lostBy"] == {"select message queue threw exception": 5}
+    assert [(hot["key"], hot["queueId"]) for hot in half["keys"]["hottest"]] == [("-1", None), ("1", 1)]
+    throws = "throws for 1 of 2 messages, which are lost without a retry; the first: IndexError: -1 "
+    assert f"selector javas (my-rules.py) {throws}" in run(*SEND, *args).stderr
     raised = run(*SEND, "--selector", f"{file}:refuses", "--messages", "3").stderr
-    assert "the first: TypeError (my-rules.py:43)" in raised
+    assert "the first: TypeError (my-rules.py:24)" in raised
     assert "\x1b" not in raised
 
 
 def test_a_mistake_in_a_selector_is_one_line(file: str) -> None:
     for words, message in {
         f"--selector {file}:number": "selector number (my-rules.py) returned an int for key 1",
-        f"--selector {file}:one": f"{file}:one: one does not take 2 arguments (too many positional arguments)",
+        f"--selector {file}:one": f"{file}:one: <lambda> does not take 2 arguments (too many positional arguments)",
         "--selector hash --keys no-such-file": "--keys no-such-file: No such file or directory",
         f"--selector {file}:by_key --mode async --rate 9": "selectors are simulated for SYNC sends, not for ASYNC",
     }.items():

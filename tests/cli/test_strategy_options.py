@@ -1,16 +1,19 @@
-"""`--strategy-option KEY=VALUE`: each key does what it says, and one that would not count is refused."""
+"""Strategies by name and `--strategy-option KEY=VALUE`: each key does what it says, or is refused."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from rmqlb.verbs.strategies import KEYS
 from tests.support.mismatches import every_case
 
-from .run import error_of, run
+from .run import EXAMPLE, SKEWED, error_of, run
 
-GROUP = ("-s", "examples/cluster.json", "--group", "order-svc")
+GROUP = ("-s", EXAMPLE, "--group", "order-svc")
 PLAN = ("plan-rebalance", *GROUP, "--add", "1")
+ON = ("--consumers", "10.0.0.1@1,10.0.0.2@1,10.0.0.3@1")
+SKEWED_ON = ("-s", SKEWED, "--topic", "Skewed", *ON)
 
 
 def refused(*line: str) -> tuple[str, str | None, str]:
@@ -24,10 +27,19 @@ def given(*texts: str) -> tuple[str, ...]:
     return tuple(part for text in texts for part in ("--strategy-option", text))
 
 
+def told(*line: str) -> tuple[Any, dict[str, str]]:
+    ran = run(*line, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    document = json.loads(ran.stdout)
+    return document["data"], {each["code"]: each["message"] for each in document["findings"]}
+
+
 def test_the_ring_has_as_many_entries_as_are_given() -> None:
     def owners(*more: str) -> object:
-        ran = run("show-owners", *GROUP, "--strategy", "CONSISTENT_HASH", *more, "-o", "json")
-        return [queue["owners"] for queue in json.loads(ran.stdout)["data"]["queues"]]
+        return [
+            queue["owners"]
+            for queue in told("show-owners", *GROUP, "--strategy", "CONSISTENT_HASH", *more)[0]["queues"]
+        ]
 
     assert owners() == owners(*given("virtual-nodes=10"))
     assert owners() != owners(*given("virtual-nodes=1"))
@@ -45,12 +57,13 @@ def test_the_ring_has_as_many_entries_as_are_given() -> None:
             for text in ("-1", "1.5", "x", "1000001", "9" * 5000, "²")
         ),
         (("client-zone=([a",), "client-zone=([a: unterminated character set at position 1", None),
-        (("pin=T",), "pin=T: expected TOPIC=HOST or TOPIC=HOST,HOST", None),
+        *(((f"pin={text}",), f"pin={text}: expected TOPIC=HOST or TOPIC=HOST,HOST", None) for text in ("T", "=h", "T=h,", "T=")),
+        (("pin=T=x", "pin=T=y"), "pin=T=y: it is about the same as --strategy-option pin=T=x, and one would not count", None),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_told_before_anything_is_read(texts: tuple[str, ...], message: str, hint: str | None) -> None:
-    found, its_hint, code = refused("plan-rebalance", "-s", "no-such-file", "-g", "g", "--add", "1", *given(*texts))
-    assert (found, code) == (f"--strategy-option {message}", "usage")
+    found, its_hint, _ = refused("plan-rebalance", "-s", "no-such-file", "-g", "g", "--add", "1", *given(*texts))
+    assert found == f"--strategy-option {message}"
     assert hint is None or its_hint == hint
 
 
@@ -93,32 +106,84 @@ def test_a_key_that_no_strategy_looks_at_is_refused(key: str) -> None:
         (*PLAN, "--strategy", "AVG", "--to-strategy", "CONSISTENT_HASH", *given("virtual-nodes=3")),
         (*PLAN, "--strategy", "all", *given("virtual-nodes=3")),
         (*PLAN, *given("virtual-nodes=3")),
-        ("show-groups", "-s", "examples/cluster.json", *given("virtual-nodes=3")),
-        ("show-consumers", *GROUP, *given("idc=r1")),
-        ("diff", "examples/cluster.json", "examples/cluster-later.json", *given("virtual-nodes=3")),
-        (
-            *("simulate-rebalance", *GROUP, "--strategy", "AVG"),
-            *("--event", "strategy-change CONSISTENT_HASH@9s, every 5s, down 2s", *given("virtual-nodes=3")),
-        ),
+        ("show-groups", "-s", EXAMPLE, *given("virtual-nodes=3")),
+        ("diff", EXAMPLE, "examples/cluster-later.json", *given("virtual-nodes=3")),
+        ("simulate-rebalance", *GROUP, "--strategy", "AVG", "--event", "strategy-change CONSISTENT_HASH@9s, every 5s, down 2s", *given("virtual-nodes=3")),
     ],
-    ids=lambda line: " ".join(line[3:]),
-)
+)  # fmt: skip
 def test_a_key_counts_for_strategies_inside_afterwards_and_of_those_that_consumers_report(
     line: tuple[str, ...],
 ) -> None:
     assert run(*line, "-o", "json").code == 0
 
 
-@every_case("command", ["show-groups", "show-consumers", "check", "diff", "plan-rebalance"])
-def test_no_consumer_reports_a_pin(command: str) -> None:
-    here = ("-s", "examples/cluster.json")
-    line = {
-        "show-groups": here,
-        "show-consumers": GROUP,
-        "check": (*here, "-p", "examples/policy.yaml"),
-        "diff": ("examples/cluster.json", "examples/cluster-later.json"),
-        "plan-rebalance": (*GROUP, "--add", "1"),
-    }[command]
-    message, _, code = refused(command, *line, *given("host=192.0.2.2"))
-    assert code == "strategy-option-unused"
-    assert "only PIN and PIN_OVER_ALL look at it, and " in message
+def test_no_consumer_reports_a_pin() -> None:
+    for line in (("show-groups", "-s", EXAMPLE), ("check", "-s", EXAMPLE), PLAN):
+        message, _, code = refused(*line, *given("host=192.0.2.2"))
+        assert code == "strategy-option-unused"
+        assert "only PIN and PIN_OVER_ALL look at it, and " in message
+
+
+# -- topics pinned to machines
+
+
+def test_only_the_pinned_topic_goes_to_its_machines() -> None:
+    named = ("--strategy", "PIN", "--strategy", "AVG", *given("pin=Skewed=10.0.0.2,10.0.0.3"))
+    data, findings = told("show-owners", *GROUP, *ON, *named)
+    for queue in data["queues"]:
+        pinned, free = queue["owners"]["PIN-AVG"], queue["owners"]["AVG"]
+        assert (pinned == free) if queue["topic"] == "OrderEvents" else pinned[0] in ("10.0.0.2@1", "10.0.0.3@1")
+    assert not {"pin-over-all", "pin-no-consumer"} & findings.keys()
+
+
+@every_case("strategies", [("AVG", "PIN_OVER_ALL"), ("PIN_OVER_ALL", "PIN")])
+def test_a_pin_by_mistake_leaves_queues_unassigned_before_or_afterwards_and_is_named(
+    strategies: tuple[str, str],
+) -> None:
+    before, after = strategies
+    pinned = ("--strategy", before, "--to-strategy", after, *given("pin=Skewed=10.0.0.1"))
+    data, findings = told("plan-rebalance", *GROUP, *ON, *pinned)
+    assert data["summary"]["newlyUnassigned"] == (6 if before == "AVG" else 0)
+    assert findings["pin-over-all"] == (
+        "strategy PIN_OVER_ALL-AVG leaves 6 queues (first broker-a:3 of Skewed) unassigned: they fall to consumers that "
+        "are not on the chosen machines and take nothing; PIN shares them among those that are"
+    )
+
+
+def test_machines_without_a_consumer_are_named_and_a_group_over_time_is_pinned_too() -> None:
+    for strategy in ("PIN", "PIN_OVER_ALL"):
+        _, findings = told("show-owners", *SKEWED_ON, "--strategy", strategy, *given("pin=Skewed=10.0.0.8,10.0.0.9"))
+        text = "topic Skewed is pinned to machines without a consumer (10.0.0.8, 10.0.0.9)"
+        assert findings["pin-no-consumer"] == text
+        assert "pin-over-all" not in findings
+    over_time = ("--strategy", "PIN_OVER_ALL", *given("host=10.0.0.1"), "--event", "leave 10.0.0.2@1@5s")
+    data, findings = told("simulate-rebalance", *SKEWED_ON, *over_time)
+    assert (data["strategy"], "pin-over-all" in findings) == ("PIN_OVER_ALL-AVG", True)
+
+
+def test_a_pinned_topic_that_is_not_there_is_refused() -> None:
+    for command in (("show-owners",), ("plan-rebalance", "--add", "1"), ("simulate-rebalance", "--event", "join x@5s")):
+        message, _, _ = refused(*command, *SKEWED_ON, "--strategy", "PIN", *given("pin=Sewed=10.0.0.1"))
+        assert message == "--strategy-option pin=Sewed=…: none of the topics looked at is Sewed"
+
+
+# -- strategies that are named, of a group whose observed owners are those of CONSISTENT_HASH, which nobody reports
+
+
+@every_case(
+    ("strategies", "closest"),
+    [
+        (("AVG",), "14 of 16 queues differ from what AVG predicts"),
+        (("AVG", "AVG_BY_CIRCLE"), "13 of 16 queues differ from what AVG_BY_CIRCLE predicts"),
+        (("AVG_BY_CIRCLE", "AVG"), "13 of 16 queues differ from what AVG_BY_CIRCLE predicts"),
+        (("AVG", "CONSISTENT_HASH"), None),
+        ((), None),
+    ],
+)
+def test_owners_of_a_third_strategy_are_a_mismatch_with_the_closest(
+    strategies: tuple[str, ...], closest: str | None
+) -> None:
+    named = (word for name in strategies for word in ("--strategy", name))
+    _, findings = told("show-owners", "-s", EXAMPLE, "-g", "audit-svc", *named)
+    assert findings.get("mismatch", "").startswith(f"observed owners of {closest}; first " if closest else "")
+    assert ("mismatch" in findings) == (closest is not None)

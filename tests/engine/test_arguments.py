@@ -11,36 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rmqlb
 from fuzz.api_values import tried
-from rmqlb import (
-    AllocationError,
-    DataError,
-    Event,
-    Failure,
-    GroupScenario,
-    JavaRandom,
-    Latency,
-    Members,
-    MessageQueue,
-    Moment,
-    MQFaultStrategy,
-    QueueData,
-    Reaction,
-    RmqlbError,
-    SendScenario,
-    Timers,
-    TopicPublishInfo,
-    UsageError,
-    allocate,
-    allocate_for,
-    parse_route,
-    select_by_hash,
-    select_by_random,
-    simulate_group,
-    simulate_group_trials,
-    simulate_send,
-    simulate_trials,
-)
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import require, shown
 from rmqlb.model.route import TopicRouteData
@@ -49,29 +21,31 @@ from tests.support.builders import queues, route
 from tests.support.mismatches import every_case
 
 AB = route(a=2, b=2)
-TWO = Members(("x@1", "y@1"), "AVG")
-REFUSED = Reaction("refused", "refused", 0, 1000)
+TWO = rmqlb.Members(("x@1", "y@1"), "AVG")
+REFUSED = rmqlb.Reaction("refused", "refused", 0, 1000)
 
 
 def sends(**fields: Any) -> Callable[[], object]:
-    return lambda: simulate_send(AB, SendScenario(**{"messages": 3} | fields))
+    return lambda: rmqlb.simulate_send(AB, rmqlb.SendScenario(**{"messages": 3} | fields))
 
 
-def group(*events: Event, members: Members = TWO, routes: Any = (AB,), **fields: Any) -> Callable[[], object]:
-    return lambda: simulate_group("g", members, routes, GroupScenario(events, **fields))
+def group(
+    *events: rmqlb.Event, members: rmqlb.Members = TWO, routes: Any = (AB,), **fields: Any
+) -> Callable[[], object]:
+    return lambda: rmqlb.simulate_group("g", members, routes, rmqlb.GroupScenario(events, **fields))
 
 
 def failing(reaction: Any = REFUSED, *moments: Any, name: str = "a") -> Callable[[], object]:
-    return sends(failures=(Failure(name, reaction, *moments),))
+    return sends(failures=(rmqlb.Failure(name, reaction, *moments),))
 
 
 MANY: Any = 10**12
 WRONG: list[tuple[str, Callable[[], object], str, str | None]] = [
     ("a misspelt broker fails", failing(name="aa"), "'aa' fails: topic T has no such broker", "did you mean a?"),
-    ("one has a latency", sends(latencies={"c": Latency("1ms", (1000,))}), "'c' has a latency: topic T has no", None),
+    ("one has a latency", sends(latencies={"c": rmqlb.Latency("1ms", (1000,))}), "'c' has a latency: topic T has no", None),
     ("one is excluded", sends(exclude={"broker"}), "'broker' is excluded: topic T has no such broker", None),
-    ("a kind of reaction", failing(Reaction("bogus", "x")), "kind is 'bogus': one of refused, timeout, slow", None),  # type: ignore[arg-type]
-    ("one like another", failing(Reaction("refuse", "x")), "kind is 'refuse'", "did you mean refused"),  # type: ignore[arg-type]
+    ("a kind of reaction", failing(rmqlb.Reaction("bogus", "x")), "kind is 'bogus': one of refused, timeout, slow", None),  # type: ignore[arg-type]
+    ("one like another", failing(rmqlb.Reaction("refuse", "x")), "kind is 'refuse'", "did you mean refused"),  # type: ignore[arg-type]
     ("messages below 0", sends(messages=-1), "SendScenario.messages is -1: a number from 1 to 1000000000000", None),
     ("no messages", sends(messages=0), "SendScenario.messages is 0", None),
     ("a truth as a number", sends(messages=True), "messages is True: a whole number is needed", None),
@@ -79,89 +53,93 @@ WRONG: list[tuple[str, Callable[[], object], str, str | None]] = [
     ("a float as a rate", sends(rate=0.5), "rate is 0.5: a Fraction or a whole number", None),
     ("a rate beyond clocks", sends(rate=Fraction(10**30 + 1, 10**30)), "finer than any clock", None),
     ("a rate beyond floats", sends(rate=10**400), "a rate of a number of 1329 bits messages", None),
-    ("a zone that is a number", lambda: allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones=len), "the zone of 'broker-a' is 8: text", None),  # type: ignore[arg-type]
+    ("a zone that is a number", lambda: rmqlb.allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones=len), "the zone of 'broker-a' is 8: text", None),  # type: ignore[arg-type]
     ("a start beyond the list", sends(start_at=10**9), "start_at is 1000000000: the producer's list has 4 queues, 0 to 3", None),
     ("a number of many digits", sends(start_at=10**9000), "start_at is a number of 29898 bits", None),
     ("text for a set", sends(exclude="a"), "SendScenario.exclude is 'a': a set of text is needed", None),
     ("a mode", sends(mode="snyc"), "mode is 'snyc': one of sync, async, oneway", "did you mean sync"),
     ("falling thresholds", sends(latency_max=(5, 3), not_available_duration=(1, 2)), "must rise", None),
-    ("a moment of nothing", failing(REFUSED, Moment()), r"failures\[0\].start is a time or the number", None),
-    ("an end before the start", failing(REFUSED, Moment(us=5), Moment(us=5)), r"failures\[0\] ends before", None),
-    ("a code without number", failing(Reaction("code", "SYSTEM_ERROR")), "reaction.code is 0: the number of a", None),
-    ("a status", failing(Reaction("status", "FLUSH_DISK", 10)), "name is 'FLUSH_DISK': one of", "FLUSH_DISK_TIMEOUT"),
+    ("a moment of nothing", failing(REFUSED, rmqlb.Moment()), r"failures\[0\].start is a time or the number", None),
+    ("an end before the start", failing(REFUSED, rmqlb.Moment(us=5), rmqlb.Moment(us=5)), r"failures\[0\] ends before", None),
+    ("a code without number", failing(rmqlb.Reaction("code", "SYSTEM_ERROR")), "reaction.code is 0: the number of a", None),
+    ("a status", failing(rmqlb.Reaction("status", "FLUSH_DISK", 10)), "name is 'FLUSH_DISK': one of", "FLUSH_DISK_TIMEOUT"),
     ("a selector's queue", sends(selector=Selector("queue")), "a selector of kind queue needs a queue", None),
-    ("a scenario of None", lambda: simulate_send(AB, None), "SendScenario is None: SendScenario is needed", None),  # type: ignore[arg-type]
-    ("a route of text", lambda: simulate_send("T", SendScenario()), "TopicRouteData is 'T'", None),  # type: ignore[arg-type]
-    ("one trial", lambda: simulate_trials(AB, SendScenario(), 1), "trials is 1: a number from 2 to 10000000", None),
-    ("a precision of NaN", lambda: simulate_trials(AB, SendScenario(), 9, precision=float("nan")), "is nan", None),
-    ("a kind of event", group(Event("jion", 0, "z@1")), "kind is 'jion': one of join", "did you mean join"),  # type: ignore[arg-type]
-    ("an event after years", group(Event("join", 10**18, "z@1")), "at_us is 1000000000000000000: a number", None),
-    ("queues without end", group(Event("route-change", 0, "T", read_queues=MANY)), "read_queues is 1000000000000", None),
-    ("a timer of a period", group(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1", None),
-    ("a rate of NaN", group(rates={MessageQueue("T", "a", 0): float("nan")}), "is nan: a number is needed", None),
+    ("a scenario of None", lambda: rmqlb.simulate_send(AB, None), "SendScenario is None: SendScenario is needed", None),  # type: ignore[arg-type]
+    ("a route of text", lambda: rmqlb.simulate_send("T", rmqlb.SendScenario()), "TopicRouteData is 'T'", None),  # type: ignore[arg-type]
+    ("one trial", lambda: rmqlb.simulate_trials(AB, rmqlb.SendScenario(), 1), "trials is 1: a number from 2 to 10000000", None),
+    ("a precision of NaN", lambda: rmqlb.simulate_trials(AB, rmqlb.SendScenario(), 9, precision=float("nan")), "is nan", None),
+    ("a kind of event", group(rmqlb.Event("jion", 0, "z@1")), "kind is 'jion': one of join", "did you mean join"),  # type: ignore[arg-type]
+    ("an event after years", group(rmqlb.Event("join", 10**18, "z@1")), "at_us is 1000000000000000000: a number", None),
+    ("queues without end", group(rmqlb.Event("route-change", 0, "T", read_queues=MANY)), "read_queues is 1000000000000", None),
+    ("a timer of a period", group(timers=rmqlb.Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1", None),
+    ("a rate of NaN", group(rates={rmqlb.MessageQueue("T", "a", 0): float("nan")}), "is nan: a number is needed", None),
     ("where to begin", group(consume_from="first"), "consume_from is 'first': one of CONSUME_FROM_LAST", None),
-    ("one id as text", group(members=Members("x@1", "AVG")), "Members.client_ids is 'x@1': a list of text", None),  # type: ignore[arg-type]
+    ("one id as text", group(members=rmqlb.Members("x@1", "AVG")), "Members.client_ids is 'x@1': a list of text", None),  # type: ignore[arg-type]
     ("one route alone", group(routes=AB), "routes is of type TopicRouteData: a list of TopicRouteData", None),
-    ("no trial", lambda: simulate_group_trials("g", TWO, (AB,), GroupScenario(), 0), "trials is 0", None),
-    ("nodes without end", lambda: allocate("CONSISTENT_HASH", queues(2), ["x"], virtual_nodes=MANY), "virtual_n", None),
-    ("CONFIG with text", lambda: allocate("CONFIG", queues(2), ["x"], config="abc"), "config is 'abc'", None),  # type: ignore[arg-type]
-    ("ids as text", lambda: allocate("AVG", queues(2), "xy"), "client_ids is 'xy': a list of text is needed", None),
-    ("queues of text", lambda: allocate("AVG", ["q"], ["x"]), r"queues\[0\] is 'q': MessageQueue is needed", None),  # type: ignore[list-item]
-    ("queues in a mapping", lambda: allocate("AVG", {}, ["x"]), "queues is of type dict: a list of", None),
-    ("ids without end", lambda: allocate("AVG", queues(2), map(str, count())), "more than 100000 elements", None),
-    ("hosts as text", lambda: allocate("PIN", queues(2), ["x@1"], hosts="x"), "hosts is 'x': a list of text", None),
-    ("a zone's pattern", lambda: allocate_for("x", "MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="("), "not a", None),
-    ("an id of bytes", lambda: allocate_for(b"x", "AVG", queues(2), ["x"]), "client_id is of type bytes", None),  # type: ignore[arg-type]
-    ("a clock of None", lambda: MQFaultStrategy(True, lambda: None).is_available("a"), "clock's time is None", None),  # type: ignore[arg-type, return-value]
-    ("a version of None", lambda: MQFaultStrategy(client_version=None), "client_version is None: text", None),  # type: ignore[arg-type]
-    ("a list of text", lambda: TopicPublishInfo("abc"), "queues is 'abc': a list of MessageQueue", None),  # type: ignore[arg-type]
-    ("a random of text", lambda: select_by_random(queues(2), "r"), "random is 'r': JavaRandom is needed", None),  # type: ignore[arg-type]
-    ("a seed of text", lambda: JavaRandom("s"), "seed is 's': a whole number is needed", None),  # type: ignore[arg-type]
-    ("a topic of None", lambda: parse_route("{}", None), "the topic is of type NoneType", None),  # type: ignore[arg-type]
+    ("no trial", lambda: rmqlb.simulate_group_trials("g", TWO, (AB,), rmqlb.GroupScenario(), 0), "trials is 0", None),
+    ("nodes without end", lambda: rmqlb.allocate("CONSISTENT_HASH", queues(2), ["x"], virtual_nodes=MANY), "virtual_n", None),
+    ("CONFIG with text", lambda: rmqlb.allocate("CONFIG", queues(2), ["x"], config="abc"), "config is 'abc'", None),  # type: ignore[arg-type]
+    ("ids as text", lambda: rmqlb.allocate("AVG", queues(2), "xy"), "client_ids is 'xy': a list of text is needed", None),
+    ("queues of text", lambda: rmqlb.allocate("AVG", ["q"], ["x"]), r"queues\[0\] is 'q': MessageQueue is needed", None),  # type: ignore[list-item]
+    ("queues in a mapping", lambda: rmqlb.allocate("AVG", {}, ["x"]), "queues is of type dict: a list of", None),
+    ("ids without end", lambda: rmqlb.allocate("AVG", queues(2), map(str, count())), "more than 100000 elements", None),
+    ("hosts as text", lambda: rmqlb.allocate("PIN", queues(2), ["x@1"], hosts="x"), "hosts is 'x': a list of text", None),
+    ("a zone's pattern", lambda: rmqlb.allocate_for("x", "MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="("), "not a", None),
+    ("a share of True", lambda: rmqlb.assign_pop("AVG", queues(1), ["x"], True), "share is True: a whole number", None),
+    ("a strategy that is a number", lambda: rmqlb.assign_pop(1, queues(1), ["x"], 1), "strategy is 1: text", None),  # type: ignore[arg-type]
+    ("an id of bytes", lambda: rmqlb.allocate_for(b"x", "AVG", queues(2), ["x"]), "client_id is of type bytes", None),  # type: ignore[arg-type]
+    ("a clock of None", lambda: rmqlb.MQFaultStrategy(True, lambda: None).is_available("a"), "clock's time is None", None),  # type: ignore[arg-type, return-value]
+    ("a version of None", lambda: rmqlb.MQFaultStrategy(client_version=None), "client_version is None: text", None),  # type: ignore[arg-type]
+    ("a list of text", lambda: rmqlb.TopicPublishInfo("abc"), "queues is 'abc': a list of MessageQueue", None),  # type: ignore[arg-type]
+    ("a random of text", lambda: rmqlb.select_by_random(queues(2), "r"), "random is 'r': JavaRandom is needed", None),  # type: ignore[arg-type]
+    ("a seed of text", lambda: rmqlb.JavaRandom("s"), "seed is 's': a whole number is needed", None),  # type: ignore[arg-type]
+    ("a topic of None", lambda: rmqlb.parse_route("{}", None), "the topic is of type NoneType", None),  # type: ignore[arg-type]
 ]  # fmt: skip
 
 
 @every_case(("call", "message", "hint"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG])
 def test_what_cannot_be_is_refused_by_name(call: Callable[[], object], message: str, hint: str | None) -> None:
-    with pytest.raises(UsageError, match=message) as caught:
+    with pytest.raises(rmqlb.UsageError, match=message) as caught:
         call()
     assert "\n" not in caught.value.message
     assert (hint or "") in (caught.value.hint or "")
 
 
 def test_more_queues_than_any_topic_has_are_refused_before_they_are_listed() -> None:
-    endless = TopicRouteData("T", (QueueData("a", MANY, MANY, 6),), AB.broker_datas)
+    endless = TopicRouteData("T", (rmqlb.QueueData("a", MANY, MANY, 6),), AB.broker_datas)
     for listed in (endless.publish_queues, endless.subscribe_queues):
-        with pytest.raises(DataError, match="1000000000000 queues of a, more than 200000"):
+        with pytest.raises(rmqlb.DataError, match="1000000000000 queues of a, more than 200000"):
             listed()
-    some = TopicRouteData("T", tuple(QueueData(name, 90_000, 90_000, 6) for name in "abc"), AB.broker_datas)
-    with pytest.raises(DataError, match="270000 queues, more than 200000"):
-        simulate_send(some, SendScenario())
+    some = TopicRouteData("T", tuple(rmqlb.QueueData(name, 90_000, 90_000, 6) for name in "abc"), AB.broker_datas)
+    with pytest.raises(rmqlb.DataError, match="270000 queues, more than 200000"):
+        rmqlb.simulate_send(some, rmqlb.SendScenario())
 
 
 def test_what_java_throws_is_both_an_error_of_ours_and_pythons_own() -> None:
-    strategy, nothing = MQFaultStrategy(clock=lambda: 0), TopicPublishInfo(())
+    strategy, nothing = rmqlb.MQFaultStrategy(clock=lambda: 0), rmqlb.TopicPublishInfo(())
     calls: list[Callable[[], object]] = [
-        lambda: select_by_hash([], "x"),
+        lambda: rmqlb.select_by_hash([], "x"),
         lambda: strategy.select_one_message_queue(nothing, None),
     ]
     for call in calls:
         with pytest.raises(ZeroDivisionError) as divided:
             call()
-        assert isinstance(divided.value, DataError)
+        assert isinstance(divided.value, rmqlb.DataError)
     with pytest.raises(ValueError, match="bound must be positive") as refused:
-        select_by_random([], JavaRandom(1))
-    assert isinstance(refused.value, UsageError)
-    with pytest.raises(AllocationError, match="illegal virtualNodeCnt :-1"):
-        allocate("CONSISTENT_HASH", queues(2), ["x"], virtual_nodes=-1)
+        rmqlb.select_by_random([], rmqlb.JavaRandom(1))
+    assert isinstance(refused.value, rmqlb.UsageError)
+    with pytest.raises(rmqlb.AllocationError, match="illegal virtualNodeCnt :-1"):
+        rmqlb.allocate("CONSISTENT_HASH", queues(2), ["x"], virtual_nodes=-1)
 
 
 def test_lists_and_sets_of_any_make_are_taken() -> None:
     ids = (client_id for client_id in ("x", "y"))
-    assert allocate("AVG", iter(queues(2)), ids) == allocate("AVG", queues(2), {"x": 0, "y": 0}.keys())
-    tuples = simulate_send(AB, SendScenario(messages=3, failures=(Failure("a", REFUSED),), exclude=frozenset({"b"})))
-    lists: Any = SendScenario(messages=3, failures=[Failure("a", REFUSED)], exclude=["b"])  # type: ignore[arg-type]
-    assert simulate_send(AB, lists).totals == tuples.totals
+    assert rmqlb.allocate("AVG", iter(queues(2)), ids) == rmqlb.allocate("AVG", queues(2), {"x": 0, "y": 0}.keys())
+    tuples = rmqlb.simulate_send(
+        AB, rmqlb.SendScenario(messages=3, failures=(rmqlb.Failure("a", REFUSED),), exclude=frozenset({"b"}))
+    )
+    lists: Any = rmqlb.SendScenario(messages=3, failures=[rmqlb.Failure("a", REFUSED)], exclude=["b"])  # type: ignore[arg-type]
+    assert rmqlb.simulate_send(AB, lists).totals == tuples.totals
     settings_ = Settings(broker_zones=str.upper, client_zones={"x": None})
     require(settings_, Settings, "Settings")
 
@@ -189,5 +167,5 @@ def test_whatever_is_given_comes_a_value_or_an_error_of_ours(seed: int) -> None:
 
 def test_the_fuzzer_notices_what_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fuzz.api_values.ALLOWED", (KeyError,))
-    with pytest.raises(RmqlbError):
+    with pytest.raises(rmqlb.RmqlbError):
         assert [tried(seed) for seed in range(50)] == []

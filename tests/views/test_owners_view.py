@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqlb.model.owners import OwnersReport
+from rmqlb.views.report import Report
 from rmqlb.views.show_owners import owners_report
 from tests.cli.run import EXAMPLE, ROOT, run
 from tests.support.mismatches import every_case
@@ -64,8 +65,9 @@ def test_the_first_line_says_what_the_cluster_reports_the_bad_first(
     assert re.sub(r"^g, 2 consumers( \(3 processes\))?: ", "", ran.stdout.splitlines()[0]) == line
 
 
-def data_of(*owners: str) -> Any:
-    return json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=snapshot(*owners)).stdout)["data"]
+def report_of(*owners: str, **more: Any) -> Report:
+    data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=snapshot(*owners)).stdout)["data"]
+    return owners_report(msgspec.convert(data | more, OwnersReport))
 
 
 def screen(text: str, *more: str) -> str:
@@ -95,9 +97,14 @@ def test_a_screen_has_a_line_per_owner_what_is_bad_first() -> None:
     ],
 )
 def test_the_verdict_is_as_grave_as_what_is_observed(owners: tuple[str, ...], grave: str) -> None:
-    data = data_of(*owners)
-    report = owners_report(msgspec.convert(data, OwnersReport))
-    assert report.grave == grave
+    assert report_of(*owners).grave == grave
+
+
+def test_by_pop_a_queue_that_no_consumer_may_read_is_a_warning() -> None:
+    for consumers, grave in ([], "warning"), (["a"], ""), (None, ""):
+        queue = {"brokerName": "x", "queueId": 0, "consumers": consumers}
+        topic = {"topic": "T", "strategy": "AVG", "popShareQueueNums": [1], "assumed": False, "queues": [queue]}
+        assert report_of(strategies=[], queues=[], popTopics=[topic]).grave == grave
 
 
 def test_an_idle_consumer_has_its_line() -> None:
@@ -124,8 +131,7 @@ def test_queues_that_were_not_looked_at_are_no_ones_fault() -> None:
 @given(st.lists(st.sampled_from(["", "a", "b", "a b", "c"]), min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_the_lines_add_up_to_the_queues(owners: list[str]) -> None:
-    data = data_of(*owners)
-    report = owners_report(msgspec.convert(data, OwnersReport)).only((), screen=True)
+    report = report_of(*owners).only((), screen=True)
     (owned,) = (section for section in report.sections if section.name == "owners")
     places = [column.key for column in owned.columns].index("queues")
     assert sum(row[places] for row in owned.rows) == 4  # type: ignore[misc]
@@ -135,29 +141,18 @@ def test_the_lines_add_up_to_the_queues(owners: list[str]) -> None:
     assert report.grave == "error" or not bad
 
 
-def test_strategies_that_differ_are_held_against_what_is_observed_together() -> None:
-    line = ("show-owners", "-s", str(ROOT / "examples" / "four-groups.yaml"), "-g", "mix-svc")
-    assert run(*line).stdout.splitlines()[0] == (
-        "mix-svc, 2 consumers: 2 of 8 queues are unassigned; 2 of 8 queues have duplicate owners; all observed owners as "
-        "AVG and AVG_BY_CIRCLE together predict"
-    )
-    data = json.loads(run(*line, "-o", "json").stdout)["data"]
-    assert (data["mixedMismatches"], data["strategiesReported"]) == (0, {"AVG": 1, "AVG_BY_CIRCLE": 1})
-    alike = json.loads(run("show-owners", "-s", EXAMPLE, "-g", "order-svc", "-o", "json").stdout)["data"]
-    assert alike["mixedMismatches"] is None
-
-
 def test_what_strategies_together_do_not_predict_is_counted() -> None:
-    mixed = data_of("a", "b", "b", "") | {"strategiesReported": {"AVG": 1, "AVG_BY_CIRCLE": 1}, "mixedMismatches": 3}
-    report = owners_report(msgspec.convert(mixed, OwnersReport))
+    report = report_of("a", "b", "b", "", strategiesReported={"AVG": 1, "AVG_BY_CIRCLE": 1}, mixedMismatches=3)
     assert report.facts[0].endswith(
         "observed owners of 3 of 4 queues differ from the prediction of AVG and AVG_BY_CIRCLE together"
     )
     assert "mismatches" not in [section.name for section in report.sections]
+    line = ("show-owners", "-s", str(ROOT / "examples" / "four-groups.yaml"), "-g", "mix-svc", "-o", "json")
+    assert json.loads(run(*line).stdout)["data"]["mixedMismatches"] == 0
+    alike = json.loads(run("show-owners", "-s", EXAMPLE, "-g", "order-svc", "-o", "json").stdout)["data"]
+    assert alike["mixedMismatches"] is None
 
 
 def test_of_many_topics_some_are_named() -> None:
-    report = owners_report(
-        msgspec.convert(data_of("a", "a", "b", "b") | {"topics": [f"T{number}" for number in range(30)]}, OwnersReport)
-    )
+    report = report_of("a", "a", "b", "b", topics=[f"T{number}" for number in range(30)])
     assert report.facts[1].startswith("  30 topics T0, T1, T2 and 27 more · ")

@@ -55,9 +55,8 @@ def test_the_first_line_says_the_worst_first(
 
 def test_observed_owners_that_are_not_the_predicted_ones_are_told_and_shown() -> None:
     """The cluster reports two queues without owner: a plan said that none is unassigned."""
-    states = seen("a", "", "", "a b")
     same = side("a b", route(x=4))
-    plan = plan_rebalance("g", same, same, states=states)
+    plan = plan_rebalance("g", same, same, states=seen("a", "", "", "a b"))
     report = plan_report(plan)
     assert report.facts[0] == (
         "g, 2 consumers: no queue moves; observed owners of 3 of 4 queues differ from the prediction before the "
@@ -68,19 +67,14 @@ def test_observed_owners_that_are_not_the_predicted_ones_are_told_and_shown() ->
     assert titles[3:7] == ["predicted before", "predicted after", "change", "observed owner"]
     (summary,) = (section for section in report.sections if section.name == "summary")
     rows = {row[0]: row[1:] for row in summary.rows}
-    assert rows["unassigned queues"] == (0, 0, 2)
-    assert rows["consumers"] == (2, 2, "")
-    assert rows["queues with duplicate owners"] == (0, 0, 1)
-    found = {c.client_id: (c.queues_before, c.queues_observed) for c in plan.consumers}
-    assert found == {"a": (2, 2), "b": (2, 1)}
-
-
-@every_case("owners", ["aabb", None])
-def test_owners_as_predicted_and_owners_that_nobody_saw_add_nothing(owners: str | None) -> None:
-    same = side("a b", route(x=4))
-    report = plan_report(plan_rebalance("g", same, same, states=seen(*owners) if owners else None))
-    assert report.facts[0] == "g, 2 consumers: no queue moves"
-    assert "observed owner" not in [column.title for column in report.table.columns if column.shown]
+    names = ("unassigned queues", "consumers", "queues with duplicate owners")
+    assert [rows[name] for name in names] == [(0, 0, 2), (2, 2, ""), (0, 0, 1)]
+    found = [(c.client_id, c.queues_before, c.queues_observed) for c in plan.consumers]
+    assert found == [("a", 2, 2), ("b", 2, 1)]
+    for owners in (seen(*"aabb"), None):  # as predicted, or seen by nobody
+        report = plan_report(plan_rebalance("g", same, same, states=owners))
+        assert report.facts[0] == "g, 2 consumers: no queue moves"
+        assert "observed owner" not in [column.title for column in report.table.columns if column.shown]
 
 
 BROKERS = [f"broker-{letter}" for letter in "abcdefghijkl"]
@@ -97,17 +91,6 @@ def names(number: int) -> str:
 def wide_route(brokers: int, per_broker: int) -> TopicRouteData:
     counts: dict[str, Any] = {name.replace("-", "_"): per_broker for name in BROKERS[:brokers]}
     return route("Orders", **counts)
-
-
-def table(text: str, title: str) -> list[list[str]]:
-    """The rows of a table of a screen, cell by cell."""
-    lines = text.split(f"\n{title}", 1)[1].splitlines()[3:]
-    rows = []
-    for line in lines:
-        if not line.strip():
-            break
-        rows.append(re.split(r"\s{2,}", line.strip()))
-    return rows
 
 
 def test_96_queues_fit_a_screen_of_40_lines() -> None:
@@ -158,20 +141,6 @@ def test_the_tables_of_a_screen_add_up_to_the_data(
         before, after, gained, lost = (int(str(cell)) for cell in row[2:6])
         assert (before, after) == (consumer.queues_before, consumer.queues_after)
         assert before - lost + gained == after
-
-
-def test_what_leaves_queues_unassigned_or_with_duplicate_owners_comes_first_in_red() -> None:
-    made = plan(
-        side("a b c", route(x=6)), Side(Members(("a", "b"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"}), (route(x=6),))
-    )
-    report = plan_report(made).only((), screen=True)
-    assert report.grave == "error"
-    assert report.facts[0].startswith("orders, 3 → 2 consumers: ")
-    rows = table(on_a_terminal(report, 100), f"{sum(m.change != 'same' for m in made.moves)} queues that change")
-    assert [row[0][0] for row in rows[:2]] == ["✗", "✗"]
-    flat = " ".join(" ".join(row) for row in rows)
-    assert "(unassigned)" in flat
-    assert "a b" in flat
 
 
 SAME = side("a b", route(x=4))

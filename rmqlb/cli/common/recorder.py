@@ -14,10 +14,9 @@ from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.consumers import member_findings
 from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.record.follow import Follower, look_of
-from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.finding import Finding
 from rmqlb.model.recording import Ended, Look, Recording, RecordLine
@@ -80,8 +79,9 @@ class GroupRecorder:
             asked_at = _now_ms()
             first = self._recorded.read.fetch(self._wanted)
             answered_at = _now_ms(up=True)
-            findings = (*member_findings(first.group(name)), *source_findings(first))
-            Group(first, name, given=Given(assume=None), gaps=gaps(first)).must_share()
+            group = Group(first, first.group(name).group, given=Given(assume=None), gaps=gaps(first))
+            group.must_share()
+            findings = planning_findings(group)
             self._add(self._look_of(first, asked_at, answered_at))
             with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
                 terminal.repeating = True

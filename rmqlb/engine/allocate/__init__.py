@@ -22,16 +22,13 @@ from rmqlb.engine.arguments import items, require, shown
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.snapshot import suggestion
 
 _MOST_WRAPPERS = 16
 
 
 def full_name(strategy: str, settings: Settings | None = None) -> str:
-    """RocketMQ's `getName()`: a wrapper's name ends in the inner strategy's; UsageError when there is no such strategy.
-
-    >>> full_name("MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE")), full_name("AVG")
-    ('MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE', 'AVG')
-    """
+    """RocketMQ's `getName()`: a wrapper's name ends in the inner strategy's (raises UsageError)."""
     strategy_class(strategy, settings)
     return "-".join(names_inside(strategy, settings or Settings()))
 
@@ -52,7 +49,11 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
     elif innermost in SIMPLE:
         found = class_of(innermost)
     else:
-        raise UsageError(f"unknown strategy {innermost[:100]}", hint=_similar(innermost), code="unknown-strategy")
+        raise UsageError(
+            f"unknown strategy {innermost[:100]}",
+            hint=suggestion("strategies", innermost.upper(), NAMES),
+            code="unknown-strategy",
+        )
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     for wrapper in reversed(outer):
@@ -70,11 +71,7 @@ def names_inside(strategy: str, settings: Settings) -> list[str]:
 
 
 def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
-    """The first strategy, of it and those inside it, that lacks what it cannot go without, and the options for it.
-
-    >>> unset_options("MACHINE_ROOM_NEARBY", Settings(broker_zones={}, client_zones={}, inner="CONFIG"))
-    ('CONFIG', '--strategy-option queues=FILE')
-    """
+    """The first strategy, of it and those inside it, that lacks what it cannot go without, and the options for it."""
     for name in names_inside(strategy, settings):
         needs = RULES[name].needs if name in RULES else None
         if needs is not None and needs.given(settings) is None:
@@ -281,10 +278,3 @@ def check_settings(settings: Settings) -> None:
                 re.compile(pattern)
             except (re.error, RecursionError, OverflowError) as error:
                 raise UsageError(f"{name} {shown(pattern)}: not a pattern: {error}") from None
-
-
-def _similar(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name.upper(), NAMES, n=1, cutoff=0.4)
-    return (f"did you mean {close[0]}? " if close else "") + "strategies: " + ", ".join(NAMES)

@@ -1,11 +1,10 @@
-"""AVG, AVG_BY_CIRCLE, and the AVG of rocketmq-client-cpp."""
+"""AVG, AVG_BY_CIRCLE, CONFIG, and the AVG of rocketmq-client-cpp."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from rmqlb.engine.allocate.strategy import Prepared
-from rmqlb.errors import AllocationError
+from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -16,16 +15,13 @@ class Averagely(Prepared):
     first m % c consumers one more. With fewer queues than consumers the first m consumers get one queue each. An id
     that stands twice counts twice but only its first block is taken: the second block stays unassigned.
 
-    >>> from rmqlb.engine.allocate.strategy import Settings
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
     >>> strategy = Averagely(queues, ["x", "y", "z"], Settings())
     >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y", "z")]
     [[0, 1, 2], [3, 4], [5, 6]]
     """
 
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not self._takes_part(client_id):
-            return []
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
         start, end = self._block(self._indexes[client_id])
         return self._queues[start:end]
 
@@ -52,16 +48,13 @@ class AveragelyByCircle(Prepared):
 
     An id that stands twice counts twice but takes only its first place's queues; the others stay unassigned.
 
-    >>> from rmqlb.engine.allocate.strategy import Settings
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
     >>> strategy = AveragelyByCircle(queues, ["x", "y", "z"], Settings())
     >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y", "z")]
     [[0, 3, 6], [1, 4], [2, 5]]
     """
 
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not self._takes_part(client_id):
-            return []
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
         return self._queues[self._indexes[client_id] :: len(self._client_ids)]
 
     def why(self, queue: MessageQueue) -> str:
@@ -76,11 +69,33 @@ class AveragelyByCircle(Prepared):
 class CppAveragely(Averagely):
     """`AllocateMQAveragely`: blocks as Java's; `Rebalance` constructs it, and nothing sets another strategy."""
 
-    def _takes_part(self, client_id: str) -> bool:
-        if not client_id:
-            raise AllocationError("currentCID is empty")
-        if not self._queues:
-            raise AllocationError("mqAll is empty")
-        if not self._client_ids:
-            raise AllocationError("cidAll is empty")
-        return client_id in self._indexes
+    _empty = ("currentCID is empty", "mqAll is empty", "cidAll is empty")
+
+
+class ByConfig:
+    """`AllocateMessageQueueByConfig`: the configured list, unchanged, for every topic and without any check.
+
+    Nothing asks whether the queues exist, belong to the topic, or are in another consumer's list too. A consumer
+    without a list returns null in Java, which drops all its queues; here that is an empty list.
+
+    >>> strategy = ByConfig([], ["x", "y"], Settings(config={"x": [MessageQueue("T", "a", 5)]}))
+    >>> [queue.queue_id for queue in strategy.share("x")], strategy.share("y")
+    ([5], [])
+    """
+
+    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
+        self._config = settings.config
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        return self.configured(client_id) or []
+
+    def configured(self, client_id: str) -> Sequence[MessageQueue] | None:
+        if isinstance(self._config, Mapping):
+            return self._config.get(client_id)
+        return self._config
+
+    def why(self, queue: MessageQueue) -> str:
+        return "by configuration"
+
+    def why_idle(self, client_id: str) -> str:
+        return "no queue is configured for it" if self.configured(client_id) is None else "its list is empty"

@@ -50,36 +50,31 @@ def check_strategy(
     """
     name, own = with_function(strategy, replace(settings or Settings(), group=group))
     ids = sort_client_ids(set(client_ids))
-    found = _Observed()
-    for topic_queues in _by_topic(queues).values() if ids else ():
-        found.ask(name, topic_queues, ids, own)
-    return tuple(_findings(name, found, len(ids)))
-
-
-class _Observed:
-    def __init__(self) -> None:
-        self.unassigned: list[MessageQueue] = []
-        self.several: list[MessageQueue] = []
-        self.throws: dict[str, str] = {}  # client ID → what it throws
-        self.orders: dict[str, None] = {}  # the lists whose order changes the answer: queues, client ids
-        self.varies = False
-
-    def ask(self, strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings) -> None:
-        answers = _answers(strategy, queues, ids, ids, settings, self.throws)
+    left: list[MessageQueue] = []
+    several: list[MessageQueue] = []
+    throws: dict[str, str] = {}  # client ID → what it throws
+    orders: dict[str, None] = {}  # the lists whose order changes the answer
+    varies = False
+    for listed in _by_topic(queues).values() if ids else ():
+        answers = _answers(name, listed, ids, ids, own, throws)
         owners = Counter(queue for answer in answers.values() for queue in answer or ())
-        self.unassigned += [queue for queue in queues if not owners[queue]]
-        self.several += [queue for queue in queues if owners[queue] > 1]
-        some = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
+        left += [queue for queue in listed if not owners[queue]]
+        several += [queue for queue in listed if owners[queue] > 1]
+        some = ids if len(ids) * len(listed) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
         expected = {client_id: answers[client_id] for client_id in some}
-
-        def differs(queues_: list[MessageQueue], ids_: list[str]) -> bool:
-            return _answers(strategy, queues_, ids_, some, settings, {}) != expected
-
-        if differs(queues, ids):
-            self.varies = True
+        if _answers(name, listed, ids, some, own, {}) != expected:
+            varies = True
         else:
-            self.orders |= {"queues": None} if any(differs(other, ids) for other in _orders(queues)) else {}
-            self.orders |= {"client ids": None} if any(differs(queues, other) for other in _orders(ids)) else {}
+            others: list[tuple[str, list[MessageQueue], list[str]]] = [
+                ("queues", each, ids) for each in _orders(listed)
+            ]
+            others += [("client ids", listed, each) for each in _orders(ids)]
+            orders |= {
+                what: None
+                for what, some_queues, some_ids in others
+                if _answers(name, some_queues, some_ids, some, own, {}) != expected
+            }
+    return tuple(_findings(name, left, several, throws, orders, varies, len(ids)))
 
 
 def own_findings(
@@ -167,31 +162,39 @@ def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
     yield from (Random(seed).sample(items, len(items)) for seed in range(_SHUFFLES))  # noqa: S311 - no secret
 
 
-def _findings(name: str, found: _Observed, consumers: int) -> Iterator[Finding]:
-    left, several, strategy = found.unassigned, found.several, f"strategy {name}"
-    if found.throws:
-        client_id, text = next(iter(found.throws.items()))
-        number = f"{len(found.throws)} of {consumers} consumers"
-        message = f"{strategy} throws for {number}, which keep what they hold; first {client_id}: {text}"
-        yield Finding("custom-throws", message)
+def _findings(
+    name: str,
+    left: Sequence[MessageQueue],
+    several: Sequence[MessageQueue],
+    throws: Mapping[str, str],
+    orders: Iterable[str],
+    varies: bool,
+    consumers: int,
+) -> Iterator[Finding]:
+    strategy = f"strategy {name}"
+    if throws:
+        client_id, text = next(iter(throws.items()))
+        number = f"{len(throws)} of {consumers} consumers"
+        text = f"{strategy} throws for {number}, which keep what they hold; first {client_id}: {text}"
+        yield Finding("custom-throws", text)
     elif left:
-        message = f"{strategy} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
-        yield Finding("custom-unassigned", message)
+        text = f"{strategy} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+        yield Finding("custom-unassigned", text)
     if several:
-        message = f"{strategy} gives {_listed(several)} to several consumers, which all read {_them(several)}"
-        yield Finding("custom-duplicate-owners", message)
-    if found.varies:
-        message = (
+        text = f"{strategy} gives {_listed(several)} to several consumers, which all read {_them(several)}"
+        yield Finding("custom-duplicate-owners", text)
+    if varies:
+        text = (
             f"{strategy} answers differently when it is asked the same again: such consumers drop and take queues with "
             "every rebalance, and what is shown here is one of its answers"
         )
-        yield Finding("custom-varies", message)
-    if found.orders:
-        message = (
-            f"{strategy} depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists by "
+        yield Finding("custom-varies", text)
+    if orders:
+        text = (
+            f"{strategy} depends on the order of the {' and of the '.join(orders)}: clients sort both lists by "
             "character before they call it, as is done here"
         )
-        yield Finding("custom-order", message)
+        yield Finding("custom-order", text)
 
 
 def _listed(queues: Sequence[MessageQueue]) -> str:

@@ -45,9 +45,7 @@ class ConsistentHash(Prepared):
         check_ring(len(client_ids), settings.virtual_nodes)
         super().__init__(queues, client_ids, settings)
 
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not self._takes_part(client_id):
-            return []
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
         return self._shares.get(client_id, [])
 
     def why(self, queue: MessageQueue) -> str:
@@ -63,19 +61,35 @@ class ConsistentHash(Prepared):
         return f"none of {len(self._queues)} queues meets one of its {entries} entries on the ring first"
 
     @cached_property
+    def _ring(self) -> Ring:
+        return self._made(tuple(self._client_ids), self._settings.virtual_nodes)[0]
+
+    @cached_property
     def _entries(self) -> Counter[str]:
         return Counter(owner for owner, _ in self._ring.values())
 
     @cached_property
-    def _ring(self) -> Ring:
-        return self._made()[0]
-
-    @cached_property
     def _positions(self) -> Sequence[int]:
-        return self._made()[1]
+        return self._made(tuple(self._client_ids), self._settings.virtual_nodes)[1]
 
-    def _made(self) -> tuple[Ring, Sequence[int]]:
-        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)
+    @staticmethod
+    @lru_cache(maxsize=2)
+    def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
+        """The ring, and its hashes in order; of two entries with one hash the later wins.
+
+        Topics have the same ring; it is kept for the two lists, before and after, that are compared.
+        """
+        ring: dict[int, tuple[str, int]] = {}
+        entries: Counter[str] = Counter()
+        for client_id in client_ids:
+            existing = entries[client_id]
+            entries[client_id] += virtual_nodes
+            for replica in range(existing, existing + virtual_nodes):
+                position = ring_hash(f"{client_id}-{replica}")
+                if position in ring:
+                    entries[ring[position][0]] -= 1
+                ring[position] = (client_id, replica)
+        return ring, sorted(ring)
 
     @staticmethod
     def _hash(text: str) -> int:
@@ -107,25 +121,6 @@ def check_ring(members: int, virtual_nodes: int) -> None:
             hint=f"for so many consumers, at most --strategy-option virtual-nodes={MOST_ENTRIES // members}",
             code="ring-too-large",
         )
-
-
-@lru_cache(maxsize=2)
-def _ring(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
-    """The ring, and its hashes in order; of two entries with one hash the later wins.
-
-    Topics have the same ring; it is kept for the two lists, before and after, that are compared.
-    """
-    ring: dict[int, tuple[str, int]] = {}
-    entries: Counter[str] = Counter()
-    for client_id in client_ids:
-        existing = entries[client_id]
-        entries[client_id] += virtual_nodes
-        for replica in range(existing, existing + virtual_nodes):
-            position = ring_hash(f"{client_id}-{replica}")
-            if position in ring:
-                entries[ring[position][0]] -= 1
-            ring[position] = (client_id, replica)
-    return ring, sorted(ring)
 
 
 @lru_cache(maxsize=1 << 16)

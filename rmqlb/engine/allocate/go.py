@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from zlib import crc32
 
+from msgspec.structs import replace
+
 from rmqlb.engine.allocate.avg import Averagely, AveragelyByCircle
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash, Ring, check_ring
+from rmqlb.engine.allocate.machine_room import ByMachineRoom
 from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
@@ -32,7 +35,7 @@ class GoAveragelyByCircle(_WithoutErrors, AveragelyByCircle):
     """`AllocateByAveragelyCircle`."""
 
 
-class GoMachineRoom(_WithoutErrors):
+class GoMachineRoom(_WithoutErrors, ByMachineRoom):
     """`AllocateByMachineRoom`: the queues of the listed rooms are counted, and the blocks cut out of all queues.
 
     Of c consumers and k queues in the listed rooms, consumer i gets the block i*(k//c) .. of *all* queues, and, if
@@ -46,34 +49,23 @@ class GoMachineRoom(_WithoutErrors):
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
-        super().__init__(queues, client_ids, settings)
-        rooms = settings.consumer_idcs or ()
-        parts = ((queue, queue.broker_name.split("@")) for queue in queues)
-        self._inside = [queue for queue, names in parts if len(names) == 2 and names[0] in rooms]
+        super().__init__(queues, client_ids, replace(settings, consumer_idcs=settings.consumer_idcs or frozenset()))
+        self._blocks_of = queues
 
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not self._takes_part(client_id):
-            return []
-        index, size, blocks = self._indexes[client_id], *self._sizes()
-        left_over = self._inside[blocks:][index : index + 1]
-        return [*self._queues[size * index : size * (index + 1)], *left_over]
+    @staticmethod
+    def _room(broker_name: str) -> str | None:
+        names = broker_name.split("@")
+        return names[0] if len(names) == 2 else None
 
     def why(self, queue: MessageQueue) -> str:
         size, blocks = self._sizes()
-        place, reasons = self._places[queue], []
+        place, left_over, reasons = self._places[queue], self._inside[blocks:], []
         if place < blocks:
             reasons.append(f"queue {place} of all is in block {place // size} of {size} queues")
-        if queue in self._inside[blocks:]:
-            left = self._inside[blocks:].index(queue)
+        if queue in left_over:
+            left = left_over.index(queue)
             reasons.append(f"queue {blocks + left} of the listed rooms is left over, for consumer {left}")
         return "; ".join(reasons) or f"queue {place} is behind the blocks of {size} queues, and is not left over"
-
-    def why_idle(self, client_id: str) -> str:
-        return self._behind(client_id, f"{len(self._inside)} queues in the listed rooms")
-
-    def _sizes(self) -> tuple[int, int]:
-        size = len(self._inside) // len(self._client_ids)
-        return size, size * len(self._client_ids)
 
 
 class GoConsistentHash(_WithoutErrors, ConsistentHash):
@@ -101,18 +93,15 @@ class GoConsistentHash(_WithoutErrors, ConsistentHash):
             raise AllocationError("runtime error: integer divide by zero")  # where the ring is sorted
         return takes_part
 
-    def _made(self) -> tuple[Ring, Sequence[int]]:
-        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)
-
     @staticmethod
     def _hash(text: str) -> int:
         return crc32(text.encode("utf-8", "replace"))
 
-
-@lru_cache(maxsize=2)
-def _ring(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
-    ring: dict[int, tuple[str, int]] = {}
-    for client_id in client_ids:
-        name = client_id.encode("utf-8", "replace")
-        ring.update((crc32(b"%d%s" % (number, name)), (client_id, number)) for number in range(virtual_nodes))
-    return ring, sorted(ring)
+    @staticmethod
+    @lru_cache(maxsize=2)
+    def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
+        ring: dict[int, tuple[str, int]] = {}
+        for client_id in client_ids:
+            name = client_id.encode("utf-8", "replace")
+            ring.update((crc32(b"%d%s" % (number, name)), (client_id, number)) for number in range(virtual_nodes))
+        return ring, sorted(ring)

@@ -1,13 +1,17 @@
-"""MACHINE_ROOM: only queues on brokers of the listed rooms are given out, in blocks, the remainder from the tail."""
+"""MACHINE_ROOM, whose rooms stand in brokers' names, and MACHINE_ROOM_NEARBY, for which somebody says the zones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from rmqlb.engine.allocate.strategy import Prepared, Settings
-from rmqlb.errors import AllocationError
-from rmqlb.model.java import split
+from rmqlb.engine.allocate.avg import ByConfig
+from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass, Zones
+from rmqlb.engine.arguments import require, shown
+from rmqlb.errors import AllocationError, UsageError
+from rmqlb.model.java import sort_key, split
 from rmqlb.model.message_queue import MessageQueue
 
 
@@ -25,30 +29,31 @@ class ByMachineRoom(Prepared):
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         super().__init__(queues, client_ids, settings)
-        self._rooms = settings.consumer_idcs
-        self._rooms_missing = self._rooms is None and any(room(queue.broker_name) is not None for queue in queues)
-        self._inside = [queue for queue in queues if room(queue.broker_name) in (self._rooms or ())]
+        rooms = settings.consumer_idcs
+        self._rooms_missing = rooms is None and any(room(queue.broker_name) is not None for queue in queues)
+        self._inside = [queue for queue in queues if self._room(queue.broker_name) in (rooms or ())]
+        self._blocks_of: Sequence[MessageQueue] = self._inside
+
+    @staticmethod
+    def _room(broker_name: str) -> str | None:
+        return room(broker_name)
 
     @cached_property
     def _places(self) -> dict[MessageQueue, int]:
-        return {queue: place for place, queue in enumerate(self._inside)}
+        return {queue: place for place, queue in enumerate(self._blocks_of)}
 
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not self._takes_part(client_id):
-            return []
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
         if self._rooms_missing:
             raise AllocationError("consumeridcs is null")
-        index, (size, extra) = self._indexes[client_id], self._sizes()
-        tail = [self._inside[index + size * len(self._client_ids)]] if index < extra else []
-        return [*self._inside[size * index : size * (index + 1)], *tail]
+        index, size, blocks = self._indexes[client_id], *self._sizes()
+        return [*self._blocks_of[size * index : size * (index + 1)], *self._inside[blocks:][index : index + 1]]
 
     def why(self, queue: MessageQueue) -> str:
         place = self._places.get(queue)
         if place is None:
             its_room = room(queue.broker_name)
             return f"room {its_room} is not listed" if its_room is not None else "the broker's name is not ROOM@NAME"
-        size, _ = self._sizes()
-        blocks = size * len(self._client_ids)
+        size, blocks = self._sizes()
         if place >= blocks:
             return f"queue {place} of the listed rooms is left over, for consumer {place - blocks}"
         return f"queue {place} of the listed rooms is in block {place // size} of {size} queues"
@@ -57,14 +62,110 @@ class ByMachineRoom(Prepared):
         return self._behind(client_id, f"{len(self._inside)} queues in the listed rooms")
 
     def _sizes(self) -> tuple[int, int]:
-        return divmod(len(self._inside), len(self._client_ids))
+        """The queues of a block, and of all blocks."""
+        size = len(self._inside) // len(self._client_ids)
+        return size, size * len(self._client_ids)
 
 
 def room(broker_name: str) -> str | None:
-    """The room in a broker's name, `ROOM@NAME`; None when the name has another form.
-
-    >>> room("r1@broker-a"), room("broker-a")
-    ('r1', None)
-    """
+    """The room in a broker's name, `ROOM@NAME`; None when the name has another form."""
     parts = split(broker_name, "@")
     return parts[0] if len(parts) == 2 else None
+
+
+class MachineRoomNearby(Prepared):
+    """`AllocateMachineRoomNearby` around an inner strategy.
+
+    A consumer first shares its own zone's queues with the consumers of that zone, then, zone by zone in Java's string
+    order, the queues of zones without any consumer, with all. RocketMQ ships no resolver of zones, so they are
+    given.
+
+    >>> from rmqlb.engine.allocate.avg import Averagely
+    >>> queues = [MessageQueue("T", broker, i) for broker in ("r1-b", "r2-b") for i in range(2)]
+    >>> settings = Settings(broker_zones="([^-]+)-", client_zones={"x": "r1", "y": "r3"})
+    >>> strategy = MachineRoomNearby(Averagely, queues, ["x", "y"], settings)
+    >>> [[str(q.broker_name) for q in strategy.share(id)] for id in ("x", "y")]
+    [['r1-b', 'r1-b', 'r2-b'], ['r2-b']]
+    """
+
+    def __init__(
+        self, inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+    ) -> None:
+        if settings.broker_zones is None and settings.client_zones is None:
+            raise AllocationError("machineRoomResolver is null")
+        super().__init__(queues, client_ids, settings)
+        self._inner = inner
+
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
+        own, shared = self._by_zone
+        mine = own.get(self._client_zone(client_id))
+        parts = ([mine] if mine else []) + list(shared.values())
+        return [queue for part in parts for queue in _delegate(part, client_id)]
+
+    def why(self, queue: MessageQueue) -> str:
+        own, shared = self._by_zone
+        zone = self._broker_zone(queue)
+        if zone in own:
+            return f"zone {zone} has consumers of its own: {own[zone].why(queue)}"
+        return f"zone {zone} has no consumer, all share it: {shared[zone].why(queue)}"
+
+    def why_idle(self, client_id: str) -> str:
+        own, shared = self._by_zone
+        zone = self._client_zone(client_id)
+        if zone in own:
+            return f"zone {zone}: {own[zone].why_idle(client_id)}"
+        if shared:
+            return f"zone {zone} has no queue, and the zones without consumers have too few"
+        return f"zone {zone} has no queue, and every other zone has consumers of its own"
+
+    @cached_property
+    def _by_zone(self) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
+        """Zone → strategy: of zones with consumers, and of those without; both in Java's string order of zones."""
+        queues: defaultdict[str, list[MessageQueue]] = defaultdict(list)
+        for queue in self._queues:
+            queues[self._broker_zone(queue)].append(queue)
+        members: defaultdict[str, list[str]] = defaultdict(list)
+        for client_id in self._client_ids:
+            members[self._client_zone(client_id)].append(client_id)
+        own: dict[str, Strategy] = {}
+        shared: dict[str, Strategy] = {}
+        for zone in sorted(queues, key=sort_key):
+            ids = members.get(zone, self._client_ids)
+            (own if zone in members else shared)[zone] = self._inner(queues[zone], ids, self._settings)
+        return own, shared
+
+    def _broker_zone(self, queue: MessageQueue) -> str:
+        return _zone(self._settings.broker_zones, queue.broker_name, f"mq {queue}")
+
+    def _client_zone(self, client_id: str) -> str:
+        return _zone(self._settings.client_zones, client_id, f"consumer id {client_id}")
+
+
+def _zone(zones: Zones | None, name: str, what: str) -> str:
+    zone = resolve(zones, name)
+    if not zone:
+        raise AllocationError(f"Machine room is null for {what}")
+    return zone
+
+
+def resolve(zones: Zones | None, name: str) -> str | None:
+    """The zone of a broker name or client id; None when it has none (raises UsageError)."""
+    if zones is None:
+        return None
+    if isinstance(zones, Mapping):
+        return zones.get(name)
+    if isinstance(zones, str | re.Pattern):
+        match = re.match(zones, name)
+        if match and not match.re.groups:
+            raise UsageError(f"the pattern {match.re.pattern!r} says no zone", hint="put it in brackets: '([^-]+)-'")
+        return match[1] if match else None
+    zone = zones(name)
+    require(zone, str | None, f"the zone of {shown(name)}")
+    return zone
+
+
+def _delegate(strategy: Strategy, client_id: str) -> Sequence[MessageQueue]:
+    """The inner strategy's answer; Java throws when a CONFIG inside returns null."""
+    if isinstance(strategy, ByConfig) and strategy.configured(client_id) is None:
+        raise AllocationError("java.lang.NullPointerException")
+    return strategy.share(client_id)

@@ -5,50 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass
+from rmqlb.engine.allocate.strategy import Prepared, Settings, StrategyClass
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.words import counted
 
 
 class Pinned(Prepared):
-    asks_all = False
-
-    def __init__(
-        self,
-        inner: StrategyClass,
-        hosts: frozenset[str],
-        queues: Sequence[MessageQueue],
-        client_ids: Sequence[str],
-        settings: Settings,
-    ) -> None:
-        super().__init__(queues, client_ids, settings)
-        self._chosen = [client_id for client_id in client_ids if host(client_id) in hosts]
-        self._is_chosen = frozenset(self._chosen)
-        self._inner = inner(queues, client_ids if self.asks_all else self._chosen, settings)
-
-    def share(self, client_id: str) -> Sequence[MessageQueue]:
-        if not self._takes_part(client_id):
-            return []
-        return self._inner.share(client_id) if client_id in self._is_chosen else []
-
-    def why(self, queue: MessageQueue) -> str:
-        if not self._chosen:
-            return "no consumer runs on a chosen machine"
-        return f"among the {counted(len(self._chosen), 'consumer')} on chosen machines: {self._inner.why(queue)}"
-
-    def why_idle(self, client_id: str) -> str:
-        if client_id in self._is_chosen:
-            return self._inner.why_idle(client_id)
-        return f"{host(client_id)} is not one of the chosen machines"
-
-
-def pin(
-    inner: StrategyClass,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    settings: Settings,
-    kind: type[Pinned] = Pinned,
-) -> Strategy:
     """A topic pinned to machines: consumers elsewhere get nothing, the others share by an inner strategy.
 
     Not one of RocketMQ's classes: it is the wrapper that users write around them. A consumer's machine is what stands
@@ -58,39 +20,61 @@ def pin(
     >>> from rmqlb.engine.allocate.avg import Averagely
     >>> queues = [MessageQueue("T", "a", i) for i in range(2)]
     >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
-    >>> strategy = pin(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
+    >>> strategy = Pinned(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
     >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
     [0, 2]
     """
-    hosts = chosen_hosts(queues, settings)
-    return inner(queues, client_ids, settings) if hosts is None else kind(inner, hosts, queues, client_ids, settings)
+
+    asks_all = False
+
+    def __init__(
+        self, inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+    ) -> None:
+        super().__init__(queues, client_ids, settings)
+        hosts = chosen_hosts(queues, settings)
+        self._is_pinned = hosts is not None
+        self._chosen = [client_id for client_id in client_ids if hosts is None or host(client_id) in hosts]
+        self._is_chosen = frozenset(self._chosen)
+        self._inner = inner(queues, client_ids if self.asks_all else self._chosen, settings)
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        return super().share(client_id) if self._is_pinned else self._inner.share(client_id)
+
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
+        return self._inner.share(client_id) if client_id in self._is_chosen else []
+
+    def why(self, queue: MessageQueue) -> str:
+        if self._is_pinned and not self._chosen:
+            return "no consumer runs on a chosen machine"
+        among = f"among the {counted(len(self._chosen), 'consumer')} on chosen machines: " if self._is_pinned else ""
+        return f"{among}{self._inner.why(queue)}"
+
+    def why_idle(self, client_id: str) -> str:
+        if client_id in self._is_chosen or not self._is_pinned:
+            return self._inner.why_idle(client_id)
+        return f"{host(client_id)} is not one of the chosen machines"
 
 
-def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:
-    """The machines that take part in the topic of these queues; None when all do.
+class PinnedOverAll(Pinned):
+    """A topic pinned to machines, where the inner strategy is still asked with all consumers.
 
-    Without machines of its own a topic has those of all topics; where only single topics are pinned, it has none.
+    Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A consumer on a chosen machine
+    calls the inner strategy with the whole list of consumers and takes its share of that; one elsewhere returns
+    nothing. The shares of those others stay unassigned. A topic without machines of its own is shared by all.
+
+    >>> from rmqlb.engine.allocate.avg import Averagely
+    >>> queues = [MessageQueue("T", "a", i) for i in range(4)]
+    >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
+    >>> strategy = PinnedOverAll(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
+    >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
+    [0, 2]
     """
-    if queues and queues[0].topic in settings.pins:
-        return settings.pins[queues[0].topic]
-    if settings.hosts is None and settings.pins:
-        return None
-    return settings.hosts or frozenset()
 
-
-def host(client_id: str) -> str:
-    """The machine in a client id (`ClientConfig.buildMQClientId`): what stands before the first `@`, without brackets.
-
-    >>> host("10.0.0.1@12345#678")
-    '10.0.0.1'
-    """
-    return client_id.partition("@")[0].strip("[]")
-
-
-class _PinnedOverAll(Pinned):
     asks_all = True
 
     def why(self, queue: MessageQueue) -> str:
+        if not self._is_pinned:
+            return self._inner.why(queue)
         reason = f"among all {len(self._client_ids)} consumers: {self._inner.why(queue)}"
         owner = self._fallen_to.get(queue)
         return reason if owner is None else f"{reason}; {owner} is not on a chosen machine, and takes nothing"
@@ -101,20 +85,16 @@ class _PinnedOverAll(Pinned):
         return {queue: client_id for client_id in others for queue in self._inner.share(client_id)}
 
 
-def pin_over_all(
-    inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
-) -> Strategy:
-    """A topic pinned to machines, where the inner strategy is still asked with all consumers.
+def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:
+    """The machines that take part in the topic of these queues; None when all do.
 
-    Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A consumer on a chosen machine
-    calls the inner strategy with the whole list of consumers and takes its share of that; one elsewhere returns
-    nothing. The shares of those others stay unassigned. A topic without machines of its own is shared by all.
-
-    >>> from rmqlb.engine.allocate.avg import Averagely
-    >>> queues = [MessageQueue("T", "a", i) for i in range(4)]
-    >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
-    >>> strategy = pin_over_all(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
-    >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
-    [0, 2]
+    Without machines of its own a topic has those of all topics; where only single topics are pinned, it has none.
     """
-    return pin(inner, queues, client_ids, settings, _PinnedOverAll)
+    if queues and queues[0].topic in settings.pins:
+        return settings.pins[queues[0].topic]
+    return None if settings.hosts is None and settings.pins else settings.hosts or frozenset()
+
+
+def host(client_id: str) -> str:
+    """The machine in a client id (`ClientConfig.buildMQClientId`): the text before the first `@`, without brackets."""
+    return client_id.partition("@")[0].strip("[]")

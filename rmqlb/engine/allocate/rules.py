@@ -46,7 +46,7 @@ RULES: Mapping[str, StrategyRule] = {
         "name",
         "AllocateMessageQueueByConfig",
         Needs("--strategy-option queues=FILE", lambda given: given.config),
-        alone="config.ByConfig",
+        alone="avg.ByConfig",
     ),
     "MACHINE_ROOM": StrategyRule(
         "place",
@@ -58,10 +58,10 @@ RULES: Mapping[str, StrategyRule] = {
         "hash", "AllocateMessageQueueConsistentHash", None, alone="consistent_hash.ConsistentHash"
     ),
     "MACHINE_ROOM_NEARBY": StrategyRule(
-        "name", "AllocateMachineRoomNearby", _ZONES, around="machine_room_nearby.MachineRoomNearby"
+        "name", "AllocateMachineRoomNearby", _ZONES, around="machine_room.MachineRoomNearby"
     ),
-    "PIN": StrategyRule("machine", None, _MACHINES, around="pin.pin"),
-    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, around="pin.pin_over_all"),
+    "PIN": StrategyRule("machine", None, _MACHINES, around="pin.Pinned"),
+    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, around="pin.PinnedOverAll"),
 }
 """By RocketMQ's own names, in the order of every list of strategies."""
 

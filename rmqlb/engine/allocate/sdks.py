@@ -44,12 +44,7 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def byte_order(text: str) -> bytes:
-    """How languages sort whose strings are UTF-8 bytes; what no broker can send of a string arrives as `?`.
-
-    >>> names = [chr(0x1F600), chr(0xFFEE)]
-    >>> sorted(names, key=byte_order) == sorted(names, key=utf16_order)
-    False
-    """
+    """How languages sort whose strings are UTF-8 bytes; what no broker can send of a string arrives as `?`."""
     return text.encode("utf-8", "replace")
 
 
@@ -112,9 +107,6 @@ class SdkGuess(Struct, frozen=True):
 def sdk_named(text: str) -> SdkGuess:
     """The library that a user names, `go` or `go@2.1.2`; assumed for a version that was not read.
 
-    >>> str(sdk_named("go@2.1.2").sdk), sdk_named("go@3.0.0").assumed
-    ('go (apache/rocketmq-client-go 2.0.0 to 2.1.2)', True)
-
     Raises:
         UsageError: there is no such library, or the text after the @ is no version.
     """
@@ -132,12 +124,6 @@ def sdk_of_connection(language: str | None, version: str | None) -> SdkGuess:
     """The library behind a connection as brokers list it (`LanguageCode`, `MQVersion`), or the nearest one, assumed.
 
     All versions of the Go and of the C++ library report one or two fixed versions of RocketMQ, not their own.
-
-    >>> [
-    ...     (guess.sdk.name, guess.assumed)
-    ...     for guess in (sdk_of_connection("GO", "V4_5_2"), sdk_of_connection("PHP", None))
-    ... ]
-    [('go', False), ('java', True)]
     """
     sdk = _OF_LANGUAGE.get(language or "", JAVA)
     is_known = language in sdk.languages and not (version and sdk.reports and version not in sdk.reports)

@@ -91,11 +91,19 @@ def first_indexes(client_ids: Sequence[str]) -> dict[str, int]:
 class Prepared:
     """The lists that most strategies are prepared with, and RocketMQ's checks of them."""
 
+    _empty = ("currentCID is empty", "mqAll is null or mqAll empty", "cidAll is null or cidAll empty")
+
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         self._queues = queues
         self._client_ids = client_ids
         self._indexes = first_indexes(client_ids)
         self._settings = settings
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        return self._share(client_id) if self._takes_part(client_id) else []
+
+    def _share(self, client_id: str) -> Sequence[MessageQueue]:
+        raise NotImplementedError
 
     @cached_property
     def _places(self) -> dict[MessageQueue, int]:
@@ -103,12 +111,9 @@ class Prepared:
 
     def _takes_part(self, client_id: str) -> bool:
         """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the consumer is not in the list."""
-        if not client_id:
-            raise AllocationError("currentCID is empty")
-        if not self._queues:
-            raise AllocationError("mqAll is null or mqAll empty")
-        if not self._client_ids:
-            raise AllocationError("cidAll is null or cidAll empty")
+        for given, text in zip((client_id, self._queues, self._client_ids), self._empty, strict=True):
+            if not given:
+                raise AllocationError(text)
         return client_id in self._indexes
 
     def why_idle(self, client_id: str) -> str:

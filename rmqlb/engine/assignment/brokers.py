@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import Literal
 
@@ -76,18 +77,17 @@ def assign_pop(
     >>> assign_pop("AVG", [MessageQueue("T", "a", i) for i in range(3)], ["x", "y", "z"], 1)["z"]
     [MessageQueue(topic='T', broker_name='a', queue_id=2), MessageQueue(topic='T', broker_name='a', queue_id=0)]
     """
-    require(strategy, str, "strategy")
-    require(share, int, "share")
-    require(presorted, bool, "presorted")
+    for name, value, kind in (("strategy", strategy, str), ("share", share, int), ("presorted", presorted, bool)):
+        require(value, kind, name)
     if strategy not in BROKER_STRATEGIES:
         known = " and ".join(BROKER_STRATEGIES)
         raise UsageError(f"{strategy[:100]}: brokers have {known} only", hint=f"--strategy {BROKER_STRATEGIES[0]}")
-    given_queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
-    given_ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
-    ordered = given_queues if presorted else sort_queues(given_queues)
-    ids = given_ids if presorted else sort_client_ids(given_ids)
-    prepared = prepare(strategy, ordered, ids, Settings())
-    return {client_id: list(dict.fromkeys(pop_queues(prepared, ordered, ids, client_id, share))) for client_id in ids}
+    listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
+    if not presorted:
+        listed, ids = sort_queues(listed), sort_client_ids(ids)
+    prepared = prepare(strategy, listed, ids, Settings())
+    return {client_id: list(dict.fromkeys(pop_queues(prepared, listed, ids, client_id, share))) for client_id in ids}
 
 
 def pop_queues(
@@ -142,18 +142,15 @@ def query_assignment(
         return {client_id: list(ordered) for client_id in asking}
     if broker.client_ids is None or strategy not in BROKER_STRATEGIES:
         return dict.fromkeys(asking)
-    ids, share = sort_client_ids(broker.client_ids), broker.pop_share_queue_num
+    ids = sort_client_ids(broker.client_ids)
     prepared = prepare(strategy, ordered, ids, Settings())
     by_pop = broker.mode == "POP" and not topic.startswith(RETRY_PREFIX)
-
-    def answer(client_id: str) -> list[MessageQueue] | None:
-        try:
-            own = pop_queues(prepared, ordered, ids, client_id, share) if by_pop else prepared.share(client_id)
-            return sort_queues(set(own))
-        except AllocationError:
-            return None
-
-    return {client_id: answer(client_id) for client_id in asking}
+    answers: dict[str, list[MessageQueue] | None] = dict.fromkeys(asking)
+    for client_id in asking:
+        with suppress(AllocationError):
+            of_pop = pop_queues(prepared, ordered, ids, client_id, broker.pop_share_queue_num)
+            answers[client_id] = sort_queues(set(of_pop if by_pop else prepared.share(client_id)))
+    return answers
 
 
 def pop_topics(
@@ -196,12 +193,17 @@ def proxy_topics(routes: Iterable[TopicRouteData], client_ids: Sequence[str] | N
     SimpleConsumers go round all queues by themselves.
     """
     ids = None if client_ids is None else tuple(sort_client_ids(set(client_ids)))
-
-    def topic(route: TopicRouteData) -> PopTopic:
-        queues = tuple(PopQueue(q.broker_name, q.queue_id, ids) for q in sort_queues(_of_masters(route)))
-        return PopTopic(route.topic, None, (), False, queues, by_proxy=True)  # noqa: FBT003
-
-    return tuple(map(topic, routes))
+    return tuple(
+        PopTopic(
+            route.topic,
+            strategy=None,
+            pop_share_queue_nums=(),
+            assumed=False,
+            queues=tuple(PopQueue(q.broker_name, q.queue_id, ids) for q in sort_queues(_of_masters(route))),
+            by_proxy=True,
+        )
+        for route in routes
+    )
 
 
 def _of_masters(route: TopicRouteData) -> list[MessageQueue]:
@@ -283,10 +285,9 @@ def compare_assignments(
         modes = {mode for each in asked if (mode := answers[each].mode) is not None}
         mismatches = []
         for each in asked:
-            predicted = _predicted(group, each, answers[each], queues[topic])
-            if answers[each].queues not in predicted:
-                listed = _listed(answers[each].queues), _listed(predicted[0])
-                mismatches.append(AssignmentMismatch(each.client_id, *listed))
+            answer, predicted = answers[each].queues, _predicted(group, each, answers[each], queues[topic])
+            if answer not in [None if own is None else {*own} for own in predicted]:
+                mismatches.append(AssignmentMismatch(each.client_id, _listed(answer), _listed(predicted[0])))
         compared.append(BrokerAssignments(topic, broker_name, tuple(sorted(modes)), len(asked), tuple(mismatches)))
     return tuple(compared)
 
@@ -310,24 +311,20 @@ def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> I
 
 def _predicted(
     group: ConsumerGroup, asked: AssignmentQuestion, answer: AssignmentAnswer, queues: Sequence[MessageQueue]
-) -> list[frozenset[MessageQueue] | None]:
+) -> list[list[MessageQueue] | None]:
     """The broker's answers by each `popShareQueueNum` that it may have, in the mode that it reports."""
     listed = next((view.client_ids for view in group.views or () if view.broker_addr == asked.address), None)
     mode: RequestMode = "POP" if answer.mode == "POP" else "PULL"
     shares = (group.pop_share_queue_nums or {}).get(asked.topic) if mode == "POP" else None
-    found = []
-    for share in shares or (DEFAULT_SHARE,):
-        broker = AskedBroker(asked.broker_name, listed, mode, share)
-        predicted = query_assignment(broker, asked.strategy, asked.topic, queues, [asked.client_id])[asked.client_id]
-        found.append(None if predicted is None else frozenset(predicted))
-    return found
+    brokers = (AskedBroker(asked.broker_name, listed, mode, share) for share in shares or (DEFAULT_SHARE,))
+    answers = (query_assignment(each, asked.strategy, asked.topic, queues, [asked.client_id]) for each in brokers)
+    return [each[asked.client_id] for each in answers]
 
 
-def _listed(queues: frozenset[MessageQueue] | None) -> tuple[AssignedQueue, ...] | None:
+def _listed(queues: Iterable[MessageQueue] | None) -> tuple[AssignedQueue, ...] | None:
     return None if queues is None else tuple(AssignedQueue(q.broker_name, q.queue_id) for q in sorted(queues))
 
 
 def _text(queues: tuple[AssignedQueue, ...] | None) -> str:
-    if queues is None:
-        return "nothing"
-    return ", ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in queues) or "no queue"
+    named = "nothing" if queues is None else ", ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in queues)
+    return named or "no queue"

@@ -32,6 +32,7 @@ from rmqlb.model.words import counted
 _RECENT_MS = 60_000
 """Who has read a message that was stored within it was there within it; consume TPS are of a minute too."""
 _POP = "POP"
+_PARTS = re.compile(r"([0-9]+)")
 
 
 def popped_topics(group: ConsumerGroup) -> frozenset[str]:
@@ -145,7 +146,11 @@ def rebalanced_members(
 ) -> tuple[str, ...]:
     """The group's consumers, sorted, duplicates kept, if they allocate queues among themselves (raises DataError).
 
+    Consumers at brokers share the queues by what brokers list, so gRPC clients that only a Proxy lists count only where
+    no broker lists a consumer.
+
     Args:
+        group: the group as it was seen.
         broadcasting_too: a BROADCASTING group passes, although each consumer takes every queue.
         pop_too: a group that consumes by POP passes.
     """
@@ -160,19 +165,8 @@ def rebalanced_members(
         )
     if not pop_too:
         must_not_be_grpc(group)
-    return _counted(group, ids)
-
-
-def _counted(group: ConsumerGroup, client_ids: tuple[str, ...]) -> tuple[str, ...]:
-    """The consumers that count in the allocation.
-
-    Consumers at brokers share the queues by what brokers list, so gRPC clients that only a Proxy lists count only where
-    no broker lists a consumer.
-    """
     at_brokers = {client_id for view in group.views or () for client_id in view.client_ids}
-    if not at_brokers:
-        return client_ids
-    return tuple(i for i in client_ids if i in at_brokers or not is_grpc(i))
+    return tuple(i for i in ids if i in at_brokers or not is_grpc(i)) if at_brokers else ids
 
 
 def must_not_be_grpc(group: ConsumerGroup) -> None:
@@ -202,37 +196,6 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
         raise pop_refusal(group, ())
     if topics and not pop_too and popped_topics(group).issuperset(topics):
         raise pop_refusal(group, topics)
-
-
-def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
-    """The oddities of the consumers as they were seen."""
-    ids, views = group.client_ids or (), group.views or ()
-    yield from shared_id_findings(ids)
-    if group.has_split_view:
-        listed = [Counter(connection.client_id for connection in view.connections) for view in views]
-        texts = "; ".join(f"{view.broker_addr or view.seen.where}: {len(view.connections)}" for view in views)
-        text = f"brokers list different consumers of group {group.group} ({texts}); all of them are counted"
-        differing = tuple(i for i in dict.fromkeys(ids) if len({each[i] for each in listed}) > 1)
-        yield Finding("split-consumer-view", text, group.group, consumers=differing)
-    grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
-    if grpc and len(grpc) < len(set(ids)):
-        more = "a Proxy gives them messages of the same queues that the others own"
-        if set(_counted(group, ids)).issuperset(grpc):
-            more = "the others count them all the same, and their shares stay unassigned"
-        text = f"some consumers look like gRPC clients, which own no queue; {more}"
-        yield Finding("behind-proxy", text, consumers=grpc)
-    yield from unusual_findings(group)
-    sets = subscriptions(group)
-    if len(set(sets.values())) > 1:
-        first, *others = sorted(sets, key=sort_key)
-        other = next(client_id for client_id in others if sets[client_id] != sets[first])
-        unlisted = sorted(frozenset[str]().union(*sets.values()).difference(group.topics or ())) if group.topics else []
-        more = f"; brokers do not list {', '.join(unlisted)} now, --topic shows what they do not" if unlisted else ""
-        text = (
-            f"consumers of group {group.group} subscribe to different topics ({first} and {other}): "
-            f"the share of one that does not subscribe to a topic stays unassigned{more}"
-        )
-        yield Finding("subscription-mismatch", text, group.group, consumers=other_subscriptions(group))
 
 
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
@@ -291,18 +254,16 @@ def broadcasting_finding(title: str, group: str | None) -> Finding:
 def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
     """A finding when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
     for first, second in pairwise(sorted(set(names), key=sort_key)):
-        pairs = zip(_parts(first), _parts(second), strict=False)
-        one, other = next(((a, b) for a, b in pairs if a != b), ("", ""))
+        # numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have
+        parts = (
+            [(len(n := p.lstrip("0")), n) if p[0] in "0123456789" else p for p in _PARTS.split(text) if p]
+            for text in (first, second)
+        )
+        one, other = next(((a, b) for a, b in zip(*parts, strict=False) if a != b), ("", ""))
         if isinstance(one, tuple) and isinstance(other, tuple) and one > other:
             text = f"{what} sort by character, not by number: {first} stands before {second}"
             yield Finding("surprising-order", text)
             return
-
-
-def _parts(text: str) -> list[str | tuple[int, str]]:
-    """Numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have."""
-    parts = [(part, part.lstrip("0")) for part in re.split(r"([0-9]+)", text) if part]
-    return [(len(number), number) if part[0] in "0123456789" else part for part, number in parts]
 
 
 def reported_strategies(group: ConsumerGroup) -> dict[str, str]:
@@ -326,10 +287,9 @@ def unlocked_queues(routes: Iterable[TopicRouteData], lost_masters: Collection[s
     """The queues on brokers without a master, which alone is asked for locks (`RebalanceImpl.lock`, `lockAll`)."""
     found: list[MessageQueue] = []
     for route in routes:
-        brokers = route.brokers_by_name()
-        has = {name: broker.has_master and name not in lost_masters for name, broker in brokers.items()}
-        if lost_masters or not all(has.values()) or len(has) < len(route.queue_datas):
-            found += [queue for queue in route.subscribe_queues() if not has.get(queue.broker_name)]
+        masters = {broker.broker_name for broker in route.broker_datas if broker.has_master}.difference(lost_masters)
+        if not masters.issuperset(data.broker_name for data in route.queue_datas):
+            found += [queue for queue in route.subscribe_queues() if queue.broker_name not in masters]
     return found
 
 
@@ -338,10 +298,11 @@ def without_lock(
 ) -> int | None:
     """How many queues of the group no broker locks.
 
-    None where that depends on what is not known: whether the group is orderly, or whether a slave acts as the master
+    None where that depends on what is unknown: whether the group is orderly, or whether a slave acts as the master
     (5.x: a broker with enableActingMaster, where the NameServers have supportActingMaster).
 
     Args:
+        routes: of the group's topics.
         lost_masters: brokers that lose their master, besides those that have none.
         orderly: its consumers consume in order; None is unknown.
     """
@@ -350,10 +311,8 @@ def without_lock(
     routes = tuple(routes)
     queues = unlocked_queues(routes, lost_masters)
     names = {queue.broker_name for queue in queues}
-    brokers = [broker for route in routes for broker in route.broker_datas if broker.broker_name in names]
-    if queues and (orderly is None or any(broker.enable_acting_master for broker in brokers)):
-        return None
-    return len(queues)
+    acting = any(b.enable_acting_master for route in routes for b in route.broker_datas if b.broker_name in names)
+    return None if queues and (orderly is None or acting) else len(queues)
 
 
 class GroupSdks(Struct, frozen=True):
@@ -368,14 +327,18 @@ class GroupSdks(Struct, frozen=True):
 
     def uses(self, client_ids: Iterable[str]) -> tuple[SdkUse, ...]:
         """What those of these consumers run that own queues, the most usual library first."""
-        ids = tuple(each for each in dict.fromkeys(client_ids) if not is_grpc(each))
-        numbers = self.numbers(ids)
-        guessed = self.numbers(self.assumed.intersection(ids))
+        ids = owning_ids(client_ids)
+        numbers, guessed = self.numbers(ids), self.numbers(self.assumed.intersection(ids))
         return tuple(
             SdkUse(name, sdk.library, sdk.newest, sdk.oldest, sdk.vectors, sdk.live, numbers[name], guessed[name])
             for name, sdk in SDKS.items()
             if numbers[name]
         )
+
+
+def owning_ids(client_ids: Iterable[str]) -> list[str]:
+    """Each client ID once, without gRPC clients, which own no queue."""
+    return [client_id for client_id in dict.fromkeys(client_ids) if not is_grpc(client_id)]
 
 
 def group_sdks(
@@ -385,7 +348,7 @@ def group_sdks(
     given: str | None = None,
     given_of: Mapping[str, str] | None = None,
 ) -> GroupSdks:
-    """The libraries of these consumers without gRPC clients, which own no queue (raises UsageError).
+    """The libraries of these consumers without gRPC clients (raises UsageError).
 
     Args:
         group: the group as it was seen, if it was.
@@ -394,33 +357,29 @@ def group_sdks(
         given_of: client ID → its own library; it replaces `given`.
     """
     named = given_of or {}
-    ids = dict.fromkeys(client_id for client_id in client_ids if not is_grpc(client_id))
     connections = {} if group is None or given is not None else group.connection_of
     guesses: dict[str, SdkGuess] = {}
-    assumed: dict[str, set[str]] = {}  # library whose rules are assumed → what its consumers run
-    ids_of: dict[str, list[str]] = {}
-    for i in ids:
+    assumed: dict[str, dict[str, str]] = {}  # library whose rules are assumed → client ID → what it runs
+    for i in owning_ids(client_ids):
         text, seen = named.get(i, given), connections.get(i, Connection(i))
         guesses[i] = sdk_of_connection(seen.language, seen.version) if text is None else sdk_named(text)
         if text is None and seen.language is not None:
             text = f"{seen.language} {seen.version or ''}".strip()
         if guesses[i].assumed and text is not None:
-            assumed.setdefault(guesses[i].sdk.name, set()).add(text)
-            ids_of.setdefault(guesses[i].sdk.name, []).append(i)
+            assumed.setdefault(guesses[i].sdk.name, {})[i] = text
     findings = tuple(
         Finding(
             "assumed-sdk",
-            f"consumers run {', '.join(sorted(assumed[name]))}, whose rules are not known: predicted by those of "
-            f"{sdk}, the nearest",
+            f"consumers run {', '.join(sorted(set(run.values())))}, whose rules are not known: predicted by those of "
+            f"{SDKS[name]}, the nearest",
             severity=INFO,
-            consumers=tuple(ids_of[name]),
+            consumers=tuple(run),
         )
-        for name, sdk in SDKS.items()
-        if name in assumed
+        for name, run in sorted(assumed.items(), key=lambda each: [*SDKS].index(each[0]))
     )
     numbers = Counter[str](guess.sdk.name for guess in guesses.values())
     usual = max(SDKS, key=lambda name: numbers[name]) if numbers else sdk_named(given or JAVA.name).sdk.name
-    guesses |= {i: sdk_named(text) for i, text in named.items() if i not in ids}  # consumers to come
+    guesses |= {i: sdk_named(text) for i, text in named.items() if i not in guesses}  # consumers to come
     others = {i: guess.sdk.name for i, guess in guesses.items() if guess.sdk.name != usual}
     return GroupSdks(usual, others, frozenset(i for i, guess in guesses.items() if guess.assumed), findings)
 
@@ -432,17 +391,16 @@ def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int
         unassigned: queues without an owner under the strategy of the consumers.
         several: queues with duplicate owners.
     """
-    ids = tuple(each for each in dict.fromkeys(client_ids) if not is_grpc(each))
+    ids = owning_ids(client_ids)
     numbers = sdks.numbers(ids)
     if len(numbers) > 1:
         texts = ", ".join(f"{name} ({number})" for name, number in numbers.most_common())
-        what, severity = "each queue has one owner all the same", INFO
+        what = "each queue has one owner all the same"
         if unassigned or several:
-            queues = counted(unassigned, "queue")
-            what, severity = f"{queues} unassigned and {several} with duplicate owners, as predicted", WARNING
+            what = f"{counted(unassigned, 'queue')} unassigned and {several} with duplicate owners, as predicted"
         yield Finding(
             "mixed-sdks",
             f"consumers run different client libraries: {texts}; each computes its own share by its own rules: {what}",
-            severity=severity,
+            severity=WARNING if unassigned or several else INFO,
             consumers=tuple(i for i in ids if sdks.sdk_of.get(i, sdks.usual) != sdks.usual),
         )

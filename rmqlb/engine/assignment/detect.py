@@ -49,6 +49,7 @@ def detect_strategy(
     """The strategy to predict with: given, reported, fitting the observed owners, or the default (raises DataError)."""
     reported = reported_strategies(group) if group else {}
     names = Counter(reported.values())
+    numbers = dict(names.most_common())
     if given is not None:
         # A function stands in for a class of the application's own, whatever that is called.
         is_custom = custom_inside(given, members.settings) is not None
@@ -64,37 +65,32 @@ def detect_strategy(
         why = "its consumers do not report their strategy" if is_real else "the consumers are not real ones"
         text = f"{DEFAULT}, the client's default, is assumed: {why}"
         return Detected(DEFAULT, "assumed", findings=(Finding("assumed-strategy", text, severity=INFO),))
-    unknown = sorted(name for name in names if name not in NAMES)
-    if unknown:
+    if unknown := sorted(name for name in names if name not in NAMES):
         raise DataError(
             f"consumers run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
             hint="say what to predict with: --strategy NAME, or its rule in Python: --strategy FILE.py:FUNCTION",
             code="unknown-strategy-class",
         )
-    usual, numbers = names.most_common(1)[0][0], dict(names.most_common())
+    usual = next(iter(numbers))
     if len(names) == 1:
         return Detected(usual, "reported", reported=numbers)
-    return Detected(usual, "reported", reported, (_mixed(reported, names, ""),), numbers)
+    listed = ", ".join(f"{name} ({number})" for name, number in numbers.items())
+    text = f"consumers run different strategies: {listed}; queues can be unassigned or have duplicate owners"
+    others = [client_id for client_id, name in reported.items() if name != usual]
+    mixed = Finding("mixed-strategies", text, severity=ERROR, consumers=tuple(others))
+    return Detected(usual, "reported", reported, (mixed,), numbers)
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
-    """A finding when consumers report none of the strategies that are shown, each as if all consumers ran it."""
-    reported = reported_strategies(group)
-    names = Counter(reported.values())
-    if len(names) > 1:
-        more = ", which plan-rebalance shows: here each strategy is shown as if all of them ran it"
-        yield _mixed(reported, names, more)
-    elif names and not {_outer(name) for name in strategies}.intersection(names):
+    """A finding when all consumers report one strategy, and it is none of those that are shown."""
+    names = {*reported_strategies(group).values()}
+    if len(names) == 1 and names.isdisjoint(map(_outer, strategies)):
         yield Finding("strategy-differs", f"consumers report {next(iter(names))}, which is not among those shown")
 
 
 def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
     """Refuse to predict what members do by settings that nobody told (raises DataError)."""
-    for strategy in strategies:
-        missing = unset_options(strategy, settings)
-        if missing is None:
-            continue
-        name, options = missing
+    for name, options in filter(None, (unset_options(strategy, settings) for strategy in strategies)):
         raise DataError(
             f"consumers run {name}, whose settings are not known ({options} says them)",
             hint="consumers do not report them: look how the application makes its strategy, or name another one to "
@@ -187,11 +183,3 @@ def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, 
         text = f"{which} duplicate owners ({basis}): {queue_ranges(several)}"
         ids = sort_client_ids({client_id for queue in several for client_id in owners[queue]})
         yield Finding("duplicate-owners", text, group, ERROR, tuple(ids))
-
-
-def _mixed(reported: Mapping[str, str], names: Counter[str], more: str) -> Finding:
-    listed = ", ".join(f"{name} ({number})" for name, number in names.most_common())
-    text = f"consumers run different strategies: {listed}; queues can be unassigned or have duplicate owners{more}"
-    usual = names.most_common(1)[0][0]
-    others = tuple(client_id for client_id, name in reported.items() if name != usual)
-    return Finding("mixed-strategies", text, severity=ERROR, consumers=others)

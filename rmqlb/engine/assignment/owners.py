@@ -17,7 +17,7 @@ from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort
 from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, not_shown
 from rmqlb.engine.group import Group, reported_by
 from rmqlb.engine.group_findings import planning_findings
-from rmqlb.engine.plan.group_plan import must_ask_a_strategy
+from rmqlb.errors import UsageError
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import QueueState, States
@@ -111,7 +111,8 @@ def owners_of_group(
     members = group.under_all(strategies[0])
     report = owners_by_strategy(group.name, group.pulled_routes, members, shown, states=group.states, explain=explain)
     reported = reported_by(group)
-    by_pop, of_pop = _popped(group, strategies[0] if named else None, pop_share)
+    strategy = strategies[0] if named else None
+    by_pop, of_pop = popped_topics(group, group.popped_routes, group.client_ids, strategy, pop_share)
     hidden: Literal["certain", "likely"] = "certain" if group.seen and group.seen.polling_num else "likely"
     offsets = [queue for route in group.popped_routes for queue in route.subscribe_queues()] if group.by_proxy else []
     report = replace(
@@ -138,16 +139,37 @@ def _answered(group: Group, strategies: Sequence[str], *, named: bool) -> list[s
     return [name for name in runnable(strategies, group.under_all(strategies[0])) if name in known]
 
 
-def _popped(
-    group: Group, strategy: str | None, pop_share: int | None
-) -> tuple[tuple[PopTopic, ...], tuple[Finding, ...]]:
-    routes = group.popped_routes
-    if not routes:
-        return (), ()
+def must_ask_a_strategy(group: Group, option: str) -> None:
+    """Refuse an option about the strategy of a group in which no strategy decides (raises UsageError)."""
     if group.by_proxy:
-        return proxy_topics(routes, None if group.hidden else group.client_ids), ()
+        why, other = "its consumers are behind a Proxy", "name other consumers with --consumers ID,ID,…"
+    elif group.broadcasting:
+        why, other = "it is BROADCASTING", "look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…"
+    else:
+        return
+    raise UsageError(
+        f"{option}: no strategy decides who reads a queue of {group.title}, because {why}",
+        hint=f"leave {option} out, or {other}",
+        group=group.name,
+    )
+
+
+def popped_topics(
+    group: Group,
+    routes: Sequence[TopicRouteData],
+    client_ids: Sequence[str],
+    strategy: str | None,
+    share: int | None,
+    *,
+    by_views: bool = True,
+) -> tuple[tuple[PopTopic, ...], tuple[Finding, ...]]:
+    """Topics without owners, and the findings on them; without `by_views` as if brokers listed the same consumers."""
+    if group.by_proxy:
+        return proxy_topics(routes, None if group.hidden else client_ids), ()
     seen = None if group.assumed else group.seen
-    topics = pop_topics(seen, routes, group.client_ids, strategy=strategy, share=pop_share)
+    if seen is not None and not by_views:
+        seen = replace(seen, views=None)
+    topics = pop_topics(seen, routes, client_ids, strategy=strategy, share=share)
     return topics, tuple(pop_findings(topics, group.name))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import count, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -49,20 +50,10 @@ class Changes(Struct, frozen=True):
 
 
 def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
-    """So many client ids that are not taken; they sort behind any IP address, the first 99 in their order.
-
-    >>> placeholders(2, ["placeholder-01"])
-    ['placeholder-02', 'placeholder-03']
-    """
+    """So many client ids that are not taken; they sort behind any IP address, the first 99 in their order."""
     present = set(taken)
-    names: list[str] = []
-    index = 1
-    while len(names) < number:
-        name = f"{PLACEHOLDER_PREFIX}{index:02d}"
-        if name not in present:
-            names.append(name)
-        index += 1
-    return names
+    names = (f"{PLACEHOLDER_PREFIX}{index:02d}" for index in count(1))
+    return list(islice((name for name in names if name not in present), max(number, 0)))
 
 
 def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ...]:
@@ -75,14 +66,13 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
         if new in members:
             raise UsageError(f"--replace {old}={new}: {new} is already in the group", code="already-in-group")
         members.append(new)
-    for item in changes.remove:
+    for item in sorted(changes.remove, key=lambda each: isinstance(each, int)):
         if isinstance(item, str):
             _must_be_in(members, item, "--remove")
             members.remove(item)
-    for item in changes.remove:
-        if isinstance(item, int):
-            if item > len(members):
-                raise UsageError(f"--remove {item}: the group has only {len(members)} consumers")
+        elif item > len(members):
+            raise UsageError(f"--remove {item}: the group has only {len(members)} consumers")
+        else:
             members = sort_client_ids(members)[: len(members) - item]
     for item in changes.add:
         if isinstance(item, str) and item in members:
@@ -92,11 +82,10 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
                 code="already-in-group",
             )
         members += [item] if isinstance(item, str) else placeholders(item, members)
-    return tuple(sort_client_ids(_scaled(sort_client_ids(members), changes.scale_to)))
-
-
-def _scaled(members: list[str], number: int | None) -> list[str]:
-    return members if number is None else members[:number] + placeholders(number - len(members), members)
+    if changes.scale_to is not None:
+        members = sort_client_ids(members)[: changes.scale_to]
+        members += placeholders(changes.scale_to - len(members), members)
+    return tuple(sort_client_ids(members))
 
 
 def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
@@ -104,23 +93,13 @@ def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[T
     brokers = [{data.broker_name for data in route.queue_datas} for route in routes]
     names = ", ".join(route.topic for route in routes[:8]) + (", …" if len(routes) > 8 else "")
     have = f"topic {names} has" if len(routes) == 1 else f"topics {names} have"
-    for option, lost in (("--remove-broker", changes.remove_brokers), ("--remove-master", changes.remove_masters)):
-        for name in lost:
+    lost = {"remove_brokers": changes.remove_brokers, "remove_masters": changes.remove_masters}
+    for option, of_option in zip(("--remove-broker", "--remove-master"), lost.values(), strict=True):
+        for name in of_option:
             _must_be_among(set[str]().union(*brokers), name, option, have)
-
-    def own(lost: tuple[str, ...], present: set[str]) -> tuple[str, ...]:
-        return tuple(name for name in lost if name in present)
-
     return tuple(
-        change_route(
-            route,
-            replace(
-                changes,
-                remove_brokers=own(changes.remove_brokers, present),
-                remove_masters=own(changes.remove_masters, present),
-            ),
-        )
-        for route, present in zip(routes, brokers, strict=True)
+        change_route(route, replace(changes, **{key: tuple(n for n in own if n in there) for key, own in lost.items()}))
+        for route, there in zip(routes, brokers, strict=True)
     )
 
 
@@ -143,9 +122,18 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
         route = _without_master(route, name)
     for broker in changes.add_brokers:
         route = _with_broker(route, broker)
-    counts = [(count, "--read-queues") for count in changes.read_queues]
-    for count, option in (*counts, *((count, "--write-queues") for count in changes.write_queues)):
-        route = _with_count(route, count, option)
+    for option, field, counts in (
+        ("--read-queues", "read_queue_nums", changes.read_queues),
+        ("--write-queues", "write_queue_nums", changes.write_queues),
+    ):
+        for each in counts:
+            if each.broker_name is not None:
+                _must_have(route, each.broker_name, option)
+            datas = (
+                replace(data, **{field: each.number}) if each.broker_name in (None, data.broker_name) else data
+                for data in route.queue_datas
+            )
+            route = replace(route, queue_datas=tuple(datas))
     return route
 
 
@@ -161,7 +149,7 @@ def describe(changes: Changes) -> tuple[str, ...]:
     lines += [f"remove the master of broker {name}" for name in changes.remove_masters]
     lines += [f"add broker {broker.name}" for broker in changes.add_brokers]
     for what, counts in (("read", changes.read_queues), ("write", changes.write_queues)):
-        lines += [f"{count.number} {what} queues on {count.broker_name or 'every broker'}" for count in counts]
+        lines += [f"{each.number} {what} queues on {each.broker_name or 'every broker'}" for each in counts]
     if changes.to_strategy:
         lines.append(f"to strategy {changes.to_strategy}")
     return tuple(lines)
@@ -227,17 +215,6 @@ def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
         queue_datas=(*route.queue_datas, QueueData(broker.name, reads, writes, PERM_READ | PERM_WRITE)),
         broker_datas=(*route.broker_datas, BrokerData(cluster, broker.name, {0: "assumed"})),
     )
-
-
-def _with_count(route: TopicRouteData, count: QueueCount, option: str) -> TopicRouteData:
-    if count.broker_name is not None:
-        _must_have(route, count.broker_name, option)
-    field = "read_queue_nums" if option == "--read-queues" else "write_queue_nums"
-    datas = (
-        replace(data, **{field: count.number}) if count.broker_name in (None, data.broker_name) else data
-        for data in route.queue_datas
-    )
-    return replace(route, queue_datas=tuple(datas))
 
 
 def _must_be_in(members: list[str], client_id: str, option: str) -> None:

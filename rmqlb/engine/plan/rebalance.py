@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence, Set
 from itertools import combinations_with_replacement
 from math import comb
 
@@ -18,16 +18,9 @@ from rmqlb.engine.conditions import Condition, declared
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diff import Change
-from rmqlb.model.evenness import Spread
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
-    ADDED,
-    ASSIGNED,
-    MOVED,
-    REMOVED,
-    SAME,
-    UNASSIGNED,
     Comparison,
     ConsumerPlan,
     Move,
@@ -47,6 +40,9 @@ class Side(Struct, frozen=True):
     members: Members
     routes: tuple[TopicRouteData, ...]
 
+    def assign(self, *, explain: bool = False) -> list[Assignment]:
+        return [assign(route, self.members, explain=explain) for route in self.routes]
+
 
 def plan_rebalance(
     group: str | None,
@@ -59,7 +55,7 @@ def plan_rebalance(
     explain: bool = False,
 ) -> RebalancePlan:
     """What happens to each queue when the group goes from one side to the other (raises AllocationError)."""
-    was, becomes = assignments(before, explain=explain), assignments(after, explain=explain)
+    was, becomes = before.assign(explain=explain), after.assign(explain=explain)
     topics, summary = _change(was, becomes, before, after, states or {})
     return RebalancePlan(
         group=group,
@@ -77,30 +73,6 @@ def plan_rebalance(
     )
 
 
-def assignments(side: Side, *, explain: bool = False) -> list[Assignment]:
-    return [assign(route, side.members, explain=explain) for route in side.routes]
-
-
-def summary_of(was: list[Assignment], before: Side, after: Side, states: States) -> Summary:
-    """The plan's summary alone, where the assignments before are known."""
-    return _change(was, assignments(after), before, after, states)[1]
-
-
-def _change(
-    was: list[Assignment], becomes: list[Assignment], before: Side, after: Side, states: States
-) -> tuple[tuple[TopicPlan, ...], Summary]:
-    topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
-    writable = [sum(len(route.publish_queues()) for route in side.routes) for side in (before, after)]
-    summary = _summary(was, becomes, topics, writable)
-    if not before.routes:  # POP gives out all of its messages: no consumer owns a queue, and none is idle
-        summary = replace(summary, before=_only_counted(before), after=_only_counted(after))
-    return topics, summary
-
-
-def _only_counted(side: Side) -> Spread:
-    return replace(spread({}, side.members.client_ids), idle=0, queues_per_consumer=None)
-
-
 def compare(
     plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str], placeholders: Sequence[str] = ()
 ) -> RebalancePlan:
@@ -115,16 +87,14 @@ def compare(
 
 
 def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
-    everybody = new.strategy == BROADCASTING
     for queue in sort_queues({*old.queues, *new.queues}):
-        state = states.get(queue, QueueState())
-        was, becomes = old.owners.get(queue), new.owners.get(queue)
+        state, was, becomes = states.get(queue, QueueState()), old.owners.get(queue), new.owners.get(queue)
         yield Move(
             broker_name=queue.broker_name,
             queue_id=queue.queue_id,
             owners_before=was or (),
             owners_after=becomes or (),
-            change=change_of(was, becomes, everybody=everybody),
+            change=change_of(was, becomes, everybody=new.strategy == BROADCASTING),
             owners_observed=state.sorted_owners,
             lag=state.lag,
             reason_before=old.reasons.get(queue),
@@ -135,96 +105,92 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
 def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool = False) -> Change:
     """None is a queue that is not on that side; where everybody reads it, others that come or go are no move."""
     if was is None:
-        return ADDED
+        return "added"
     if becomes is None:
-        return REMOVED
+        return "removed"
     if was == becomes or (everybody and was and becomes):
-        return SAME
+        return "same"
     if not was:
-        return ASSIGNED
-    return MOVED if becomes else UNASSIGNED
+        return "assigned"
+    return "moved" if becomes else "unassigned"
 
 
-def _summary(
-    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], writable: Sequence[int]
-) -> Summary:
+def _change(
+    was: Sequence[Assignment], becomes: Sequence[Assignment], before: Side, after: Side, states: States
+) -> tuple[tuple[TopicPlan, ...], Summary]:
+    """The queues topic by topic, and the plan in numbers."""
+    topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
     moves = [move for topic in topics for move in topic.queues]
-    changes = Counter(move.change for move in moves)
-    ids_before, ids_after = _ids(was), _ids(becomes)
-    everybody = any(assignment.strategy == BROADCASTING for assignment in becomes)
-    least = [
-        0 if everybody else minimum_moves(old.owners, new.queues, ids_after)
-        for old, new in zip(was, becomes, strict=True)
+    number = Counter(move.change for move in moves)
+    everybody, ids = after.members.broadcasting, after.members.client_ids
+    fewest = sum_if_known(
+        0 if everybody else minimum_moves(old.owners, new.queues, ids) for old, new in zip(was, becomes, strict=True)
+    )
+    spreads = [
+        spread(merged(assigned), side.members.client_ids, broadcasting=everybody)
+        for assigned, side in ((was, before), (becomes, after))
     ]
-    after = spread(merged(becomes), ids_after, broadcasting=everybody)
-    return Summary(
-        moved=changes[MOVED],
-        minimum_moves=None if (fewest := sum_if_known(least)) is None else min(fewest, changes[MOVED]),
-        newly_assigned=changes[ASSIGNED],
-        newly_unassigned=changes[UNASSIGNED],
-        added=changes[ADDED],
-        removed=changes[REMOVED],
-        lag_moved=_lag(move for move in moves if move.change == MOVED),
+    if not topics:  # POP gives out all messages: no consumer owns a queue, and none is idle
+        spreads = [replace(each, idle=0, queues_per_consumer=None) for each in spreads]
+    writable = [sum(len(route.publish_queues()) for route in side.routes) for side in (before, after)]
+    return topics, Summary(
+        moved=number["moved"],
+        minimum_moves=None if fewest is None else min(fewest, number["moved"]),
+        newly_assigned=number["assigned"],
+        newly_unassigned=number["unassigned"],
+        added=number["added"],
+        removed=number["removed"],
+        lag_moved=_lag(move for move in moves if move.change == "moved"),
         writable_queues_before=writable[0],
         writable_queues_after=writable[1],
-        idle=after.idle,
-        unassigned=after.unassigned,
-        duplicate_owners=after.duplicate_owners,
-        imbalance=after.imbalance,
-        before=spread(merged(was), ids_before, broadcasting=everybody),
-        after=after,
-        moved_range=MovedRange(changes[MOVED], changes[MOVED]),
-        lag_unassigned=_lag(move for move in moves if not move.owners_after and move.change != REMOVED),
-        lag_removed=_lag(move for move in moves if move.change == REMOVED),
+        idle=spreads[1].idle,
+        unassigned=spreads[1].unassigned,
+        duplicate_owners=spreads[1].duplicate_owners,
+        imbalance=spreads[1].imbalance,
+        before=spreads[0],
+        after=spreads[1],
+        moved_range=MovedRange(number["moved"], number["moved"]),
+        lag_unassigned=_lag(move for move in moves if not move.owners_after and move.change != "removed"),
+        lag_removed=_lag(move for move in moves if move.change == "removed"),
         observed=_observed(moves, everybody=everybody),
     )
 
 
 def _observed(moves: Iterable[Move], *, everybody: bool) -> ObservedOwners | None:
     """Of queues before the change only: what a CONFIG list invents nobody can have observed."""
-    seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != ADDED]
+    seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != "added"]
     if not seen:
         return None
+    away = sum(bool(owners and move.owners_after) and owners != move.owners_after for move, owners in seen)
     return ObservedOwners(
         queues=len(seen),
         unassigned=sum(not owners for _, owners in seen),
         duplicate_owners=0 if everybody else sum(len(owners) > 1 for _, owners in seen),
         mismatches=sum(owners != move.owners_before for move, owners in seen),
-        moved=0
-        if everybody
-        else sum(bool(owners and move.owners_after) and owners != move.owners_after for move, owners in seen),
+        moved=0 if everybody else away,
     )
 
 
-def _ids(assignments: list[Assignment]) -> tuple[str, ...]:
-    return assignments[0].client_ids if assignments else ()
-
-
 def _lag(moves: Iterable[Move]) -> int | None:
-    return sum_if_known(move.lag for move in moves if move.change != ADDED)
+    return sum_if_known(move.lag for move in moves if move.change != "added")
 
 
 def _consumers(
-    was: list[Assignment], becomes: list[Assignment], topics: tuple[TopicPlan, ...], placeholders: set[str]
+    was: Sequence[Assignment], becomes: Sequence[Assignment], topics: Sequence[TopicPlan], placeholders: Set[str]
 ) -> Iterable[ConsumerPlan]:
-    ids_before, ids_after = _ids(was), _ids(becomes)
+    ids_before, ids_after = (assigned[0].client_ids if assigned else () for assigned in (was, becomes))
     processes_before, processes_after = Counter(ids_before), Counter(ids_after)
     indexes_before, indexes_after = first_indexes(ids_before), first_indexes(ids_after)
+    queues_before, queues_after = counts(merged(was), ids_before), counts(merged(becomes), ids_after)
     moves = [move for topic in topics for move in topic.queues]
     seen = [move.owners_observed for move in moves if move.owners_observed is not None]
     observed = Counter(client_id for owners in seen for client_id in owners)
-    queues_before = counts(merged(was), processes_before)
-    queues_after = counts(merged(becomes), processes_after)
-    gains: dict[str, list[Move]] = {}
-    losses: dict[str, list[Move]] = {}
+    gains: defaultdict[str, list[Move]] = defaultdict(list)
+    losses: defaultdict[str, list[Move]] = defaultdict(list)
     for move in moves:
-        old, new = set(move.owners_before), set(move.owners_after)
-        for client_id in new - old:
-            gains.setdefault(client_id, []).append(move)
-        for client_id in old - new:
-            losses.setdefault(client_id, []).append(move)
+        for client_id in {*move.owners_before} ^ {*move.owners_after}:
+            (gains if client_id in move.owners_after else losses)[client_id].append(move)
     for client_id in sort_client_ids({*ids_before, *ids_after}):
-        gained, lost = gains.get(client_id, []), losses.get(client_id, [])
         yield ConsumerPlan(
             client_id=client_id,
             index_before=indexes_before.get(client_id),
@@ -233,10 +199,10 @@ def _consumers(
             processes_after=processes_after[client_id],
             queues_before=queues_before.get(client_id, 0),
             queues_after=queues_after.get(client_id, 0),
-            gained=len(gained),
-            lost=len(lost),
-            lag_gained=_lag(gained),
-            lag_lost=_lag(lost),
+            gained=len(gains[client_id]),
+            lost=len(losses[client_id]),
+            lag_gained=_lag(gains[client_id]),
+            lag_lost=_lag(losses[client_id]),
             placeholder=client_id in placeholders,
             idle_reason=None if queues_after.get(client_id, 1) else why_idle(client_id, becomes),
             queues_observed=observed[client_id] if seen else None,
@@ -255,41 +221,32 @@ def over_places(
     """
     if not placeholders or plan.broadcasting:
         return plan, ()
-    places, complete = _summaries(before, after, placeholders, states)
-    summary = replace(plan.summary, moved_range=_range(places, complete))
+    found: list[Summary] = []
+    over = None
+    if before.members.name in BY_PLACE and after.members.name in BY_PLACE:
+        real = [each for each in sort_client_ids(after.members.client_ids) if each not in placeholders]
+        places, complete = _places(
+            len(real) + 1, len(placeholders), sum(len(r.subscribe_queues()) for r in after.routes)
+        )
+        was = before.assign()
+        for taken in places:
+            # Nothing sorts between an id and the same id with a NUL behind it.
+            ids = (f"{real[place - 1] if place else ''}\0{index:06d}" for index, place in enumerate(taken))
+            side = replace(after, members=replace(after.members, client_ids=(*real, *ids)))
+            found.append(_change(was, side.assign(), before, side, states or {})[1])
+        moved = [summary.moved for summary in found]
+        over = MovedRange(min(moved), max(moved), complete)
+    summary = replace(plan.summary, moved_range=over)
     own = replace(plan.comparison[0], summary=summary)
-    return replace(plan, summary=summary, comparison=(own, *plan.comparison[1:])), places
+    return replace(plan, summary=summary, comparison=(own, *plan.comparison[1:])), tuple(dict.fromkeys(found))
 
 
-def _range(places: Sequence[Summary], complete: bool) -> MovedRange | None:
-    moved = [summary.moved for summary in places]
-    return MovedRange(min(moved), max(moved), complete) if moved else None
-
-
-def _summaries(
-    before: Side, after: Side, placeholders: Sequence[str], states: States | None
-) -> tuple[tuple[Summary, ...], bool]:
-    if any(side.members.name not in BY_PLACE for side in (before, after)):
-        return (), False
-    new = set(placeholders)
-    real = [client_id for client_id in sort_client_ids(after.members.client_ids) if client_id not in new]
-    queues = sum(len(route.subscribe_queues()) for route in after.routes)
-    number, joiners = len(real) + 1, len(placeholders)
-    complete = comb(number + joiners - 1, joiners) * queues <= _MOST_WORK
-    places: Iterable[tuple[int, ...]]
-    if complete:
-        places = combinations_with_replacement(range(number), joiners)
-    elif number * queues <= _MOST_WORK:
-        places = ((place,) * joiners for place in range(number))
-    else:
-        places = ((place,) * joiners for place in (0, number // 2, number - 1))
-    found, was = [], assignments(before)
-    for taken in places:
-        # Nothing sorts between an id and the same id with a NUL behind it.
-        ids = tuple(f"{real[place - 1] if place else ''}\0{index:06d}" for index, place in enumerate(taken))
-        members = replace(after.members, client_ids=(*real, *ids))
-        found.append(summary_of(was, before, replace(after, members=members), states or {}))
-    return tuple(dict.fromkeys(found)), complete
+def _places(number: int, joiners: int, queues: int) -> tuple[Iterable[tuple[int, ...]], bool]:
+    """The ways to sort so many joiners into so many places, and whether these are all; at most `_MOST_WORK` queues."""
+    if comb(number + joiners - 1, joiners) * queues <= _MOST_WORK:
+        return combinations_with_replacement(range(number), joiners), True
+    together = range(number) if number * queues <= _MOST_WORK else (0, number // 2, number - 1)
+    return ((place,) * joiners for place in together), False
 
 
 PLAN_FIGURES = declared(Summary)

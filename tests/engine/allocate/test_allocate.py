@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -33,32 +34,12 @@ def test_both_lists_are_sorted_as_java_sorts_them_unless_they_are_presorted() ->
     assert short(allocate("AVG", queues(3)[::-1], ["b", "a"], presorted=True)["b"]) == ["broker-a2", "broker-a1"]
 
 
-def test_a_shared_client_id_leaves_queues_without_owner_under_avg_but_not_under_consistent_hash() -> None:
-    duplicated = ["a", "a", "b"]
-    both = queues(4) + queues(4, "broker-b")
-    assert {i: len(share) for i, share in allocate("AVG", both, duplicated).items()} == {"a": 3, "b": 2}
-    assert sum(len(share) for share in allocate("CONSISTENT_HASH", both, duplicated).values()) == 8
-
-
-def test_reference_rings_hash_as_java_does() -> None:
-    assert ring_hash("10.0.0.1@2-9") == 3963307019
-    assert ring_hash(str(MessageQueue("T", "broker-b", 3))) == 2071781442
-
-
 def test_an_entry_that_another_members_entry_displaced_is_made_again_by_a_second_process() -> None:
     one, other = "10.0.0.1@22", "10.0.0.1@107015"
     assert ring_hash(f"{one}-0") == ring_hash(f"{other}-0")
     given = {"presorted": True, "virtual_nodes": 1}
     assert allocate("CONSISTENT_HASH", queues(40), [one, other], **given) == {one: [], other: queues(40)}  # type: ignore[arg-type]
     assert allocate("CONSISTENT_HASH", queues(40), [one, other, one], **given) == {one: queues(40), other: []}  # type: ignore[arg-type]
-
-
-def test_what_strategies_need_is_given_by_name() -> None:
-    for positional in (("AVG", queues(2), ["a"], True), ("AVG", queues(2), ["a"], True, 10)):
-        with pytest.raises(TypeError):
-            allocate(*positional)
-        with pytest.raises(TypeError):
-            allocate_for("a", *positional)
 
 
 def test_pin_gives_queues_only_to_members_on_the_chosen_machines() -> None:
@@ -142,58 +123,31 @@ def test_an_inner_config_without_a_list_throws_only_where_java_calls_it() -> Non
         allocate_for("near", *arguments, inner="CONFIG", **zones)  # type: ignore[arg-type]
 
 
-@given(some_queues, ids)
-def test_every_queue_has_one_owner_unless_an_id_is_shared(mqs: list[MessageQueue], members: list[str]) -> None:
+@given(some_queues, ids, st.randoms(use_true_random=False))
+def test_a_queue_has_one_owner_unless_an_id_is_shared_in_whatever_order_the_lists_are(
+    mqs: list[MessageQueue], members: list[str], random: Random
+) -> None:
+    mixed, others = random.sample(mqs, len(mqs)), random.sample(members, len(members))
     for strategy in WITHOUT_SETTINGS:
-        owned = Counter(queue for share in allocate(strategy, mqs, members).values() for queue in share)
+        shares = allocate(strategy, mqs, members)
+        assert shares == allocate(strategy, mixed, others)
+        assert all(allocate_for(i, strategy, mqs, members) == share for i, share in shares.items())
+        owned = Counter(queue for share in shares.values() for queue in share)
         assert set(owned) <= set(mqs)
         assert not owned or max(owned.values()) == 1
         if len(set(members)) == len(members) or strategy == "CONSISTENT_HASH":
             assert set(owned) == set(mqs)
 
 
-@given(some_queues, ids, st.randoms(use_true_random=False))
-def test_the_order_of_the_input_does_not_matter(mqs: list[MessageQueue], members: list[str], random: object) -> None:
-    mixed, others = list(mqs), list(members)
-    random.shuffle(mixed)  # type: ignore[attr-defined]
-    random.shuffle(others)  # type: ignore[attr-defined]
-    for strategy in WITHOUT_SETTINGS:
-        assert allocate(strategy, mqs, members) == allocate(strategy, mixed, others)
-
-
-@given(some_queues, ids)
-def test_each_member_is_answered_as_the_group_and_avg_and_circle_are_even(
-    mqs: list[MessageQueue], members: list[str]
-) -> None:
-    distinct = sorted(set(members))
-    for strategy in WITHOUT_SETTINGS:
-        shares = allocate(strategy, mqs, distinct)
-        assert all(allocate_for(i, strategy, mqs, distinct) == share for i, share in shares.items())
-        if strategy in ("AVG", "AVG_BY_CIRCLE"):
-            sizes = [len(share) for share in shares.values()]
-            assert max(sizes) - min(sizes) <= 1
-
-
 def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
-        allocate("AVGERAGE", queues(1), ["a"])
+        allocate("AVGE", queues(1), ["a"])
     assert (raised.value.hint or "").startswith("did you mean AVG")
     assert allocate("PIN-" * 16 + "AVG", queues(2), ["x@1"], hosts=["x"])["x@1"]
     with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 strategies around another"):
         allocate("PIN-" * 2000 + "AVG", queues(2), ["x@1"], hosts=["x"])
     with pytest.raises(UsageError, match="the pattern 'x' says no zone"):
         allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="(.*)", client_zones="x")
-
-
-@given(some_queues, st.lists(st.text("abc1", min_size=1), min_size=2, max_size=8, unique=True))
-def test_a_joiner_under_consistent_hash_moves_queues_only_to_itself(
-    mqs: list[MessageQueue], members: list[str]
-) -> None:
-    joiner, *rest = members
-    before, after = allocate("CONSISTENT_HASH", mqs, rest), allocate("CONSISTENT_HASH", mqs, members)
-    for client_id in rest:
-        assert set(after[client_id]) <= set(before[client_id])
-    assert set(after[joiner]) == set(mqs) - {queue for i in rest for queue in after[i]}
 
 
 def test_a_ring_has_a_million_entries_at_the_most() -> None:

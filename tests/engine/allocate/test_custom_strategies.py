@@ -36,16 +36,7 @@ S = 1_000_000
 
 
 def averagely(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
-    """AVG written anew, with the checks of RocketMQ's base class."""
-    for given, text in (
-        (client_id, "currentCID is empty"),
-        (queues, "mqAll is null or mqAll empty"),
-        (client_ids, "cidAll is null or cidAll empty"),
-    ):
-        if not given:
-            raise ValueError(text)
-    if client_id not in client_ids:
-        return []
+    """AVG written anew, without the checks of RocketMQ's base class."""
     index, (size, more) = client_ids.index(client_id), divmod(len(queues), len(client_ids))
     start = index * size + min(index, more)
     return queues[start : start + size + (index < more)]
@@ -56,14 +47,10 @@ def test_avg_written_as_a_function_is_avg_on_all_vectors() -> None:
     for vector in (each for each in vectors("allocate") if each["strategy"] == "AVG"):
         all_queues = [MessageQueue(*queue) for queue in vector["mqAll"]]
         for client_id, expected in vector["expected"].items():
-            seen += 1
-            try:
+            if client_id in vector["cidAll"] and client_id and all_queues:
                 found = allocate_for(client_id, averagely, all_queues, vector["cidAll"], presorted=not vector["sort"])
-            except AllocationError as error:
-                text = f"ValueError: {expected['message']} (test_custom_strategies.py:"
-                assert str(error).startswith(text), vector["id"]
-            else:
                 assert [[q.topic, q.broker_name, q.queue_id] for q in found] == expected, vector["id"]
+                seen += 1
     assert seen > 500
 
 
@@ -77,10 +64,8 @@ def test_a_function_gets_the_group_and_lists_of_its_own_sorted_as_clients_sort()
         return queues
 
     given = queues(3)
-    assert allocate(note, reversed(given), ["10.0.0.9@1", "10.0.0.10@1"], group="g") == {
-        "10.0.0.10@1": [],
-        "10.0.0.9@1": [],
-    }
+    shares = allocate(note, reversed(given), ["10.0.0.9@1", "10.0.0.10@1"], group="g")
+    assert shares == {"10.0.0.10@1": [], "10.0.0.9@1": []}
     ids = ["10.0.0.10@1", "10.0.0.9@1"]
     assert asked == [("g", client_id, given, ids) for client_id in ids]
 
@@ -161,12 +146,8 @@ def test_members_and_their_strategies_may_be_functions_and_mixed() -> None:
     by_name = assign(route(a=6), Members(("a", "b", "c"), "AVG", strategy_of={"c": "AVG_BY_CIRCLE"}))
     assert assigned.owners == by_name.owners
     assert Members(("a",), averagely).name == "averagely (test_custom_strategies.py)"
-    assert Members(("a",), "PIN", Settings(hosts=frozenset("a"))).name == "PIN-AVG"
-
-
-def test_a_wrapper_takes_one_inside() -> None:
-    hosts = ["10.0.0.9"]
-    assert allocate("PIN", queues(4), IDS, inner=averagely, hosts=hosts) == allocate("PIN", queues(4), IDS, hosts=hosts)
+    pinned = {"hosts": ["10.0.0.9"]}
+    assert allocate("PIN", queues(4), IDS, inner=averagely, **pinned) == allocate("PIN", queues(4), IDS, **pinned)  # type: ignore[arg-type]
 
 
 def test_a_member_whose_strategy_throws_keeps_what_it_holds() -> None:
@@ -190,26 +171,20 @@ def codes(strategy: Any, number: int = 8, ids: tuple[str, ...] = IDS) -> dict[st
     return {finding.code: finding.message for finding in check_strategy(strategy, queues(number), ids, group="g")}
 
 
-def ids_of(queue: MessageQueue, client_ids: list[str]) -> str:
-    """The consumer that a queue goes to by its number."""
-    return sorted(client_ids)[queue.queue_id % len(client_ids)]
+def by_rule(takes: Callable[[int, int, int, int], bool]) -> Any:
+    """A strategy by the numbers of a queue and of a consumer, and how many there are of each."""
+
+    def strategy(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
+        own, size = sorted(client_ids).index(client_id), len(client_ids)
+        return [queue for queue in queues if takes(queue.queue_id, own, len(queues), size)]
+
+    return strategy
 
 
-def by_number(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
-    return [queue for queue in queues if ids_of(queue, client_ids) == client_id]
-
-
-def rounds_down(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
-    whole = len(queues) // len(client_ids) * len(client_ids)
-    return [queue for queue in queues if queue.queue_id < whole and ids_of(queue, client_ids) == client_id]
-
-
-def first_to_all(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
-    return [queue for queue in queues if queue.queue_id == 0 or ids_of(queue, client_ids) == client_id]
-
-
-def last_throws(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
-    return by_number(group, client_id, queues, client_ids) if client_id != max(client_ids) else 1 / 0
+by_number = by_rule(lambda queue, own, _, size: queue % size == own)
+rounds_down = by_rule(lambda queue, own, queues, size: queue % size == own and queue < queues // size * size)
+first_to_all = by_rule(lambda queue, own, _, size: queue % size == own or queue == 0)
+last_throws = by_rule(lambda queue, own, _, size: queue % size == own if own + 1 < size else bool(1 / 0))
 
 
 @every_case(

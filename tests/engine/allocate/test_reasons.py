@@ -50,6 +50,9 @@ OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all sh
             Settings(virtual_nodes=1),
             ["hash 851741760, next on the ring is 851741760, entry 0 of 10.0.0.1@32657"],
         ),
+        ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0), ["hash 3766250058, and the ring is empty"]),
+        ("CONFIG", queues(1), "x y", Settings(config=[]), ["by configuration"]),
+        ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"]),
     ],
 )  # fmt: skip
 def test_each_queue_has_its_reason(
@@ -66,6 +69,13 @@ def test_each_queue_has_its_reason(
         ("MACHINE_ROOM_NEARBY", queues(1, "p-a"), "p1 p2", ZONES, "p2", f"zone p: {BEHIND}"),
         ("PIN", queues(1), "h@1 h@2 other@1", PIN, "h@2", BEHIND),
         ("PIN", queues(1), "h@1 h@2 other@1", PIN, "other@1", "other is not one of the chosen machines"),
+        ("AVG", queues(1), "x y", Settings(), "y", BEHIND),
+        ("AVG_BY_CIRCLE", queues(1), "x y", Settings(), "y", BEHIND),
+        ("MACHINE_ROOM", queues(1), "x y", Settings(consumer_idcs=frozenset({"r"})), "y", "consumer 1 of 2 (counted from 0), and only 0 queues in the listed rooms"),
+        ("MACHINE_ROOM_NEARBY", queues(1, "x"), "x y", ZONES, "y", "zone y has no queue, and every other zone has consumers of its own"),
+        ("MACHINE_ROOM_NEARBY", queues(1, "z"), "x y", ZONES, "y", "zone y has no queue, and the zones without consumers have too few"),
+        ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"x"})), "y", "y is not one of the chosen machines"),
+        ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"y"})), "y", BEHIND),
         ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "x", "its list is empty"),
         ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "y", "no queue is configured for it"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.allocate.sdks import SDKS, sdk_named, sdk_of_connection
 from tests.support.builders import queues, short
 from tests.support.mismatches import every_case
+from tests.support.vectors import vectors
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
 some_queues = st.lists(
@@ -29,35 +29,14 @@ SETTINGS: dict[str, Any] = {
     "client_zones": lambda name: name[0],
     "hosts": ["a", "1"],
 }
-
-
 ROOT = Path(__file__).parents[3]
-
-
-def outcome(call: Any) -> Any:
-    try:
-        return call()
-    except AllocationError as error:
-        return str(error)
-
-
-@given(st.sampled_from(NAMES), some_queues, ids)
-def test_a_group_of_java_consumers_is_what_it_was_without_a_library(
-    strategy: str, some: list[MessageQueue], client_ids: list[str]
-) -> None:
-    plain = allocate(strategy, some, client_ids, **SETTINGS)
-    assert list(allocate(strategy, some, client_ids, sdk="java", **SETTINGS).items()) == list(plain.items())
-    named = dict.fromkeys(client_ids, "java@5.5.0")
-    assert list(allocate(strategy, some, client_ids, sdk="go", sdks=named, **SETTINGS).values()) == [
-        plain[i] for i in dict.fromkeys(sorted(client_ids, key=SDKS["go"].order))
-    ]
 
 
 @given(st.data(), st.sampled_from(NAMES), some_queues, ids)
 def test_a_mixed_group_is_each_consumer_by_its_own_rule(
     data: st.DataObject, strategy: str, some: list[MessageQueue], client_ids: list[str]
 ) -> None:
-    sdks = {i: data.draw(st.sampled_from(["java", "go", "cpp"])) for i in dict.fromkeys(client_ids)}
+    sdks = {i: data.draw(st.sampled_from(["java@5.5.0", "go", "cpp"])) for i in dict.fromkeys(client_ids)}
     # Without one consumer that can run it, nobody does.
     strategy = "AVG" if set(sdks.values()) == {"cpp"} else strategy
     shares = allocate(strategy, some, client_ids, sdks=sdks, **SETTINGS)
@@ -67,37 +46,8 @@ def test_a_mixed_group_is_each_consumer_by_its_own_rule(
         assert shares[client_id] == allocate_for(client_id, own, some, client_ids, sdk=sdk, **SETTINGS)
 
 
-def test_java_and_go_agree_on_avg_and_leave_queues_unassigned_and_owned_twice_under_consistent_hash() -> None:
-    client_ids = [f"10.0.0.{number}@1" for number in range(1, 5)]
-    sdks = {client_ids[1]: "go", client_ids[3]: "go"}
-    eight = queues(4) + queues(4, "broker-b")
-    assert allocate("AVG", eight, client_ids, sdks=sdks) == allocate("AVG", eight, client_ids)
-    owned = sorted(
-        name for share in allocate("CONSISTENT_HASH", eight, client_ids, sdks=sdks).values() for name in short(share)
-    )
-    assert set(short(eight)) - set(owned)
-    assert len(set(owned)) < len(owned)
-
-
-def test_names_outside_the_basic_plane_sort_last_by_bytes_and_not_last_in_java() -> None:
-    names = ["￮@1", "\U0001f600@1"]
-    assert list(allocate("AVG", queues(2), names, sdk="go")) == names
-    mixed = allocate("AVG", queues(2), names, sdks={names[0]: "go"})
-    assert {i: short(share) for i, share in mixed.items()} == {names[0]: ["broker-a0"], names[1]: ["broker-a0"]}
-
-
-def test_a_room_of_go_is_counted_where_it_is_listed_and_cut_out_of_all_queues() -> None:
-    both = [MessageQueue("T", name, number) for name in ("q@b", "r@b") for number in range(3)]
-    shares = allocate("MACHINE_ROOM", both, ["x", "y"], consumer_idcs=["r"], sdk="go")
-    assert {i: [str(queue.broker_name) for queue in share] for i, share in shares.items()} == {
-        "x": ["q@b", "r@b"],
-        "y": ["q@b"],
-    }
-
-
 def test_nearby_of_go_is_avg_without_any_zone_and_whatever_is_inside() -> None:
     expected = allocate("AVG", queues(5), ["x", "y"])
-    assert allocate("MACHINE_ROOM_NEARBY", queues(5), ["x", "y"], sdk="go") == expected
     assert allocate("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", queues(5), ["x", "y"], sdk="go") == expected
     pinned = allocate("PIN-MACHINE_ROOM_NEARBY-CONFIG", queues(5), ["x@1", "y@1"], sdk="go", hosts=["y"])
     assert {i: len(share) for i, share in pinned.items()} == {"x@1": 0, "y@1": 5}
@@ -105,10 +55,7 @@ def test_nearby_of_go_is_avg_without_any_zone_and_whatever_is_inside() -> None:
 
 def test_a_cpp_consumer_runs_avg_in_any_group_and_a_group_of_them_nothing_else() -> None:
     mixed = allocate("AVG_BY_CIRCLE", queues(4), ["x", "y"], sdks={"y": "cpp"})
-    assert {i: short(share) for i, share in mixed.items()} == {
-        "x": ["broker-a0", "broker-a2"],
-        "y": ["broker-a2", "broker-a3"],
-    }
+    assert [short(share) for share in mixed.values()] == [["broker-a0", "broker-a2"], ["broker-a2", "broker-a3"]]
     for call in (
         lambda: allocate("AVG_BY_CIRCLE", queues(4), ["x"], sdk="cpp"),
         lambda: allocate("AVG_BY_CIRCLE", queues(4), [], sdk="cpp"),
@@ -123,9 +70,10 @@ def test_a_cpp_consumer_runs_avg_in_any_group_and_a_group_of_them_nothing_else()
 
 
 def test_without_consumers_java_and_cpp_throw_and_go_does_not() -> None:
-    assert outcome(lambda: allocate("AVG", queues(1), [])) == "cidAll is null or cidAll empty"
-    assert outcome(lambda: allocate("AVG", queues(1), [], sdk="cpp")) == "cidAll is empty"
-    assert outcome(lambda: allocate("AVG", queues(1), [], sdk="go")) == {}
+    for sdk, text in (("java", "cidAll is null or cidAll empty"), ("cpp", "cidAll is empty")):
+        with pytest.raises(AllocationError, match=f"^{text}$"):
+            allocate("AVG", queues(1), [], sdk=sdk)
+    assert allocate("AVG", queues(1), [], sdk="go") == {}
 
 
 @every_case("text", ["java", "go", "go@2.1.2", "go@v2.0.0", "cpp@2.2", "go@2.2.0?", "go@1.2.4?", "java@5.6.0?"])
@@ -140,8 +88,7 @@ WRONG = ["", "rust", "GO", "java-grpc", "go@", "go@x", "go@2", "@2.1.2"]
 @every_case(
     "given_",
     [{"sdk": text} for text in WRONG]
-    + [{"sdks": {"nobody": text}} for text in WRONG]
-    + [{"sdk": 1}, {"sdks": ["go"]}, {"sdks": {"x": 1}}, {"sdks": {1: "go"}}],
+    + [{"sdks": {"nobody": "rust"}}, {"sdk": 1}, {"sdks": ["go"]}, {"sdks": {"x": 1}}, {"sdks": {1: "go"}}],
 )
 def test_what_is_no_library_is_refused(given_: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
@@ -170,25 +117,7 @@ def test_the_page_and_the_vectors_say_what_the_table_of_libraries_says() -> None
     page = (ROOT / "docs/explanation/strategies.md").read_text("utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
     said = {row[0]: row[4:] for row in rows if len(row) == 8}
-    assert {name: said[f"`{name}`"] for name in SDKS} == {
-        name: [sdk.newest, sdk.oldest, str(sdk.vectors), "yes" if sdk.live else "no"] for name, sdk in SDKS.items()
-    }
-    files = {"java": "allocate", "go": "go-allocate", "cpp": "cpp-allocate"}
-    for name, file in files.items():
-        with gzip.open(ROOT / f"tests/data/vectors/{file}.jsonl.gz") as lines:
-            assert sum(1 for _ in lines) == SDKS[name].vectors
-
-
-DEALS_AS_JAVA = [("go", "AVG"), ("go", "AVG_BY_CIRCLE"), ("cpp", "AVG")]
-named_alike = st.lists(st.text("abc10.@é", min_size=1, max_size=4), min_size=1, max_size=12)
-
-
-@given(st.sampled_from(DEALS_AS_JAVA), st.integers(0, 20), named_alike, st.data())
-def test_some_strategies_give_a_consumer_what_javas_would(
-    dealt: tuple[str, str], number: int, client_ids: list[str], data: st.DataObject
-) -> None:
-    sdk, strategy = dealt
-    some = [*queues(number, "b"), *queues(3, "r@x"), *queues(2, "é")]
-    theirs = data.draw(st.sets(st.sampled_from(client_ids)))
-    mixed = allocate(strategy, some, client_ids, sdks=dict.fromkeys(theirs, sdk))
-    assert mixed == allocate(strategy, some, client_ids)
+    for name, file in {"java": "allocate", "go": "go-allocate", "cpp": "cpp-allocate"}.items():
+        sdk = SDKS[name]
+        assert said[f"`{name}`"] == [sdk.newest, sdk.oldest, str(sdk.vectors), "yes" if sdk.live else "no"]
+        assert len(list(vectors(file))) == sdk.vectors

@@ -1,72 +1,82 @@
-"""Every allocation that RocketMQ's own classes wrote down, answered by ours."""
+"""Every allocation that the clients' own classes wrote down (Java, Go and C++), answered by ours."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from rmqlb import AllocationError, MessageQueue, allocate, allocate_for
+from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.engine.allocate.sdks import SDKS
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
-VECTORS = list(vectors("allocate"))
+FILES = {"java": "allocate", "go": "go-allocate", "cpp": "cpp-allocate"}
+VECTORS = {sdk: list(vectors(file)) for sdk, file in FILES.items()}
+STRATEGIES = {sdk: Counter(vector["strategy"] for vector in found) for sdk, found in VECTORS.items()}
+SETTINGS = {
+    "virtualNodeCnt": "virtual_nodes",
+    "consumeridcs": "consumer_idcs",
+    "delegate": "inner",
+    "brokerZones": "broker_zones",
+    "consumerZones": "client_zones",
+}
+
+
+def queues(rows: list[list[Any]]) -> list[MessageQueue]:
+    return [MessageQueue(*row) for row in rows]
 
 
 def settings(vector: dict[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = {"presorted": not vector["sort"]}
-    if "virtualNodeCnt" in vector:
-        given["virtual_nodes"] = vector["virtualNodeCnt"]
-    if "consumeridcs" in vector:
-        given["consumer_idcs"] = vector["consumeridcs"]
-    if "config" in vector:
-        given["config"] = [MessageQueue(*queue) for queue in vector["config"]]
-    if "delegate" in vector:
-        given["inner"] = vector["delegate"]
-        given["broker_zones"] = vector["brokerZones"]
-        given["client_zones"] = vector["consumerZones"]
-    return given
+    given = {name: vector[key] for key, name in SETTINGS.items() if key in vector}
+    given |= {"config": queues(vector["config"])} if "config" in vector else {}
+    return given | {"presorted": not vector.get("sort", True)}
 
 
-def plain(queues: list[MessageQueue]) -> list[list[Any]]:
-    return [[queue.topic, queue.broker_name, queue.queue_id] for queue in queues]
+def expected_of(vector: dict[str, Any]) -> dict[str, list[MessageQueue] | str]:
+    """Client ID → its queues, or what its client throws."""
+    return {
+        client_id: queues(share) if isinstance(share, list) else share.get("message", share["error"])
+        for client_id, share in vector["expected"].items()
+    }
 
 
-def answer(client_id: str, vector: dict[str, Any]) -> object:
-    queues = [MessageQueue(*queue) for queue in vector["mqAll"]]
-    try:
-        return plain(allocate_for(client_id, vector["strategy"], queues, vector["cidAll"], **settings(vector)))
-    except AllocationError as error:
-        return {"error": "IllegalArgumentException", "message": str(error)}
+def test_there_are_vectors_of_every_strategy_of_each_library() -> None:
+    assert (STRATEGIES["java"].total(), STRATEGIES["java"].keys()) == (1500, set(JAVA_CLASSES.values()))
+    assert STRATEGIES["go"] == dict.fromkeys(JAVA_CLASSES.values(), 100)
+    assert STRATEGIES["cpp"] == {"AVG": 320}
+    for vector in VECTORS["java"]:
+        assert full_name(vector["strategy"], Settings(inner=vector.get("delegate", "AVG"))) == vector["name"]
 
 
-def test_there_are_1500_vectors_of_every_strategy() -> None:
-    assert len(VECTORS) == 1500
-    assert {vector["strategy"] for vector in VECTORS} == set(JAVA_CLASSES.values())
+@every_case("sdk", ["go", "cpp"])
+def test_lists_are_sorted_as_the_client_sorts_them(sdk: str) -> None:
+    order = SDKS[sdk].order
+    for vector in VECTORS[sdk]:
+        assert sort_queues(queues(vector["mqAll"]), order) == queues(vector["sortedMqAll"]), vector["id"]
+        assert sort_client_ids(vector["cidAll"], order) == vector["sortedCidAll"], vector["id"]
+    assert any(vector["sortedCidAll"] != sort_client_ids(vector["cidAll"]) for vector in VECTORS[sdk])
 
 
-@every_case("strategy", sorted({vector["strategy"] for vector in VECTORS}))
-def test_each_member_gets_what_java_gives_it(strategy: str) -> None:
-    for vector in VECTORS:
-        if vector["strategy"] == strategy:
-            for client_id, expected in vector["expected"].items():
-                assert answer(client_id, vector) == expected, (vector["id"], client_id)
-
-
-def test_the_whole_group_gets_what_its_members_get() -> None:
-    for vector in VECTORS:
-        queues = [MessageQueue(*queue) for queue in vector["mqAll"]]
-        expected = {i: share for i, share in vector["expected"].items() if i in vector["cidAll"]}
+@every_case(("sdk", "strategy"), [(sdk, name) for sdk, names in STRATEGIES.items() for name in names])
+def test_each_consumer_and_the_whole_group_get_what_its_client_gives_them(sdk: str, strategy: str) -> None:
+    for vector in (each for each in VECTORS[sdk] if each["strategy"] == strategy):
+        lists = strategy, queues(vector["mqAll"]), vector["cidAll"]
+        for client_id, expected in expected_of(vector).items():
+            found: object
+            try:
+                found = allocate_for(client_id, *lists, sdk=sdk, **settings(vector))
+            except AllocationError as error:
+                found = str(error)
+            assert found == expected, (vector["id"], client_id)
+        own = {i: share for i, share in expected_of(vector).items() if i in vector["cidAll"]}
         try:
-            shares = allocate(vector["strategy"], queues, vector["cidAll"], **settings(vector))
+            shares = allocate(*lists, sdk=sdk, **settings(vector))
         except AllocationError as error:
-            assert all(share["message"] == str(error) for share in expected.values()), vector["id"]
+            assert all(share == str(error) for share in own.values()), vector["id"]
         else:
-            assert shares.keys() == set(vector["cidAll"]), vector["id"]
-            assert all(plain(shares[i]) == share for i, share in expected.items()), vector["id"]
-
-
-def test_names_are_rocketmqs() -> None:
-    from rmqlb.engine.allocate import full_name
-    from rmqlb.engine.allocate.strategy import Settings
-
-    assert all(full_name(v["strategy"], Settings(inner=v.get("delegate", "AVG"))) == v["name"] for v in VECTORS)
+            assert list(shares) == list(dict.fromkeys(vector.get("sortedCidAll", shares))), vector["id"]
+            assert (shares.keys(), own.items() <= shares.items()) == (set(vector["cidAll"]), True), vector["id"]

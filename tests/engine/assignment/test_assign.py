@@ -109,48 +109,10 @@ def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> No
     assert [queue.reasons["CONFIG"] for queue in explained.queues] == ["by configuration"] * 4 + [None]
 
 
-@every_case(
-    ("strategy", "settings", "reason"),
-    [
-        ("AVG", Settings(), "queue 2 is in block 2..2 of consumer 1"),
-        ("AVG_BY_CIRCLE", Settings(), "queue 2, 2 mod 2 = 0, goes to consumer 0"),
-        ("CONFIG", Settings(config=[]), "by configuration"),
-        ("MACHINE_ROOM", Settings(consumer_idcs=frozenset()), "the broker's name is not ROOM@NAME"),
-        ("CONSISTENT_HASH", Settings(virtual_nodes=0), "hash 3766250058, and the ring is empty"),
-        ("MACHINE_ROOM_NEARBY", Settings(broker_zones="(.)", client_zones="(.)"), "zone a has no consumer, all share it: queue 2 is in block 2..2 of consumer 1"),
-        ("PIN", Settings(hosts=frozenset({"y"})), "among the 1 consumer on chosen machines: queue 2 is in block 0..2 of consumer 0"),
-        ("PIN_OVER_ALL", Settings(hosts=frozenset({"x"})), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"),
-    ],
-)  # fmt: skip
-def test_every_strategy_explains_itself(strategy: str, settings: Settings, reason: str) -> None:
-    assignment = assign(route(a=3), Members(("x", "y"), strategy, settings), explain=True)
-    assert assignment.reasons[MessageQueue("T", "a", 2)] == reason
-
-
-@every_case(
-    ("strategy", "settings", "reason"),
-    [
-        ("AVG", Settings(), "consumer 1 of 2 (counted from 0), and only 1 queues"),
-        ("AVG_BY_CIRCLE", Settings(), "consumer 1 of 2 (counted from 0), and only 1 queues"),
-        ("CONFIG", Settings(config={"x": []}), "no queue is configured for it"),
-        ("MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})), "consumer 1 of 2 (counted from 0), and only 0 queues in the listed rooms"),
-        ("CONSISTENT_HASH", Settings(virtual_nodes=0), "none of 1 queues meets one of its 0 entries on the ring first"),
-        ("PIN", Settings(hosts=frozenset({"x"})), "y is not one of the chosen machines"),
-        ("PIN_OVER_ALL", Settings(hosts=frozenset({"x"})), "y is not one of the chosen machines"),
-        ("PIN_OVER_ALL", Settings(hosts=frozenset({"y"})), "consumer 1 of 2 (counted from 0), and only 1 queues"),
-        ("MACHINE_ROOM_NEARBY", Settings(broker_zones={"a": "x"}, client_zones="(.)"), "zone y has no queue, and every other zone has consumers of its own"),
-        ("MACHINE_ROOM_NEARBY", Settings(broker_zones={"a": "z"}, client_zones="(.)"), "zone y has no queue, and the zones without consumers have too few"),
-    ],
-)  # fmt: skip
-def test_every_strategy_says_why_a_member_is_idle(strategy: str, settings: Settings, reason: str) -> None:
-    assert assign(route(a=1), Members(("x", "y"), strategy, settings)).idle["y"] == reason
-
-
-def test_the_second_process_of_an_id_is_named_as_the_reason_for_a_queue_without_owner() -> None:
-    for strategy in ("AVG", "AVG_BY_CIRCLE"):
-        assignment = assign(route(a=3), Members(("x", "x", "y"), strategy), explain=True)
-        (unowned,) = [queue for queue, ids in assignment.owners.items() if not ids]
-        assert "the second process with the id x" in assignment.reasons[unowned]
+def test_reasons_of_owners_and_of_idle_members_are_the_strategys() -> None:
+    found = assign(route(a=1), Members(("x", "y"), "AVG"), explain=True)
+    assert found.reasons == {MessageQueue("T", "a", 0): "queue 0 is in block 0..0 of consumer 0"}
+    assert found.idle == {"y": "consumer 1 of 2 (counted from 0), and only 1 queues"}
 
 
 def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:

@@ -10,32 +10,8 @@ from msgspec.structs import replace
 
 from rmqlb import MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment import consumers, detect
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.consumers import (
-    GroupSdks,
-    assigned_by_broker,
-    behind_proxy,
-    group_sdks,
-    is_surely_offline,
-    member_findings,
-    mixed_finding,
-    must_be_listed,
-    must_rebalance,
-    nobody_online,
-    popped_topics,
-    proxy_findings,
-    rebalanced_members,
-    sort_findings,
-)
-from rmqlb.engine.assignment.detect import (
-    detect_strategy,
-    fitting_strategies,
-    mismatch_findings,
-    mixed_mismatches,
-    must_be_set,
-    not_shown,
-    owner_findings,
-)
 from rmqlb.errors import DataError
 from rmqlb.model.finding import ERROR, INFO, WARNING, Finding
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen, is_grpc
@@ -46,10 +22,6 @@ NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
 QUEUE = MessageQueue("T", "x", 0)
 AVG, CIRCLE = "AllocateMessageQueueAveragely", "AllocateMessageQueueAveragelyByCircle"
 NEARBY = "AllocateMachineRoomNearby"
-
-
-def codes(seen: ConsumerGroup) -> list[str]:
-    return [finding.code for finding in member_findings(seen)]
 
 
 def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
@@ -70,13 +42,13 @@ def test_queues_without_an_owner_and_with_several_are_counted_and_named() -> Non
     states = {q[0]: QueueState(None, 7, 0), q[1]: QueueState(None, 1200, 0), q[2]: QueueState()}
     unassigned = "3 of 6 queues of group g are unassigned (observed), 1,200 messages waiting: T x 1-2,5"
     several = "2 of 6 queues of group g have duplicate owners (observed): T x 3-4"
-    assert list(owner_findings(owners, "group g", "g", "observed", states)) == [
+    assert list(detect.owner_findings(owners, "group g", "g", "observed", states)) == [
         Finding("unassigned-queues", unassigned, "g", ERROR),
         Finding("duplicate-owners", several, "g", ERROR, ("a", "b", "c")),
     ]
-    (one,) = owner_findings({q[0]: (), q[1]: ("a",)}, "the group", None, "predicted", {})
+    (one,) = detect.owner_findings({q[0]: (), q[1]: ("a",)}, "the group", None, "predicted", {})
     assert one.message == "1 of 2 queues of the group is unassigned (predicted): T x 0"
-    assert list(owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})) == []
+    assert list(detect.owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})) == []
 
 
 def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
@@ -84,7 +56,7 @@ def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
     predicted = owners_at_rest([route(x=3)], Members(("a", "b", "c"), "AVG"))
     for seen, who in (({0: "a", 1: "b d", 2: "c"}, ("d",)), ({0: "a", 1: "b", 2: "b"}, ("b", "c")), ({2: ""}, ("c",))):
         owners = {MessageQueue("T", "x", number): ids for number, ids in seen.items()}
-        (found,) = mismatch_findings(predicted, "AVG", group("a b c", owners=owners).queues)
+        (found,) = detect.mismatch_findings(predicted, "AVG", group("a b c", owners=owners).queues)
         assert found.consumers == who
     assert found.message == (
         "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
@@ -112,9 +84,9 @@ def test_pop_is_what_members_report_or_what_brokers_have_for_those_who_do_not_re
     told: dict[str, tuple[bool | None, str | None]], modes: dict[str, tuple[str, ...]] | None, popped: set[str]
 ) -> None:
     seen = replace(group("a b"), reports=reports(**told), request_modes=modes)
-    assert popped_topics(seen) == popped
+    assert consumers.popped_topics(seen) == popped
     if popped and not told:  # a topic whose queues are held is pulled, whatever its mode is by now
-        assert popped_topics(replace(seen, queues={QUEUE: QueueState(frozenset({"a"}))})) == set()
+        assert consumers.popped_topics(replace(seen, queues={QUEUE: QueueState(frozenset({"a"}))})) == set()
 
 
 def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
@@ -124,10 +96,10 @@ def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
         (replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))), "group g consumes T, U "),
     ):
         with pytest.raises(DataError) as raised:
-            must_rebalance(popped)
+            consumers.must_rebalance(popped)
         assert (raised.value.code, raised.value.message) == ("pop-consumption", start + rest)
-    must_rebalance(replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))))
-    must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
+    consumers.must_rebalance(replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))))
+    consumers.must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
 
 
 @every_case(
@@ -140,29 +112,26 @@ def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
 )
 def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
     with pytest.raises(DataError, match=words):
-        rebalanced_members(seen)
+        consumers.rebalanced_members(seen)
 
 
 def test_members_are_sorted_and_keep_their_duplicates() -> None:
-    assert rebalanced_members(group("b a a")) == ("a", "a", "b")
-    assert rebalanced_members(replace(group(), views=())) == ()
+    assert consumers.rebalanced_members(group("b a a")) == ("a", "a", "b")
+    assert consumers.rebalanced_members(replace(group(), views=())) == ()
     assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
     asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
-    assert assigned_by_broker(asking, ("a", "b", "c", "d")) == (True, {"c": False})  # new consumers do as most
-    assert assigned_by_broker(asking, ("a", "c")) == (False, {"a": True})
+    assert consumers.assigned_by_broker(asking, ("a", "b", "c", "d")) == (
+        True,
+        {"c": False},
+    )  # new consumers do as most
+    assert consumers.assigned_by_broker(asking, ("a", "c")) == (False, {"a": True})
 
 
 def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_brokers() -> None:
     """Those share the queues by what brokers list; where a Proxy lists both, they count them."""
     view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
-    mixed, at_proxy = replace(group("a b"), proxies=(view,)), replace(group("a"), views=(), proxies=(view,))
-    for seen, ids, end in (
-        (mixed, ("a", "b", "p"), "a Proxy gives them messages of the same queues that the others own"),
-        (at_proxy, ("h@1@0@zz", "p"), "the others count them all the same, and their shares stay unassigned"),
-    ):
-        assert rebalanced_members(seen) == ids
-        (told,) = [finding.message for finding in member_findings(seen) if finding.code == "behind-proxy"]
-        assert told.endswith(end)
+    assert consumers.rebalanced_members(replace(group("a b"), proxies=(view,))) == ("a", "b", "p")
+    assert consumers.rebalanced_members(replace(group("a"), views=(), proxies=(view,))) == ("h@1@0@zz", "p")
 
 
 # -- consumers that nobody lists
@@ -195,19 +164,19 @@ def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
     ],
 )
 def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
-    assert behind_proxy(seen) == evidence
+    assert consumers.behind_proxy(seen) == evidence
     if evidence is None:
-        must_be_listed(seen)
-        assert proxy_findings(seen) == []
+        consumers.must_be_listed(seen)
+        assert consumers.proxy_findings(seen) == []
         return
     with pytest.raises(DataError) as raised:
-        must_be_listed(seen)
+        consumers.must_be_listed(seen)
     assert raised.value.code == "behind-proxy"
     assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
     assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
     left = "" if seen.polling_num else "; or the consumers have left within the last minute"
     assert raised.value.hint == ASK + left
-    must_be_listed(seen, assumed=True)
+    consumers.must_be_listed(seen, assumed=True)
 
 
 def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
@@ -222,43 +191,29 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
         (unlisted(proxies=()), either.format(""), "try; no Proxy that was given has answered"),
         (asked, "group g has no consumer online, at brokers or at Proxy p:1", "try"),
     ):
-        told = nobody_online("g", seen, "try")
+        told = consumers.nobody_online("g", seen, "try")
         assert (told.message, told.hint) == (message, hint)
-    assert [is_surely_offline(each) for each in (asked, unlisted(), replace(asked, proxies=(empty, other)))] == [
-        True,
-        False,
-        False,
-    ]
+    both = replace(asked, proxies=(empty, other))
+    assert [consumers.is_surely_offline(each) for each in (asked, unlisted(), both)] == [True, False, False]
     with pytest.raises(DataError) as raised:
-        must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
+        consumers.must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
     assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
 
 
 # -- findings on consumers
 
 
-def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -> None:
-    seen = group("a a b", "a a")
-    assert seen.client_ids == ("a", "a", "b")
-    shared, split = member_findings(seen)
-    assert (shared.code, shared.consumers, split.code, split.consumers) == (
-        *("duplicate-client-id", ("a",)),
-        *("split-consumer-view", ("b",)),
-    )
-    assert shared.message.startswith("2 processes share the client ID a: ")
-    assert (split.message.count(": 3"), split.message.count(": 2")) == (1, 1)  # each broker, and how many it lists
-
-
 def test_what_is_odd_about_members_is_said() -> None:
-    assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
-    assert codes(group("a h@1@0@zz")) == ["behind-proxy"]
-    assert codes(replace(group("a"), reports=reports(a=(False, None)))) == ["broker-rebalance"]
-    assert codes(replace(group("a"), reports=reports(a=(True, None)))) == []
-    mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
-    (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
-    assert found.code == "subscription-mismatch"
-    assert found.message.startswith("consumers of group g subscribe to different topics (a and b): ")
-    assert "; brokers do not list U now" in found.message  # they keep the last heartbeat's topics
+    for seen, codes in (
+        (group("a", consume_type="CONSUME_ACTIVELY"), ["pull-consumers"]),
+        (group("h@1@0@zz", consume_type="CONSUME_ACTIVELY"), []),
+        (replace(group("a"), reports=reports(a=(False, None))), ["broker-rebalance"]),
+        (replace(group("a"), reports=reports(a=(True, None))), []),
+    ):
+        assert [finding.code for finding in consumers.unusual_findings(seen)] == codes
+    (shared,) = consumers.shared_id_findings(("a", "b", "a"))
+    assert (shared.code, shared.consumers) == ("duplicate-client-id", ("a",))
+    assert shared.message.startswith("2 processes share the client ID a: ")
 
 
 @every_case(
@@ -274,7 +229,7 @@ def test_what_is_odd_about_members_is_said() -> None:
     ],
 )
 def test_names_that_do_not_sort_by_number_are_pointed_out_once(names: list[str], is_odd: bool) -> None:
-    assert [finding.code for finding in sort_findings(names, "client ids")] == ["surprising-order"] * is_odd
+    assert [finding.code for finding in consumers.sort_findings(names, "client ids")] == ["surprising-order"] * is_odd
 
 
 # -- their strategy
@@ -302,7 +257,7 @@ def test_only_what_cannot_be_true_of_the_members_contradicts_a_given_strategy(
     given: Any, reported: str, others: str
 ) -> None:
     members = Members(("a", "b"), given)
-    detected = detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
+    detected = detect.detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
     assert detected.origin == "given"
     assert [finding.message for finding in detected.findings] == (
         [f"the plan uses {members.group_strategy}, but consumers report {others}"] if others else []
@@ -323,7 +278,7 @@ def test_only_what_cannot_be_true_of_the_members_contradicts_a_given_strategy(
 def test_the_strategy_is_reported_or_fits_the_owners_or_is_assumed(
     seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]
 ) -> None:
-    found = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
+    found = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
     assert (found.strategy, found.origin, [each.code for each in found.findings]) == (strategy, origin, findings)
 
 
@@ -331,7 +286,7 @@ def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -
     """Without settings CONFIG would be said to leave every queue without owner, and the others to throw."""
     own = group("a b c", reports={"a": "YourStrategy", "b": "MyStrategy", "c": AVG})
     with pytest.raises(DataError, match="the strategy class MyStrategy, which"):
-        detect_strategy(None, own, [], Members(("a", "b", "c"), "AVG"))
+        detect.detect_strategy(None, own, [], Members(("a", "b", "c"), "AVG"))
     known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
     for java_class, options in (
         ("AllocateMessageQueueByConfig", "--strategy-option queues=FILE"),
@@ -339,19 +294,21 @@ def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -
         (NEARBY, "--strategy-option broker-zone=… and --strategy-option client-zone=…"),
     ):
         seen = group("a b", reports={"a": AVG, "b": java_class})
-        run = detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
-        must_be_set(run, known)
+        run = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
+        detect.must_be_set(run, known)
         with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
-            must_be_set(run, Settings())
+            detect.must_be_set(run, Settings())
 
 
-def test_owners_under_other_strategies_than_the_members_are_told_to_be_so() -> None:
-    mixed, nearby = group("a b", reports={"a": AVG, "b": CIRCLE}), group("a b", reports={"a": NEARBY})
-    shown = ["AVG", "AVG_BY_CIRCLE"]
-    assert [finding.code for finding in not_shown(mixed, shown)] == ["mixed-strategies"]
-    assert [finding.code for finding in not_shown(nearby, shown)] == ["strategy-differs"]
-    assert list(not_shown(nearby, ["MACHINE_ROOM_NEARBY-AVG"])) == []
-    assert list(not_shown(group("a b"), shown)) == []
+def test_a_strategy_that_all_consumers_report_is_missed_among_others() -> None:
+    nearby = group("a b", reports={"a": NEARBY})
+    for seen, shown, codes in (
+        (nearby, ["AVG", "AVG_BY_CIRCLE"], ["strategy-differs"]),
+        (nearby, ["MACHINE_ROOM_NEARBY-AVG"], []),
+        (group("a b", reports={"a": AVG, "b": CIRCLE}), ["AVG"], []),  # diagnose's finding says what they run
+        (group("a b"), ["AVG"], []),
+    ):
+        assert [finding.code for finding in detect.not_shown(seen, shown)] == codes
 
 
 def test_different_strategies_are_held_against_the_observed_owners_together() -> None:
@@ -366,10 +323,13 @@ def test_different_strategies_are_held_against_the_observed_owners_together() ->
         ({"a": "AVG", "b": "CONFIG"}, observed, None),
         (both, {}, None),
     ):
-        found = mixed_mismatches(reported, [route(b=4)], Members(("a", "b"), "CONSISTENT_HASH"), states)
+        found = detect.mixed_mismatches(reported, [route(b=4)], Members(("a", "b"), "CONSISTENT_HASH"), states)
         assert found == expected
     throws = Members(("a",), "AVG", Settings(virtual_nodes=-1))  # the constructor of CONSISTENT_HASH throws
-    assert fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))}) == ("AVG", "AVG_BY_CIRCLE")
+    assert detect.fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))}) == (
+        "AVG",
+        "AVG_BY_CIRCLE",
+    )
 
 
 # -- their client libraries
@@ -382,12 +342,15 @@ def speaking(connections: dict[str, tuple[str | None, str | None]], **rest: Any)
 
 def test_each_consumer_runs_what_its_connection_says_and_the_most_frequent_is_usual() -> None:
     seen = speaking({"a": ("GO", "V4_5_2"), "b": ("JAVA", "V5_5_0"), "c": ("GO", "V4_5_2"), "d": ("CPP", "V4_6_0")})
-    assert group_sdks(seen, "abcd") == GroupSdks("go", {"b": "java", "d": "cpp"})
-    assert group_sdks(seen, "ab").usual == "java"
-    assert (group_sdks(None, ()), group_sdks(None, (), given="go").usual) == (GroupSdks(), "go")
-    assert group_sdks(speaking({"a": (None, None)}), "a") == GroupSdks(assumed=frozenset("a"))
+    assert consumers.group_sdks(seen, "abcd") == consumers.GroupSdks("go", {"b": "java", "d": "cpp"})
+    assert consumers.group_sdks(seen, "ab").usual == "java"
+    assert (consumers.group_sdks(None, ()), consumers.group_sdks(None, (), given="go").usual) == (
+        consumers.GroupSdks(),
+        "go",
+    )
+    assert consumers.group_sdks(speaking({"a": (None, None)}), "a") == consumers.GroupSdks(assumed=frozenset("a"))
     views = tuple(MemberView((Connection("a", None, language, None),), HERE) for language in (None, "GO"))
-    assert group_sdks(ConsumerGroup("g", HERE, views=views), ("a",)).usual == "go"  # another broker tells it
+    assert consumers.group_sdks(ConsumerGroup("g", HERE, views=views), ("a",)).usual == "go"  # another broker tells it
 
 
 def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> None:
@@ -401,7 +364,7 @@ def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> No
             grpc: ("RUST", "5"),
         }
     )
-    found = group_sdks(seen, ("a", "b", "c", "d", grpc))
+    found = consumers.group_sdks(seen, ("a", "b", "c", "d", grpc))
     assert found.sdk_of == {"a": "cpp", "b": "go"}
     assert [(each.code, each.consumers) for each in found.findings] == [("assumed-sdk", (i,)) for i in "cba"]
     assert found.findings[1].message == (
@@ -412,18 +375,19 @@ def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> No
 
 def test_what_the_user_names_goes_before_what_connections_say() -> None:
     seen = speaking({"a": ("JAVA", None), "b": ("GO", None)})
-    assert group_sdks(seen, "ab", given="cpp") == GroupSdks("cpp")
-    found = group_sdks(seen, "ab", given_of={"b": "cpp", "c": "go@3.1"})
+    assert consumers.group_sdks(seen, "ab", given="cpp") == consumers.GroupSdks("cpp")
+    found = consumers.group_sdks(seen, "ab", given_of={"b": "cpp", "c": "go@3.1"})
     assert (found.usual, found.sdk_of, found.findings) == ("java", {"b": "cpp", "c": "go"}, ())
-    assert [each.code for each in group_sdks(seen, "ab", given="go@3.1").findings] == ["assumed-sdk"]
+    assert [each.code for each in consumers.group_sdks(seen, "ab", given="go@3.1").findings] == ["assumed-sdk"]
 
 
 def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> None:
-    found = group_sdks(speaking({"a": ("GO", None), "b": ("JAVA", None), "c": ("GO", None)}), "abc")
-    (good,), (bad,) = (mixed_finding(found, "abc", unassigned=n, several=2 * n) for n in (0, 1))
+    found = consumers.group_sdks(speaking({"a": ("GO", None), "b": ("JAVA", None), "c": ("GO", None)}), "abc")
+    (good,), (bad,) = (consumers.mixed_finding(found, "abc", unassigned=n, several=2 * n) for n in (0, 1))
     assert [(each.code, each.consumers, each.severity) for each in (good, bad)] == [
         ("mixed-sdks", ("b",), INFO),
         ("mixed-sdks", ("b",), WARNING),
     ]
     assert bad.message.endswith("1 queue unassigned and 2 with duplicate owners, as predicted")
-    assert list(mixed_finding(found, "ac", unassigned=1, several=0)) == []
+    assert good.message.endswith("each queue has one owner all the same")
+    assert list(consumers.mixed_finding(found, "ac", unassigned=1, several=0)) == []
