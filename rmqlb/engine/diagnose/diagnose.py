@@ -47,7 +47,7 @@ _STATUSES = (ERROR, WARNING, "unknown", "inOrder")
 
 def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) -> Diagnosis:
     """Diagnose one group."""
-    case = Case(evidence, rules)
+    case = Case(evidence.facts, evidence.earlier, rules)
     findings = _in_order(case)
     consequences: list[Consequence] = []
     checked: list[str] = []
@@ -68,25 +68,25 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
     return Diagnosis(
         evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
-        tuple(_looks(evidence)),
-        _counts(evidence),
+        tuple(_looks(case)),
+        _counts(case),
         findings,
         tuple(consequences),
         tuple(checked),
         tuple(unknown),
         tuple(not_applicable),
-        _stacks(evidence),
+        _stacks(case),
     )
 
 
 def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
     """The findings of a diagnosis by these rules."""
-    return _in_order(Case(evidence, rules))
+    return _in_order(Case(evidence.facts, evidence.earlier, rules))
 
 
 def findings_of(code: str, evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
     """The findings of one rule."""
-    return tuple(_with_message(each) for each in Case(evidence, RULES).answer(code).findings)
+    return tuple(_with_message(each) for each in Case(evidence.facts, evidence.earlier, RULES).answer(code).findings)
 
 
 def _in_order(case: Case) -> tuple[GroupFinding, ...]:
@@ -171,7 +171,7 @@ def wants_another(evidence: GroupEvidence) -> bool:
     """A later look at the group would decide a rule that is undecided."""
     if len(evidence.earlier) + 1 >= MOST_LOOKS:
         return False
-    case = Case(evidence, RULES)
+    case = Case(evidence.facts, evidence.earlier, RULES)
     return any(isinstance(case.answer(rule.code).why, AnotherLookNeeded) for rule in RULES)
 
 
