@@ -164,7 +164,8 @@ class QueueLag(Struct, frozen=True):
         """
         if self.stands:
             return next((n for n, lag in enumerate(self.lags) if lag), len(self.lags) - 1)
-        low = (n for n, lag in enumerate(self.lags) if lag <= self.usual or (n and lag < self.lags[n - 1]))
+        usual = self.usual
+        low = (n for n, lag in enumerate(self.lags) if lag <= usual or (n and lag < self.lags[n - 1]))
         return max(low, default=0)
 
     @property
