@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -269,6 +270,12 @@ def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(com
         )
         assert failed.code == "no-consumer-online"
         assert run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--add", "2").code == 0
+
+
+def test_messages_that_both_brokers_gave_out_in_the_last_minute_are_a_sign_too() -> None:
+    for brokers in serving(grpc_group(None, tps=2.5)):
+        failed = error_of(run("plan-rebalance", *at(brokers), "-g", "grpc-svc").stderr)
+        assert re.search(r"they gave it 5 messages per second .* are probably connected to a Proxy", failed.message)
 
 
 def test_a_broker_before_5_is_asked_nothing_that_it_might_not_answer() -> None:
