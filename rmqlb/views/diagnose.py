@@ -64,7 +64,7 @@ def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
         (_findings(found, with_name=with_name), _rules(found, with_name=with_name), _evidence(found), _queues(found)),
         # When only the evidence changes, that is no news for a watch.
         rows=Rows(("list", "code", "about"), list(_items(found)), unwatched=("evidence", "consequence")),
-        grave="" if found.outcome == "unknown" else _status(found),
+        grave="" if found.outcome == "unknown" else found.status,
         more=f"rmqlb explain {code} says more; --all lists all evidence and queues, -o json has everything",
     )
 
@@ -92,7 +92,7 @@ def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
 
 def _groups(groups: Sequence[Diagnosis]) -> Section:
     columns = (
-        Column("", "status", "sign", of=_status),
+        Column("", "status", "sign"),
         Column("group", "group"),
         Column("outcome", "outcome", shown=False),
         Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
@@ -109,11 +109,6 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------
-
-
-def _status(found: Diagnosis) -> str:
-    """The severity of the worst finding, otherwise unknown or inOrder."""
-    return found.severity or "" if found.outcome == "found" else found.outcome
 
 
 def sentence(found: Diagnosis, *, brief: bool = False) -> str:
