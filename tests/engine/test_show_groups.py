@@ -59,6 +59,7 @@ GROUPS: dict[str, ClusterSnapshot] = {
     **ODD,
     "lag of both consumers": cluster(members("x y", owners="x x y y", lag=LAG)),
     "lag of one consumer": cluster(members("x y", owners="x x y y", lag=ALL_IN_ONE)),
+    "lag of the only consumer": cluster(members("x", owners="x x x x", lag=ALL_IN_ONE)),
     "lag of both equal": cluster(members("x y", owners="x x y y", lag={0: 1, 1: 0, 2: 1, 3: 0})),
     "lag known in part": cluster(members("x y", owners="x x y y", lag={0: 4, 1: 0, 2: 0})),
     "lag by predicted owners": cluster(members("x y", lag={0: 4, 1: 1, 2: 0, 3: 7})),

@@ -196,6 +196,11 @@ def owner_cases() -> Iterator[tuple[str, Case]]:
             f"different subscriptions, brokers list {topic} only",
             changed(reports(group, topics=None), topics=(topic,)),
         )
+    for age_s in (60, 200):
+        young = running(Process("x", topics=BOTH), Process("y", topics=BOTH, age_s=age_s), routes=SECOND_TOPIC)
+        yield f"other topics without effect, y is {age_s} s old", reports(young, "y", topics=frozenset("T"))
+        left = running(Process("x", topics=BOTH), Process("y", age_s=age_s), routes=SECOND_TOPIC)
+        yield f"other topics, y is {age_s} s old", left
     yield "clients of different tags", running(*(Process(i, takes=t) for i, t in zip("xyz", TAGS, strict=True)))
     yield "other tags in a rolling release", running(Process("x", takes="red"), Process("y", takes="blue", age_s=60))
     for age_s in (60, 100, 200):
