@@ -26,7 +26,7 @@ from rmqlb.model.finding import Severity
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.views.show_groups import verdict, worst_text
+from rmqlb.views.show_groups import consumers_report, worst_text
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
 from tests.support.mismatches import every_case
@@ -104,7 +104,8 @@ def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
     group = Group(snapshot, name, Settings(), assumption(snapshot, name), gaps(snapshot))
     found = consumers_of(group, unread_of_groups(snapshot).get(name, ()))
     state, processes = found.overview, found.consumers
-    yield f"{verdict(state, found.findings, processes)} | {worst_text(state, found.findings)}"
+    yield from consumers_report(found).facts
+    yield f"in a line: {worst_text(state, found.findings)}"
     yield shown(state)
     for finding in found.findings:
         yield f"  {finding.severity} {finding.code} ({' '.join(finding.consumers)}): {finding.message}"

@@ -197,26 +197,25 @@ def must_be_earlier(
     Raises:
         DataError: one is of another cluster, has none of the groups, or was not taken before.
     """
-    at, brokers_now = _taken_at(now, names), _brokers(now)
     times: list[tuple[datetime, ClusterSnapshot]] = []
+    at, brokers_now = _taken_at(now, names), _brokers(now)
     for which, look in earlier:
         then, others = _taken_at(look, names), _brokers(look)
-        who, problem, hint, code = which, "", None, "not-earlier"
         if others and brokers_now and not others & brokers_now:
-            problem = f"is of another cluster: it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}"
-        elif not any(name in look.groups for name in names):
-            problem, hint = f"does not have group {next(iter(names))}", "name a snapshot that has the group"
-            code = "group-not-found"
-        elif then is None or at is None:
-            who = which if then is None else now.endpoint
-            problem = "does not say when it was taken, so which look is earlier is unknown"
-        elif then >= at:
-            problem = f"is not earlier: it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}"
+            problem = f"it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}"
+            raise DataError(f"{which} is of another cluster: {problem}", code="not-earlier")
+        if not any(name in look.groups for name in names):
+            problem = f"{which} does not have group {next(iter(names))}"
+            raise DataError(problem, hint="name a snapshot that has the group", code="group-not-found")
+        if then is None or at is None:
+            where = which if then is None else now.endpoint
+            problem = f"{where} does not say when it was taken, so which look is earlier is unknown"
+            raise DataError(problem, code="not-earlier")
+        if then >= at:
+            problem = f"it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}"
             hint = "-s names the last snapshot, --earlier those before it"
-        else:
-            times.append((then, look))
-        if problem:
-            raise DataError(f"{who} {problem}", hint=hint, code=code)
+            raise DataError(f"{which} is not earlier: {problem}", hint=hint, code="not-earlier")
+        times.append((then, look))
     return tuple(look for _, look in sorted(times, key=lambda each: each[0]))
 
 
