@@ -153,7 +153,7 @@ class Group(Struct, dict=True, eq=False):
     @cached_property
     def seen(self) -> ConsumerGroup | None:
         """The group as the snapshot has it; None where it has no such group."""
-        found = None if self.name is None else self.snapshot.groups.get(self.name)
+        found = self.snapshot.groups.get(self.name or "")
         return None if found is None else found.without_foreign_offsets
 
     @cached_property
@@ -171,6 +171,11 @@ class Group(Struct, dict=True, eq=False):
     @property
     def assumed(self) -> bool:
         return self.given.client_ids is not None
+
+    @property
+    def _running_group(self) -> ConsumerGroup | None:
+        """The group as the snapshot has it, if its consumers are those of the snapshot."""
+        return None if self.assumed else self.seen
 
     @property
     def broadcasting(self) -> bool:
@@ -195,22 +200,21 @@ class Group(Struct, dict=True, eq=False):
     @property
     def owns_nothing(self) -> bool:
         """Its consumers take messages by POP or through a Proxy: none of them owns a queue."""
-        if self.given.by_pop or self.by_proxy:
-            return True
-        if self.seen is None or self.assumed:
-            return False
-        own = self.seen.own_topics
-        return self.seen.consume_type == CONSUME_POP or (bool(own) and self.popped.issuperset(own or ()))
+        running = self._running_group
+        if self.given.by_pop or self.by_proxy or running is None:
+            return self.given.by_pop or self.by_proxy
+        own = running.own_topics
+        return running.consume_type == CONSUME_POP or (bool(own) and self.popped.issuperset(own or ()))
 
     @cached_property
     def asks_brokers(self) -> bool:
         """Some consumer lets brokers assign its queues (`clientRebalance=false`)."""
-        reports = {} if self.seen is None or self.assumed else self.seen.reports
-        return any(report.client_rebalance is False for report in reports.values())
+        running = self._running_group
+        return running is not None and any(each.client_rebalance is False for each in running.reports.values())
 
     @cached_property
     def popped(self) -> frozenset[str]:
-        return frozenset() if self.seen is None or self.assumed else popped_topics(self.seen)
+        return frozenset() if self._running_group is None else popped_topics(self._running_group)
 
     @cached_property
     def unsettled(self) -> frozenset[str]:
@@ -227,12 +231,12 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def unsettled_error(self) -> Unknown:
-        text = (
+        return Unknown(
             f"consumers of {self.title} have clientRebalance=false: whether brokers assign its queues or consumers "
-            "take messages by POP is unknown, because no broker reported its request modes"
+            "take messages by POP is unknown, because no broker reported its request modes",
+            hint="read the running cluster through its NameServers: -s rocketmq://HOST:9876",
+            code="request-modes-unknown",
         )
-        hint = "read the running cluster through its NameServers: -s rocketmq://HOST:9876"
-        return Unknown(text, hint=hint, code="request-modes-unknown")
 
     def must_be_assigned(self) -> None:
         """Refuse a group of which it is unknown whether brokers or POP give out its queues (raises Unknown)."""
@@ -258,12 +262,12 @@ class Group(Struct, dict=True, eq=False):
     @property
     def hidden(self) -> bool:
         """Its consumers are behind a Proxy that did not report them."""
-        return not self.assumed and self.seen is not None and behind_proxy(self.seen) is not None
+        return self._running_group is not None and behind_proxy(self._running_group) is not None
 
     @property
     def by_proxy(self) -> bool:
         """Its consumers are clients of a Proxy, visible or not."""
-        return self.hidden or (not self.assumed and self.seen is not None and only_grpc(self.seen))
+        return self.hidden or (self._running_group is not None and only_grpc(self._running_group))
 
     def must_share(self, *, broadcasting: bool = False, pop: bool = False, hidden: bool = False) -> None:
         """Refuse a group whose consumers do not share its queues among themselves (raises DataError).
@@ -336,8 +340,8 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def sdks(self) -> GroupSdks:
-        seen = None if self.assumed else self.seen
-        return group_sdks(seen, self.client_ids, given=self.given.sdk, given_of=self.given.sdk_of)
+        given = self.given
+        return group_sdks(self._running_group, self.client_ids, given=given.sdk, given_of=given.sdk_of)
 
     @property
     def names_sdks(self) -> bool:
@@ -362,9 +366,7 @@ class Group(Struct, dict=True, eq=False):
         own = self.seen.own_topics if self.seen is not None else None
         if own is None:
             is_empty = self.seen is not None and self.seen.views is not None and not self.seen.client_ids
-            raise Unknown(
-                "no consumer is visible to report its topics" if is_empty else "its topics are unknown",
-            )
+            raise Unknown("no consumer is visible to report its topics" if is_empty else "its topics are unknown")
         reported = set() if self.assumed else {topic for topics in self.subscribed.values() for topic in topics}
         more = sorted(topic for topic in reported.difference(own) if not topic.startswith(RETRY_PREFIX))
         return (*own, *more, *self._retry)
@@ -383,14 +385,11 @@ class Group(Struct, dict=True, eq=False):
     def unknown_routes(self) -> Mapping[str, Unknown]:
         found = {}
         for topic in self.topics:
-            sighting = self.snapshot.routes.get(topic)
+            sighting, reason = self.snapshot.routes.get(topic), self.gaps.topics.get(topic)
             if sighting is None:
-                reason = self.gaps.topics.get(topic)
                 more = f": {reason}" if reason else ""
                 found[topic] = Unknown(f"the route of topic {topic} is not known{more}")
-                continue
-            queues = sighting.route.subscribe_queues()
-            if any(other.route.subscribe_queues() != queues for other in sighting.others):
+            elif any(other.route.subscribe_queues() != sighting.route.subscribe_queues() for other in sighting.others):
                 found[topic] = Unknown(f"NameServers give different routes of topic {topic}")
         return found
 
@@ -420,8 +419,7 @@ class Group(Struct, dict=True, eq=False):
         if self.topics:
             what = f"no route of a topic of {self.title} is in {self.snapshot.endpoint}"
             hint = suggestion("topics", self.topics[0], self.snapshot.routes)
-            return DataError(what, hint=hint, group=self.name, code="topic-not-found")
-        if self.seen is not None and self.seen.topics:
+        elif self.seen is not None and self.seen.topics:
             what = f"only its retry topic is known of {self.title}"
             hint = "--include-retry takes it; or name a topic with --topic"
         else:
@@ -434,17 +432,15 @@ class Group(Struct, dict=True, eq=False):
         """The known routes of topics whose queues consumers own."""
         if self.given.by_pop or self.by_proxy:
             return ()
-        return tuple(route for route in self.known_routes if not self._is_popped(route.topic))
+        running = self._running_group
+        by_pop = running is not None and running.consume_type == CONSUME_POP
+        return tuple(route for route in self.known_routes if not by_pop and route.topic not in self.popped)
 
     @cached_property
     def popped_routes(self) -> tuple[TopicRouteData, ...]:
         """The known routes of topics that it consumes by POP, or through a Proxy."""
         pulled = {route.topic for route in self.pulled_routes}
         return tuple(route for route in self.known_routes if route.topic not in pulled)
-
-    def _is_popped(self, topic: str) -> bool:
-        by_pop = self.seen is not None and not self.assumed and self.seen.consume_type == CONSUME_POP
-        return by_pop or topic in self.popped
 
     @property
     def pulled_queues(self) -> list[MessageQueue]:
@@ -494,22 +490,23 @@ class Group(Struct, dict=True, eq=False):
                 raise Unknown("the strategy of its consumers is not known (`assume` in the rule names one)")
             strategy = self.given.assume
             must_be_set((strategy,), self.settings)
-        self.must_be_predictable()
+        self._must_be_predictable()
         members = replace(self._running(strategy, self.client_ids), strategy_of=found.strategy_of)
         self.must_be_answered(members)
         return members
 
-    def must_be_predictable(self) -> None:
+    def _must_be_predictable(self) -> None:
         """Refuse a group whose consumers' shares follow from no strategy (raises Unknown)."""
-        if self.assumed or self.seen is None:
+        if (running := self._running_group) is None:
             return
         self.must_be_assigned()
         if any(map(is_grpc, self.client_ids)):
             text = "some consumers look like gRPC clients, which take no part in the others' allocation"
             raise Unknown(text, hint="name the others with --consumers ID,ID,…")
-        if self.seen.consume_type == CONSUME_ACTIVELY and self.given.assume is None:
-            text = "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
-            raise Unknown(text)
+        if running.consume_type == CONSUME_ACTIVELY and self.given.assume is None:
+            raise Unknown(
+                "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
+            )
 
     def must_be_answered(self, members: Members) -> None:
         """Refuse consumers that ask brokers for a strategy that brokers do not have (raises Unknown).
@@ -539,7 +536,7 @@ class Group(Struct, dict=True, eq=False):
         return self._running(strategy, () if self.hidden else self.client_ids)
 
     def _running(self, strategy: str, client_ids: tuple[str, ...]) -> Members:
-        by_broker, by_broker_of = assigned_by_broker(None if self.assumed else self.seen, client_ids)
+        by_broker, by_broker_of = assigned_by_broker(self._running_group, client_ids)
         return Members(
             client_ids,
             strategy,
@@ -560,11 +557,10 @@ class Group(Struct, dict=True, eq=False):
 
         A topic that is consumed by POP, or may be, has none to observe; one that the group no longer reads needs none.
         """
-        states = {} if self.seen is None else self.seen.queues
         topics = known(lambda: {*self.topics})
         return {
             queue: owners
-            for queue, state in states.items()
+            for queue, state in self.states.items()
             if (owners := state.sorted_owners) is not None
             and not queue.topic.startswith(RETRY_PREFIX)
             and queue.topic not in self.popped
@@ -583,45 +579,37 @@ class Group(Struct, dict=True, eq=False):
         """The owners of its queues as observed; where none was observed, as predicted (raises DataError)."""
         if self.apart is not None and not self.broadcasting:
             raise DataError(self.apart)
-        queues, ids = self.queues, self._counted_ids()
+        queues = self.queues
+        offline = not (self.assumed or self.group.client_ids or self.untold) and is_surely_offline(self.group)
+        ids = () if offline else self.all_client_ids
         if not ids:
             nobody: Owners = dict.fromkeys(queues, ())
             return Ownership(nobody, "observed", 0, spread(nobody, ()))
-        known: Owners = {} if self.broadcasting else {q: self.observed[q] for q in queues if q in self.observed}
-        unknown = len(queues) - len(known)
-        if known and (not unknown or not self._agrees(known)):
-            return Ownership(known, "observed", unknown, spread(known, ids))
-        owners = self.predicted
-        return Ownership(owners, self.basis, 0, spread(owners, ids, broadcasting=self.broadcasting))
+        seen: Owners = {} if self.broadcasting else {q: self.observed[q] for q in queues if q in self.observed}
+        unknown = len(queues) - len(seen)
+        if seen and (not unknown or not self._agrees(seen)):
+            return Ownership(seen, "observed", unknown, spread(seen, ids))
+        return Ownership(self.predicted, self.basis, 0, spread(self.predicted, ids, broadcasting=self.broadcasting))
+
+    def _agrees(self, owners: Owners) -> bool:
+        predicted = known(lambda: self.predicted)
+        return predicted is not None and all(predicted.get(queue) == own for queue, own in owners.items())
 
     @cached_property
     def faults(self) -> Faults:
         """The queues without exactly one owner that are certain, whatever else is unknown (raises UsageError)."""
-        missing: str | None = None
         basis: Basis | None
         unknown: int | None
         try:
             found = self.ownership
             owners, basis, unknown = found.owners, found.basis, found.unknown
-            if unknown:
-                missing = f"the owners of {counted(unknown, 'queue')} are unknown"
+            missing = f"the owners of {counted(unknown, 'queue')} are unknown" if unknown else None
         except DataError as error:
-            owners, missing = self.observed, error.message
-            basis = "observed" if owners else None
+            owners, basis, missing = self.observed, "observed" if self.observed else None, error.message
             unknown = known(lambda: sum(queue not in self.observed for queue in self.queues))
         several = () if self.broadcasting else (queue for queue, own in owners.items() if len(own) > 1)
         unassigned = tuple(queue for queue, own in owners.items() if not own)
         return Faults(unassigned, tuple(several), basis, unknown, missing)
-
-    def _counted_ids(self) -> tuple[str, ...]:
-        """All consumers; () where it is certain that none is online (raises DataError)."""
-        if not self.assumed and not self.group.client_ids and self.untold is None and is_surely_offline(self.group):
-            return ()
-        return self.all_client_ids
-
-    def _agrees(self, known_owners: Owners) -> bool:
-        predicted = known(lambda: self.predicted)
-        return predicted is not None and all(predicted.get(queue) == own for queue, own in known_owners.items())
 
     @cached_property
     def mismatches(self) -> list[MessageQueue] | None:

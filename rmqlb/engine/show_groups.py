@@ -65,10 +65,9 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
     findings = group_findings(group, unread)
     mismatches = group.mismatches if group.shares else None
     strategies, origin = _strategies(group)
-    ids = group.listed
+    ids, lags = group.listed, [state.lag for state in seen.queues.values()]
     processes = Counter(ids or ())
     lag = GROUP_MEASURES["lag"](group)
-    has_lag = any(state.lag is not None for state in seen.queues.values())
     return GroupLine(
         group=name,
         shares_queues=_shares(group),
@@ -80,7 +79,7 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
         processes=None if ids is None else len(ids),
         queues=known(lambda: _queues(group)),
         lag=lag.value if lag.missing is None else None,  # type: ignore[arg-type]
-        lag_at_least=lag.value if has_lag else None,  # type: ignore[arg-type]
+        lag_at_least=lag.value if any(each is not None for each in lags) else None,  # type: ignore[arg-type]
         strategies=strategies,
         strategy_origin=origin,
         duplicate_client_ids=None if ids is None else sum(number > 1 for number in processes.values()),
@@ -110,15 +109,15 @@ def _owned(group: Group, owned: Ownership | None) -> dict[str, Any]:
     faults = group.faults
     if faults.basis is None:
         return {"owners_unknown": faults.unknown}
-    unassigned, duplicate_owners = len(faults.unassigned), len(faults.duplicate_owners)
-    is_whole = owned is not None and not owned.unknown
+    whole = owned if owned is not None and not owned.unknown else None
+    none = None if whole is None else 0
     return {
-        "unassigned": unassigned if is_whole else unassigned or None,
-        "duplicate_owners": duplicate_owners if is_whole else duplicate_owners or None,
+        "unassigned": len(faults.unassigned) or none,
+        "duplicate_owners": len(faults.duplicate_owners) or none,
         "owners_unknown": faults.unknown,
         "basis": faults.basis,
-        "idle": owned.spread.idle if owned is not None and is_whole else None,
-        "imbalance": owned.spread.imbalance if owned is not None and is_whole else None,
+        "idle": None if whole is None else whole.spread.idle,
+        "imbalance": None if whole is None else whole.spread.imbalance,
     }
 
 
@@ -134,11 +133,9 @@ def _strategies(group: Group) -> tuple[tuple[str, ...], Origin | None]:
 
 def _status(findings: Sequence[GroupFinding], group: Group, owned: Ownership | None) -> Status:
     """Without a grave finding the owners decide: what is odd about them and no fault yet is unknown."""
-    worst = [each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR]
-    if ERROR in worst:
-        return "error"
-    if WARNING in worst:
-        return "warning"
+    worst = {each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR}
+    if ERROR in worst or WARNING in worst:
+        return "error" if ERROR in worst else "warning"
     if group.listed == () and group.refusal is None:
         return "offline"
     if only_grpc(group.group):

@@ -206,9 +206,10 @@ class Diagnosis(Result, frozen=True):
     stacks: Annotated[tuple[ConsumerStacks, ...] | None, "stack traces; null when they were not requested"] = None
 
     @property
-    def severity(self) -> Severity | None:
-        """That of its gravest finding; None without any."""
-        return min((each.severity for each in self.findings), key=SEVERITIES.index, default=None)
+    def status(self) -> str:
+        """The severity of its gravest finding, where one is grave; otherwise its outcome."""
+        gravest = min((each.severity for each in self.findings), key=SEVERITIES.index, default="")
+        return gravest if self.outcome == "found" else self.outcome
 
 
 class DiagnosisSummary(Struct, frozen=True, rename="camel"):

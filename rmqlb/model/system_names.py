@@ -8,45 +8,19 @@ PROXY_SYNC_TOPIC = "DefaultHeartBeatSyncerTopic"
 """By which Proxies tell each other of their clients (`ProxyConfig.heartbeatSyncerTopicName`)."""
 PROXY_SYNC_GROUP = f"CID_{PROXY_SYNC_TOPIC}"
 """The consumers of it (`AbstractSystemMessageSyncer.getSystemMessageConsumerId`)."""
-_TOPICS = frozenset(
-    {
-        "TBW102",
-        "SCHEDULE_TOPIC_XXXX",
-        "BenchmarkTest",
-        "RMQ_SYS_TRANS_HALF_TOPIC",
-        "RMQ_SYS_TRACE_TOPIC",
-        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-        "TRANS_CHECK_MAX_TIME_TOPIC",
-        "SELF_TEST_TOPIC",
-        "OFFSET_MOVED_EVENT",
-        "CHECKPOINT_TOPIC",
-        "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
-        "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
-        PROXY_SYNC_TOPIC,
-    }
-)
+_TOPICS = {
+    *("TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "CHECKPOINT_TOPIC"),
+    *("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRACE_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"),
+    *("RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC", "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC", PROXY_SYNC_TOPIC),
+}
 REPLY_SUFFIX = "_REPLY_TOPIC"  # of the topic for replies, which begins with a cluster's name
 _OWN_TOPIC_PREFIXES = ("rmq_sys_", "%SYS%")
 _TOPIC_PREFIXES = (*_OWN_TOPIC_PREFIXES, RETRY_PREFIX, DLQ_PREFIX)
-_GROUPS = frozenset(
-    {
-        "DEFAULT_CONSUMER",
-        "DEFAULT_PRODUCER",
-        "TOOLS_CONSUMER",
-        "SCHEDULE_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "__MONITOR_CONSUMER",
-        "CLIENT_INNER_PRODUCER",
-        "SELF_TEST_P_GROUP",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "CID_ONSAPI_PULL",
-        "CID_RMQ_SYS_TRANS",
-        PROXY_SYNC_GROUP,
-    }
-)
+_GROUPS = {
+    *("DEFAULT_CONSUMER", "DEFAULT_PRODUCER", "TOOLS_CONSUMER", "SCHEDULE_CONSUMER", "FILTERSRV_CONSUMER"),
+    *("__MONITOR_CONSUMER", "CLIENT_INNER_PRODUCER", "SELF_TEST_P_GROUP", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY"),
+    *("CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL", "CID_RMQ_SYS_TRANS", PROXY_SYNC_GROUP),
+}
 _GROUP_PREFIXES = ("CID_RMQ_SYS_", "%SYS%")
 SYSTEM_PREFIXES = tuple(dict.fromkeys((*_OWN_TOPIC_PREFIXES, *_GROUP_PREFIXES)))
 """Of topics and groups that RocketMQ itself reads and writes; no group's or cluster's name follows."""

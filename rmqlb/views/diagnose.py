@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +15,6 @@ from rmqlb.model.diagnosis import (
     WORDS,
     Diagnosis,
     DiagnosisOfGroups,
-    DiagnosisSummary,
     Evidence,
     GroupCounts,
     GroupFinding,
@@ -23,7 +24,8 @@ from rmqlb.model.diagnosis import (
 from rmqlb.model.finding import INFO
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.words import are, at_least, counted, have, named, of_all
-from rmqlb.views.of_groups import of_groups
+from rmqlb.views.of_groups import of_groups, statuses
+from rmqlb.views.queue_lists import figure_column
 from rmqlb.views.report import (
     BETWEEN,
     QUEUE_COLUMNS,
@@ -34,6 +36,7 @@ from rmqlb.views.report import (
     Report,
     Rows,
     Section,
+    columns_of,
     duration,
     first_places,
     rows_of,
@@ -45,6 +48,9 @@ _MOST_EVIDENCE = 4
 _MOST_STACK = 12
 _MOST_REASONS = 5
 _RANGES = 6
+_FINDING = Column("finding", "code")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
@@ -58,7 +64,7 @@ def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
         (_findings(found, with_name=with_name), _rules(found, with_name=with_name), _evidence(found), _queues(found)),
         # When only the evidence changes, that is no news for a watch.
         rows=Rows(("list", "code", "about"), list(_items(found)), unwatched=("evidence", "consequence")),
-        grave="" if found.outcome == "unknown" else _status(found),
+        grave="" if found.outcome == "unknown" else found.status,
         more=f"rmqlb explain {code} says more; --all lists all evidence and queues, -o json has everything",
     )
 
@@ -71,67 +77,38 @@ def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
     rows = tuple(row for table in tables for row in table.rows)
     blocks = tuple(block for table in tables for block in table.blocks or ())
     brief = first_places(len(rows), _MOST_FINDINGS_OF_GROUPS)
-    findings = replace(tables[0], rows=rows, blocks=blocks, brief=brief, audience="screen")
     report = of_groups(
         parts,
-        (f"{counted(summary.groups, 'group')}: {', '.join(_summary(summary))}",),
+        (f"{counted(summary.groups, 'group')}: {', '.join(statuses(summary))}",),
         whole,
         _groups(whole.groups),
         order=[(at,) for at in range(len(parts))],
-        beside=[findings],
+        beside=[replace(tables[0], rows=rows, blocks=blocks, brief=brief, audience="screen")],
     )
     bad = "error" if summary.with_errors else "warning" if summary.with_warnings else ""
     grave = bad or ("" if summary.unknown else "inOrder")
     return replace(report, grave=grave, more=f"-g {parts[0][0]} shows all of a group; --all shows all of each")
 
 
-def _summary(s: DiagnosisSummary) -> Iterator[str]:
-    if s.with_errors:
-        yield f"{s.with_errors} with {'an error' if s.with_errors == 1 else 'errors'}"
-    if s.with_warnings:
-        yield f"{s.with_warnings} with {'a warning' if s.with_warnings == 1 else 'warnings'}"
-    if s.unknown:
-        yield f"{s.unknown} unknown"
-    if s.in_order or not s.groups:
-        yield f"{'all ' if s.in_order == s.groups > 1 else ''}{s.in_order} in order"
-
-
 def _groups(groups: Sequence[Diagnosis]) -> Section:
-    counts = [each.counts for each in groups]
-    unassigned = any(each.unassigned for each in counts) or not groups
-    duplicate = any(each.duplicate_owners for each in counts) or not groups
     columns = (
         Column("", "status", "sign"),
         Column("group", "group"),
         Column("outcome", "outcome", shown=False),
-        Column("consumers", "consumers", "number", fold=4),
-        Column("queues", "queues", "number", fold=3),
-        Column("unassigned", "unassigned", "number", shown=unassigned, fold=1),
-        Column("duplicate owners", "duplicateOwners", "number", shown=duplicate, fold=2),
-        Column("lag", "lagText", "number", fold=5),
-        Column("lag", "lag", "number", shown=False),
-        Column("at least", "lagAtLeast", "number", shown=False),
-        Column("findings", "findings", shown=False),
-        Column("unknown", "unknown", "number", shown=False),
-        Column("diagnosis", "diagnosis", "prose"),
+        Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
+        Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
+        figure_column("unassigned", "unassigned", groups, fold=1, within="counts"),
+        figure_column("duplicate owners", "duplicateOwners", groups, fold=2, within="counts"),
+        Column("lag", "lagText", "number", fold=5, of=lambda each: _lag_text(each.counts)),
+        *columns_of(GroupCounts, "lag lagAtLeast=at_least", path="counts", hidden=("lag", "lagAtLeast")),
+        Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),
+        Column("unknown", "unknown", "number", shown=False, of=lambda each: len(each.unknown)),
+        Column("diagnosis", "diagnosis", "prose", of=lambda each: sentence(each, brief=True)),
     )
-    rows = tuple(
-        (
-            *(_status(each), each.group, each.outcome, count.consumers, count.queues, count.unassigned),
-            *(count.duplicate_owners, _lag_text(count), count.lag, count.lag_at_least),
-            *(" ".join(_by_code(each.findings)), len(each.unknown), sentence(each, brief=True)),
-        )
-        for each, count in zip(groups, counts, strict=True)
-    )
-    return Section("groups", "groups", columns, rows)
+    return Section("groups", "groups", columns, rows_of(columns, groups))
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------
-
-
-def _status(found: Diagnosis) -> str:
-    """The severity of the worst finding, otherwise unknown or inOrder."""
-    return found.severity or "" if found.outcome == "found" else found.outcome
 
 
 def sentence(found: Diagnosis, *, brief: bool = False) -> str:
@@ -159,15 +136,12 @@ def sentence(found: Diagnosis, *, brief: bool = False) -> str:
 
 
 def _by_code(findings: Iterable[GroupFinding]) -> dict[str, list[GroupFinding]]:
-    groups: dict[str, list[GroupFinding]] = {}
-    for each in findings:
-        groups.setdefault(each.code, []).append(each)
-    return groups
+    return _grouped((each.code, each) for each in findings)
 
 
 def _bad_owners(counts: GroupCounts) -> Iterator[str]:
-    if counts.unassigned:
-        yield f"{of_all(counts.unassigned, counts.queues or counts.unassigned)} {are(counts.unassigned)} unassigned"
+    if number := counts.unassigned:
+        yield f"{of_all(number, counts.queues or number)} {are(number)} unassigned"
     if number := counts.duplicate_owners:
         which = str(number) if counts.unassigned else of_all(number, counts.queues or number)
         yield f"{which} {have(number)} duplicate owners"
@@ -210,12 +184,14 @@ def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
 
 
 def _counts(found: Diagnosis) -> str:
-    counts, parts = found.counts, []
-    if counts.consumers is not None and counts.processes is not None:
-        more = f" ({counts.processes} processes)"
-        parts.append(counted(counts.consumers, "consumer") + more * (counts.processes != counts.consumers))
-    parts += [] if counts.queues is None else [counted(counts.queues, "queue")]
-    parts += [] if counts.lag_at_least is None else [f"lag {_lag_text(counts)}"]
+    counts, parts = found.counts, list[str]()
+    if counts.consumers is not None:
+        more = f" ({counts.processes} processes)" if counts.processes != counts.consumers else ""
+        parts.append(counted(counts.consumers, "consumer") + more)
+    if counts.queues is not None:
+        parts.append(counted(counts.queues, "queue"))
+    if counts.lag_at_least is not None:
+        parts.append(f"lag {_lag_text(counts)}")
     return BETWEEN.join(parts)
 
 
@@ -249,7 +225,7 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
     """The findings, the likeliest cause first; a table for scripts, blocks for people."""
     columns = (
         Column("", "severity", "sign"),
-        Column("finding", "code"),
+        _FINDING,
         Column("topic", "topic"),
         Column("queues", "queues", "number", of=lambda finding: len(finding.queues)),
         Column("consumers", "consumers", of=lambda finding: " ".join(finding.consumers)),
@@ -305,23 +281,24 @@ def _parts(finding: GroupFinding, found: Diagnosis, causes: int) -> Iterator[Par
     for stacks in found.stacks or ():
         if stacks.client_id in finding.consumers and finding.code == "blocked-consumer":
             lines = [line for thread in stacks.threads for line in thread.splitlines()]
-            yield Part("stacks", tuple((line, "") for line in lines or ["no consume thread is running"]), _MOST_STACK)
+            yield _lines("stacks", lines or ["no consume thread is running"], _MOST_STACK)
     if finding.remedy:
         yield _line("remedy", finding.remedy)
     if after := _afterwards(finding, found.counts.queues):
         yield _line("afterwards", after)
 
 
+def _lines(label: str, texts: Iterable[str], most: int | None = None) -> Part:
+    return Part(label, tuple((text, "") for text in texts), most)
+
+
 def _line(label: str, text: str) -> Part:
-    return Part(label, ((text, ""),))
+    return _lines(label, (text,))
 
 
 def _fact(evidence: Evidence) -> str:
-    def figure(value: str | int) -> str:
-        return f"{value:,}" if isinstance(value, int) else value
-
-    threshold = "" if evidence.threshold is None else f" (threshold {figure(evidence.threshold)})"
-    return f"{evidence.fact}: {figure(evidence.value)}{threshold}"
+    value, threshold = (f"{each:,}" if isinstance(each, int) else each for each in (evidence.value, evidence.threshold))
+    return f"{evidence.fact}: {value}" + ("" if threshold is None else f" (threshold {threshold})")
 
 
 def _where(evidence: Evidence, found: Diagnosis) -> str:
@@ -370,42 +347,39 @@ def _afterwards(finding: GroupFinding, queues: int | None) -> str:
 
 def _rules(found: Diagnosis, *, with_name: bool) -> Section:
     """Each rule and its answer."""
-    columns = (
-        Column("", "status", "sign"),
-        Column("rule", "code"),
-        Column("says", "says"),
-        Column("what", "what", "prose"),
-    )
+    columns = (Column("", "status", "sign"), Column("rule", "code"), Column("says", "says"))
     rows: list[tuple[Cell, ...]] = [(each.severity, each.code, "found", each.consequence) for each in found.findings]
     rows += [("info", each.code, "consequence", f"because of {', '.join(each.causes)}") for each in found.consequences]
     rows += [("unknown", each.code, "unknown", each.reason) for each in found.unknown]
     rows += [("inOrder", code, "inOrder", _words(code).in_order) for code in found.checked]
     rows += [("info", each.code, "notApplicable", each.reason) for each in found.not_applicable]
-    return Section("rules", "", columns, tuple(rows), blocks=(_rules_block(found, with_name=with_name),))
+    blocks = (Block(tuple(_other_rules(found)), heading=f"{found.group}: other rules" if with_name else ""),)
+    return Section("rules", "", (*columns, Column("what", "what", "prose")), tuple(rows), blocks=blocks)
 
 
-def _rules_block(found: Diagnosis, *, with_name: bool) -> Block:
-    parts, because = [], dict[tuple[str, ...], list[str]]()
-    for each in found.consequences:
-        because.setdefault(each.causes, []).append(each.code)
+def _other_rules(found: Diagnosis) -> Iterator[Part]:
+    because = _grouped((each.causes, each.code) for each in found.consequences)
     if because:
         texts = [f"{', '.join(codes)} (because of {', '.join(causes)})" for causes, codes in because.items()]
-        parts.append(_line("consequences", BETWEEN.join(texts)))
-    parts.append(_line("checked", BETWEEN.join(_words(code).in_order for code in found.checked) or "nothing"))
-    parts.append(Part("unknown", _by_reason(found.unknown) or (("nothing", ""),), _MOST_REASONS))
-    hints = dict.fromkeys(each.remedy for each in found.unknown if each.remedy)
-    if hints:
-        parts.append(Part("to know more", tuple((hint, "") for hint in hints)))
+        yield _line("consequences", BETWEEN.join(texts))
+    yield _line("checked", BETWEEN.join(_words(code).in_order for code in found.checked) or "nothing")
+    yield _lines("unknown", _by_reason(found.unknown) or ["nothing"], _MOST_REASONS)
+    if hints := dict.fromkeys(each.remedy for each in found.unknown if each.remedy):
+        yield _lines("to know more", hints)
     if found.not_applicable:
-        parts.append(Part("not applicable", _by_reason(found.not_applicable), _MOST_REASONS))
-    return Block(tuple(parts), heading=f"{found.group}: other rules" if with_name else "")
+        yield _lines("not applicable", _by_reason(found.not_applicable), _MOST_REASONS)
 
 
-def _by_reason(undecided: Sequence[Undecided]) -> tuple[tuple[str, str], ...]:
-    reasons: dict[str, list[str]] = {}
-    for each in undecided:
-        reasons.setdefault(each.reason, []).append(each.code)
-    return tuple((f"{reason}: {', '.join(codes)}", "") for reason, codes in reasons.items())
+def _by_reason(undecided: Sequence[Undecided]) -> list[str]:
+    reasons = _grouped((each.reason, each.code) for each in undecided)
+    return [f"{reason}: {', '.join(codes)}" for reason, codes in reasons.items()]
+
+
+def _grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def _evidence(found: Diagnosis) -> Section:
@@ -417,13 +391,12 @@ def _evidence(found: Diagnosis) -> Section:
         Column("at", "at", quiet=True),
     )
     rows = tuple((each.code, *row) for each in found.findings for row in rows_of(columns, each.evidence))
-    return Section("evidence", "evidence", (Column("finding", "code"), *columns), rows, named_only=True, heads=2)
+    return Section("evidence", "evidence", (_FINDING, *columns), rows, named_only=True, heads=2)
 
 
 def _queues(found: Diagnosis) -> Section:
     rows = tuple((each.code, *row) for each in found.findings for row in rows_of(QUEUE_COLUMNS, each.queues))
-    columns = (Column("finding", "code"), *QUEUE_COLUMNS)
-    return Section("queues", "queues of the findings", columns, rows, named_only=True, heads=4)
+    return Section("queues", "queues of the findings", (_FINDING, *QUEUE_COLUMNS), rows, named_only=True, heads=4)
 
 
 def _items(found: Diagnosis) -> Iterator[tuple[dict[str, str], Struct]]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.model.diagnosis import DiagnosisSummary
+from rmqlb.model.groups import OverviewSummary
 from rmqlb.views.report import Cell, Column, Report, Rows, Section, first_places, labels
 
 _GROUP = Column("group", "group")
@@ -51,6 +53,20 @@ def of_groups(
         grave=min(graves, key=rank),
         more="--all shows every group's tables, -g GROUP those of one",
     )
+
+
+def statuses(summary: DiagnosisSummary | OverviewSummary) -> Iterator[str]:
+    """The number of groups of each status."""
+    if number := summary.with_errors:
+        yield f"{number} with {'an error' if number == 1 else 'errors'}"
+    if number := summary.with_warnings:
+        yield f"{number} with {'a warning' if number == 1 else 'warnings'}"
+    if summary.unknown:
+        yield f"{summary.unknown} unknown"
+    if number := getattr(summary, "offline", 0):
+        yield f"{number} with no visible consumer"
+    if summary.in_order:
+        yield f"{'all ' if summary.in_order == summary.groups > 1 else ''}{summary.in_order} in order"
 
 
 def rank(grave: str) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR
-from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview, OverviewSummary
+from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
 from rmqlb.model.words import at_least, counted, messages, named, of_all
+from rmqlb.views.of_groups import statuses
 from rmqlb.views.queue_lists import figures
 from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels, rows_of
 
@@ -132,7 +133,7 @@ def groups_report(overview: Overview) -> Report:
     lines, s = overview.groups, overview.summary
     rows = Rows(("group",), [({}, line) for line in lines], unwatched=("evidence",))
     left = f"; {len(lines)} shown" if len(lines) < s.groups else ""
-    headline = f"{counted(s.groups, 'group')}: {', '.join(_counts(s)) or 'nothing to show'}{left}"
+    headline = f"{counted(s.groups, 'group')}: {', '.join(statuses(s)) or 'nothing to show'}{left}"
     grave = "inOrder" if s.in_order and s.in_order + s.offline == s.groups else ""
     if s.with_errors or s.with_warnings:
         grave = "error" if s.with_errors else "warning"
@@ -141,19 +142,6 @@ def groups_report(overview: Overview) -> Report:
         more = f"rmqlb diagnose -g {lines[0].group} says why; rmqlb explain CODE says what a finding means"
     sections = (_groups(lines), _findings(lines))
     return Report("rmqlb/groups", overview, (headline,), sections, {}, rows, grave=grave, more=more)
-
-
-def _counts(s: OverviewSummary) -> Iterator[str]:
-    if s.with_errors:
-        yield f"{s.with_errors} with {'an error' if s.with_errors == 1 else 'errors'}"
-    if s.with_warnings:
-        yield f"{s.with_warnings} with {'a warning' if s.with_warnings == 1 else 'warnings'}"
-    if s.unknown:
-        yield f"{s.unknown} unknown"
-    if s.offline:
-        yield f"{s.offline} with no visible consumer"
-    if s.in_order:
-        yield f"{'all ' if s.in_order == s.groups > 1 else ''}{s.in_order} in order"
 
 
 def _groups(lines: tuple[GroupLine, ...]) -> Section:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rmqlb.engine.diagnose.diagnose import RULES
 from tests.support.schemas import must_fit
 
 from .run import EXAMPLE, ROOT, Ran, run
@@ -28,15 +27,6 @@ def data(*arguments: str, source: str = FAULTS) -> Any:
     return document["data"]
 
 
-def test_the_first_line_names_what_is_the_case_and_its_cause() -> None:
-    ran = diagnose("-g", "dup-svc")
-    lines = ran.stdout.splitlines()
-    assert lines[0] == ("dup-svc: 4 of 8 queues are unassigned because 2 processes share the client ID 192.0.2.31@app")
-    assert "✗ duplicate-client-id  (cause of all that is observed)" in lines
-    assert "  afterwards   8 of 8 queues have one owner (predicted)" in lines
-    assert (ran.code, ran.stderr) == (0, "")
-
-
 def test_several_groups_stand_in_one_result_the_worst_first() -> None:
     found = data("--all-groups")
     assert [each["group"] for each in found["groups"]] == ["dup-svc", "mix-svc", "slow-svc", "calm-svc"]
@@ -45,17 +35,6 @@ def test_several_groups_stand_in_one_result_the_worst_first() -> None:
     assert data("-g", "*-svc") == found
     assert [each["group"] for each in data("-g", "mix-svc", "-g", "calm-svc")["groups"]] == ["mix-svc", "calm-svc"]
     assert len(data("-g", "dup-*")["groups"]) == 1
-
-
-def test_csv_has_a_row_per_finding_and_sections_have_the_rest() -> None:
-    rows = diagnose("-g", "dup-svc", "-o", "csv").stdout.splitlines()
-    assert rows[0].startswith("severity,code,topic,queues,consumers,")
-    assert rows[1].startswith("error,duplicate-client-id,Bills,8,192.0.2.31@app,")
-    rules = diagnose("-g", "dup-svc", "-o", "csv", "--section", "rules").stdout.splitlines()
-    assert {line.split(",")[1] for line in rules[1:]} == {rule.code for rule in RULES}
-    queues = diagnose("-g", "dup-svc", "-o", "csv", "--section", "queues").stdout.splitlines()
-    owned_and_unassigned = [f"duplicate-client-id,Bills,broker-{b},{n}" for b in "ab" for n in range(4)]
-    assert queues == ["code,topic,brokerName,queueId", *owned_and_unassigned]
 
 
 def test_fail_on_ends_with_3_when_a_finding_is_so_grave() -> None:
@@ -94,21 +73,6 @@ def test_earlier_snapshots_may_come_from_stdin_and_in_any_order(tmp_path: Path) 
     looks = [each["at"] for each in json.loads(ran.stdout)["data"]["looks"]]
     assert looks == sorted(looks)
     assert len(looks) == 3
-
-
-def test_a_group_that_could_not_be_read_is_unknown_with_the_reason(tmp_path: Path) -> None:
-    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    document["data"]["groups"] = [each for each in document["data"]["groups"] if each["group"] != "bill-svc"]
-    document["data"]["unread"] = [{"kind": "group", "name": "bill-svc", "reason": "timed out"}]
-    path = tmp_path / "partial.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    groups = {
-        each["group"]: each
-        for each in json.loads(diagnose("--all-groups", "-o", "json", source=str(path)).stdout)["data"]["groups"]
-    }
-    assert groups["bill-svc"]["outcome"] == "unknown"
-    assert "timed out" in groups["bill-svc"]["unknown"][0]["reason"]
-    assert set(groups) == {"audit-svc", "bill-svc", "order-svc"}
 
 
 def first(terminal: OnTerminal) -> str:

@@ -142,15 +142,6 @@ def data_of(*words: str) -> Any:
     return json.loads(ran.stdout)["data"]
 
 
-def test_a_topic_that_is_consumed_by_pop_is_refused_by_simulations(pop: tuple[Replay, ...], tmp_path: Path) -> None:
-    for source in live_and_offline(pop, "pop-svc", tmp_path):
-        for command in GROUP_COMMANDS[2:]:
-            ran = run(*shlex.split(command), *source, "-t", "PopT")
-            failed = error_of(ran.stderr)
-            assert (ran.code, failed.code) == (ExitCode.DATA, "pop-consumption")
-            assert failed.message.startswith("group pop-svc consumes PopT by POP: ")
-
-
 def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, ...], tmp_path: Path) -> None:
     queue, before = {"brokerName": "broker-a", "queueId": -1}, ["127.0.0.1@p1"]
     for source in live_and_offline(pop, "pop-svc", tmp_path):
@@ -282,29 +273,10 @@ def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(com
         assert run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--add", "2").code == 0
 
 
-def test_messages_of_the_last_minute_are_a_sign_too_where_receive_requests_are_not_told() -> None:
+def test_messages_that_both_brokers_gave_out_in_the_last_minute_are_a_sign_too() -> None:
     for brokers in serving(grpc_group(None, tps=2.5)):
         failed = error_of(run("plan-rebalance", *at(brokers), "-g", "grpc-svc").stderr)
         assert re.search(r"they gave it 5 messages per second .* are probably connected to a Proxy", failed.message)
-        shown = run("show-owners", *at(brokers), "-g", "grpc-svc")
-        assert shown.stdout.startswith(
-            "grpc-svc: its consumers are probably behind a Proxy, not visible here; 4 queues"
-        )
-
-
-def test_check_does_not_count_consumers_that_nobody_lists(tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY.replace('"*"', "grpc-svc"))
-    for brokers in serving(grpc_group(2)):
-        _, (*source, _, _) = live_and_offline(brokers, "grpc-svc", tmp_path)
-    ran = run("check", *source, "-p", str(policy), "-o", "json")
-    assert ran.code == ExitCode.DATA
-    data = json.loads(ran.stdout)["data"]
-    assert [one["limit"] for one in data["incomplete"]] == ["minConsumers"]
-    assert [one["limit"] for one in data["notApplicable"]] == ["unassigned"]
-    assert {one["why"].partition(",")[0] for one in (*data["incomplete"], *data["notApplicable"])} == {
-        "brokers list no consumer of group grpc-svc"
-    }
 
 
 def test_a_broker_before_5_is_asked_nothing_that_it_might_not_answer() -> None:

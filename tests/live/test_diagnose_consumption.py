@@ -144,7 +144,7 @@ def test_lag_of_a_pop_group_whose_process_is_stopped(planted: Lab) -> None:
     )
     with frozen(own.process):
         found = until_first(planted, {group: "lag-stalled"})[group]
-    assert found["findings"][0]["remedy"].startswith("Look whether the processes of its consumers run")
+    assert found["findings"][0]["remedy"].startswith("Check whether its consumers' processes run")
 
 
 def test_lag_of_a_grpc_group_whose_process_is_stopped(planted: Lab, tmp_path_factory: pytest.TempPathFactory) -> None:

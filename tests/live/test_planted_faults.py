@@ -32,11 +32,10 @@ from .faults import (
 )
 from .jvm import wait_until
 from .members import go_members
-from .test_pop_and_grpc import MQADMIN, grpc_consumers
 
 pytestmark = pytest.mark.live
 
-TOPIC, OTHER, POPPED = "OrderEvents", "Skewed", "Popped"
+TOPIC, OTHER = "OrderEvents", "Skewed"
 SYMPTOMS = ("lag-stalled", "lag-growing")
 """What stands first as long as the looks do not show yet for how long no call of a listener has ended."""
 MOVING = "moving-svc"
@@ -159,12 +158,10 @@ def always_rebalancing(cluster: RocketMQCluster) -> Iterator[None]:
 def planted() -> Iterator[Lab]:
     """All faults side by side on one cluster, beside healthy groups, diagnosed until each is named."""
     with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"], config={"timerWheelEnable": "true"}) as running:
-        topics = [
-            TopicOnBroker(topic, name, 4, 4) for topic in (TOPIC, OTHER, POPPED) for name in running.broker_addresses
-        ]
+        topics = [TopicOnBroker(topic, name, 4, 4) for topic in (TOPIC, OTHER) for name in running.broker_addresses]
         running.create_topics(topics)
         with lab(running, fast=False) as it:
-            for topic in (TOPIC, OTHER, POPPED):
+            for topic in (TOPIC, OTHER):
                 it.crew.produce(topic, 40 if topic == TOPIC else 5)
             for fault in (*SLOW_FAULTS, *TWO_FAULTS, FROZEN, KILLED):
                 fault.plant(it, fault.group)
@@ -239,24 +236,6 @@ def test_the_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_
 
 
 @pytest.mark.slow
-def test_a_group_that_consumes_by_pop_is_named_so(planted: Lab) -> None:
-    group, cluster = "pop-svc", planted.cluster
-    crew_of(POPPED, {"assigned": "true"}, {"assigned": "true"})(planted, group)
-    for address in cluster.broker_addresses.values():
-        mode = ("-t", POPPED, "-g", group, "-m", "POP", "-q", "0")
-        cluster.run(MQADMIN, "setConsumeMode", "-n", cluster.name_server, "-b", address, *mode)
-    assert first_of(planted, group, "pop-consumption") == ("pop-consumption", "info")
-    assert [grave(said) for said in planted.said[group] if grave(said)] == []
-
-
-@pytest.mark.slow
-def test_a_group_behind_a_proxy_is_named_so(planted: Lab, tmp_path: Path) -> None:
-    group = "grpc-svc"
-    with grpc_consumers(planted.cluster, group, OTHER, tmp_path):
-        assert first_of(planted, group, "behind-proxy") == ("behind-proxy", "info")
-
-
-@pytest.mark.slow
 def test_a_go_consumer_in_a_java_group_computes_other_shares(cluster: RocketMQCluster, go_consumer: Path) -> None:
     """Its CONSISTENT_HASH has another ring than Java's."""
     hashing = {"strategy": "CONSISTENT_HASH"}
@@ -273,26 +252,6 @@ def test_a_go_consumer_in_a_java_group_computes_other_shares(cluster: RocketMQCl
     assert (last["severity"], last["consumers"]) == ("error", ["127.0.0.1@go-svc-2"])
     assert len(last["queues"]) > 0
     assert wrong(few, fault) == []
-
-
-def first_of(of: Lab, group: str, code: str) -> tuple[str, str]:
-    """Code and severity of the first finding, once it is of this code."""
-
-    def first() -> tuple[str, str]:
-        try:
-            findings = of.diagnose([group])[group]["findings"]
-        except RuntimeError:  # brokers do not know the group yet
-            return "", ""
-        return (findings[0]["code"], findings[0]["severity"]) if findings else ("", "")
-
-    found = [("", "")]
-
-    def is_first() -> bool:
-        found.append(first())
-        return found[-1][0] == code
-
-    wait_until(is_first, NAMED_DEADLINE, lambda: f"{group}: {found}")
-    return found[-1]
 
 
 # -- what the diagnosis is made of ----------------------------------------------------------------------------------------

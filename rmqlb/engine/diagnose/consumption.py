@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
-from math import inf
 
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.reports import (
@@ -18,6 +17,7 @@ from rmqlb.engine.diagnose.reports import (
     in_each_queue,
     queue_text,
     troubles_of,
+    troubles_of_queues,
 )
 from rmqlb.engine.diagnose.rule import Case, rule
 from rmqlb.errors import DataError, RmqlbError
@@ -53,49 +53,44 @@ LOCKED_MS = 30_000
 @rule("frozen-consumer")
 def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
     """A broker lists a consumer that does not answer, and none of its predicted queues is read."""
-    evidence = case.evidence
-    evidence.must_share()
+    case.must_share()
     frozen = Troubles()
-    for client_id in sort_client_ids(evidence.processes.keys() - evidence.group.reports.keys() - evidence.ghosts):
+    for client_id in sort_client_ids(case.processes.keys() - case.group.reports.keys() - case.ghosts):
         frozen.collect(_frozen(case, client_id))
     if frozen.found:
         ids = frozen.ids
         are = "consumer is" if len(ids) == 1 else "consumers are"
         yield case.finding(
             ERROR,
-            f"{len(ids)} {are} connected but not running: {evidence.summary(frozen.queues, 'not read')}",
+            f"{len(ids)} {are} connected but not running: {case.summary(frozen.queues, 'not read')}",
             f"Look at the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
             "A restart gives its queues to the others.",
-            queues=frozen.queues,
-            consumers=ids,
-            facts=frozen.facts,
+            of=frozen,
         )
-    with frozen.noting():
-        evidence.must_be_all_lists()
+    frozen.attempt(case.must_be_all_lists)
     frozen.settle()
 
 
 def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     """The predicted queues with messages of a silent consumer, if nothing of them is read (raises DataError)."""
-    evidence = case.evidence
-    key = ("member", evidence.group.group, own)
-    part = next((each for each in evidence.facts.snapshot.unread if (each.kind, each.name, each.detail) == key), None)
+    key = ("member", case.group.group, own)
+    part = next((each for each in case.facts.snapshot.unread if (each.kind, each.name, each.detail) == key), None)
     if part is None or not part.no_answer:
         why = "the snapshot has no request to it" if part is None else part.reason
         raise DataError(f"{own} did not report: {why}", hint=ASK_CONSUMERS)
     queues = _predicted(case, own)
     looks = [
         (at, look)
-        for at, look in zip(evidence.read_at, evidence.looks, strict=True)
+        for at, look in zip(case.read_at, case.looks, strict=True)
         if own in (look.client_ids or ()) and own not in look.reports
     ]
     waiting: list[MessageQueue] = []
     for queue in queues:
         states = [look.queues.get(queue) for _, look in looks]
-        offsets = [None if state is None else state.consumer_offset for state in states]
+        offsets = {None if state is None else state.consumer_offset for state in states}
         if None in offsets:
-            raise DataError(f"the offsets of queues predicted for {own} are unknown", hint=evidence.ask_offsets)
-        if len(set(offsets)) > 1:
+            raise DataError(f"the offsets of queues predicted for {own} are unknown", hint=case.ask_offsets)
+        if len(offsets) > 1:
             return
         if all(state is not None and state.lag for state in states):
             waiting.append(queue)
@@ -104,27 +99,26 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
         raise AnotherLookNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
     if span_ms < HELD_MS:
         raise AnotherLookNeeded(f"{own} did not answer; a later look shows whether its queues are read")
-    listing = [view for view in evidence.views if own in view.client_ids]
+    listing = [view for view in case.views if own in view.client_ids]
     unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
     facts = (
-        *(evidence.seen(f"consumers that {v.broker_addr or v.seen.where} lists", own, by=v.seen) for v in listing),
-        evidence.seen(f"answer of {own} to the request for its running information", part.reason),
-        evidence.seen(unread, span_ms // 1000, threshold=HELD_MS // 1000),
+        *(case.seen(f"consumers that {v.broker_addr or v.seen.where} lists", own, by=v.seen) for v in listing),
+        case.seen(f"answer of {own} to the request for its running information", part.reason),
+        case.seen(unread, span_ms // 1000, HELD_MS // 1000),
     )
     yield Trouble(own, tuple(waiting), facts)
 
 
 def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     """The queues predicted for the consumer that no other one is observed to own (raises DataError)."""
-    evidence = case.evidence
-    if len(evidence.processes) > 1:
-        subscribed = {*evidence.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in evidence.looks)}
+    if len(case.processes) > 1:
+        subscribed = {*case.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in case.looks)}
         differ = "as consumers with different subscriptions may not"
         if len(subscribed - {frozenset()}) > 1:
             raise DataError(f"{client_id} did not answer, {differ}", hint=ASK_CONSUMERS)
-        if not evidence.group.reports:
+        if not case.group.reports:
             raise DataError(f"no consumer answered, {differ}", hint=ASK_CONSUMERS)
-        if evidence.facts.basis == "assumed":
+        if case.facts.basis == "assumed":
             raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
     try:
         predictions = case.possible(case.present)
@@ -135,11 +129,8 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
             f"brokers list different consumers, so that the queues of {client_id} are unknown",
             hint="look again after two minutes, when brokers have forgotten consumers that left",
         )
-    return tuple(
-        queue
-        for queue, owners in predictions[0].items()
-        if client_id in owners and not set(evidence.observed.get(queue, ())) - {client_id}
-    )
+    owners = predictions[0].items()
+    return tuple(queue for queue, ids in owners if client_id in ids and {client_id}.issuperset(case.owners(queue)))
 
 
 # -- listeners that fail -----------------------------------------------------------------------------------------------
@@ -147,24 +138,21 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
 
 @rule("consume-failing")
 def consume_failing(case: Case) -> Iterator[GroupFinding]:
-    evidence = case.evidence
-    failing = troubles_of(evidence, _failing_listener)
+    failing = troubles_of(case, _failing_listener)
     if failing.found:
-        ids = failing.ids
+        ids, letters = failing.ids, dead_letter_topic(case.group.group)
         fail = f"{len(ids)} consumers fail to consume most of their messages"
         if len(ids) == 1:
             fail = "1 consumer fails to consume most of its messages"
-        retried = f"brokers redeliver them, and put them into {dead_letter_topic(evidence.group.group)} after the last "
-        retried += "try"
+        retried = f"brokers redeliver them, and put them into {letters} after the last try"
         if all(each.orderly for each in failing.found):
             retried = "each queue waits for its first message, which the listener gets again and again"
         yield case.finding(
             ERROR if any(each.is_worst for each in failing.found) else WARNING,
             f"{fail}; {retried}.",
             f"Look at the log of {ids[0]}: its listener throws an exception, or returns RECONSUME_LATER.",
-            queues=failing.queues,
-            consumers=ids,
-            facts=[*failing.facts, *_retries(evidence), *_dead_letters(evidence)],
+            of=failing,
+            facts=[*failing.facts, *_failed_messages(case)],
         )
     failing.settle()
 
@@ -178,10 +166,8 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     read_at = consumer.now.read_at or 0
     before = [look for look in consumer.reports[:-1] if read_at - (look.read_at or read_at) >= HELD_MS]
     if not before:
-        raise AnotherLookNeeded(
-            f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute: needs 2 "
-            "samples, got 1"
-        )
+        problem = f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute"
+        raise AnotherLookNeeded(f"{problem}: needs 2 samples, got 1")
     if _failing_minute(consumer, before[-1]) is not None:
         statuses = consumer.now.statuses or {}
         topics = {topic for topic, each in statuses.items() if each.failed_per_s and not topic.startswith(RETRY_PREFIX)}
@@ -192,8 +178,7 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
             consumer.seen(f"percent of the messages that {own} failed to consume", percent, FAILING_PERCENT),
             consumer.seen(f"messages that failed at {own} in the last minute", failed, FEWEST_FAILURES),
         )
-        orderly = bool(consumer.now.orderly)
-        yield Trouble(own, concerned, facts, gravity=failed, orderly=orderly, is_worst=percent == 100)
+        yield Trouble(own, concerned, facts, failed, orderly=bool(consumer.now.orderly), is_worst=percent == 100)
 
 
 def _failing_minute(consumer: ConsumerReports, report: ConsumerEvidence) -> tuple[int, int] | None:
@@ -228,27 +213,23 @@ def _percent(failed: int, consumed: int) -> int:
     return failed * 100 // (failed + consumed)
 
 
-def _retries(evidence: GroupEvidence) -> Iterator[Evidence]:
-    """The messages that came into the group's retry topic from the first look to the last."""
-    before = evidence.looks[0].queues
+def _failed_messages(case: Case) -> Iterator[Evidence]:
+    """The messages that came into the retry topic from the first look to the last, and those that are dead letters."""
+    before = case.looks[0].queues
     retried = [
         (before[queue].broker_offset, state.broker_offset)
-        for queue, state in evidence.group.queues.items()
-        if queue.topic == retry_topic(evidence.group.group) and queue in before
+        for queue, state in case.group.queues.items()
+        if queue.topic == retry_topic(case.group.group) and queue in before
     ]
     grown = [now - was for was, now in retried if was is not None and now is not None]
     if grown:
-        seconds = (evidence.read_at[-1] - evidence.read_at[0]) // 1000
-        yield evidence.seen(f"messages that came into the retry topic in {seconds} s", sum(grown))
-
-
-def _dead_letters(evidence: GroupEvidence) -> Iterator[Evidence]:
-    """The messages that came into the group's dead-letter topic between the looks that have its number."""
-    looks = zip(evidence.read_at, evidence.looks, strict=True)
-    known = [(at, look.dead_letters) for at, look in looks if look.dead_letters is not None]
-    if known and (grown := known[-1][1] - known[0][1]):
-        seconds = (known[-1][0] - known[0][0]) // 1000
-        yield evidence.seen(f"messages that came into the dead-letter topic in {seconds} s", grown)
+        seconds = (case.read_at[-1] - case.read_at[0]) // 1000
+        yield case.seen(f"messages that came into the retry topic in {seconds} s", sum(grown))
+    looks = zip(case.read_at, case.looks, strict=True)
+    letters = [(at, look.dead_letters) for at, look in looks if look.dead_letters is not None]
+    if letters and (more := letters[-1][1] - letters[0][1]):
+        seconds = (letters[-1][0] - letters[0][0]) // 1000
+        yield case.seen(f"messages that came into the dead-letter topic in {seconds} s", more)
 
 
 # -- listeners that do not return --------------------------------------------------------------------------------------
@@ -257,19 +238,16 @@ def _dead_letters(evidence: GroupEvidence) -> Iterator[Evidence]:
 @rule("blocked-consumer")
 def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
     """A listener has messages and has ended no call for a minute."""
-    evidence = case.evidence
-    blocked = troubles_of(evidence, _blocked_listener)
+    blocked = troubles_of(case, _blocked_listener)
     if blocked.found:
         ids, wait = blocked.ids, "waits" if len(blocked.queues) == 1 else "wait"
         consume = "1 consumer consumes" if len(ids) == 1 else f"{len(ids)} consumers consume"
         yield case.finding(
             ERROR,
-            f"{consume} nothing: {evidence.summary(blocked.queues, wait)}",
-            f"Look at {evidence.stack_traces(ids[0])} to see which call its listener waits in, and give that call a "
+            f"{consume} nothing: {case.summary(blocked.queues, wait)}",
+            f"Look at {case.stack_traces(ids[0])} to see which call its listener waits in, and give that call a "
             "timeout. A restart frees the listener until the next such call.",
-            queues=blocked.queues,
-            consumers=ids,
-            facts=blocked.facts,
+            of=blocked,
         )
     blocked.settle()
 
@@ -279,20 +257,31 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     waiting = {item.queue: consumer.waiting(item) for item in consumer.queues}
     if not any(waiting.values()):
         return
-    idle, errors = set[MessageQueue](), Troubles()
+    idle: dict[MessageQueue, int] = {}  # queue → when a message of it was last consumed
+    errors = Troubles()
     for item in consumer.queues:
-        with errors.noting():
+        try:
             if item.last_consume is None:
                 raise consumer.unreported("when it last consumed")
             if consumer.clock.is_older(item.last_consume, BLOCKED_MS):
-                idle.add(item.queue)
+                idle[item.queue] = item.last_consume
             elif _has_consumed(consumer, item):
                 return
+        except DataError as error:
+            errors.errors.append(error)
     errors.settle()
     queues = tuple(sort_queues(queue for queue in idle if waiting[queue]))
     statuses = (consumer.now.statuses or {}).values()
     if queues:
-        yield _proven(consumer, queues, sum(waiting[queue] for queue in queues))
+        own, age = consumer.client_id, consumer.clock.age(max(idle[queue] for queue in queues))
+        number = sum(waiting[queue] for queue in queues)
+        facts = (
+            consumer.seen(f"messages that {own} has pulled and not consumed", number, 1),
+            consumer.seen(f"seconds since {own} consumed a message of these queues", age // 1000, BLOCKED_MS // 1000),
+            _not_pulled_just_now(consumer, queues),
+            *_first_frames(consumer),
+        )
+        yield Trouble(own, queues, facts, gravity=age)
     elif not any((status.consumed_per_s or 0) + (status.failed_per_s or 0) > 0 for status in statuses):
         raise AnotherLookNeeded(
             f"{consumer.client_id} has had messages for less than {BLOCKED_MS // 1000} s, and no call of its listener "
@@ -301,9 +290,9 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         )
 
 
-def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting: int) -> Trouble:
-    """Prove that the messages of these idle queues were not pulled just now (raises AnotherLookNeeded)."""
-    own, seen = consumer.client_id, consumer.seen
+def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, ...]) -> Evidence:
+    """The proof that the messages of these idle queues have waited (raises AnotherLookNeeded)."""
+    own = consumer.client_id
     needed = consumer.unusual_ms(queue.topic for queue in queues)
     # For how long the looks show that messages of a queue wait and none of any is consumed.
     looks = _looks_without_consumption(consumer)
@@ -311,25 +300,15 @@ def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting
     lasted = max(waits, default=0)
     if lasted >= needed:
         stuck = f"seconds between looks in which no call of its listener ended at {own}"
-        proof = seen(stuck, lasted // 1000, needed // 1000)
-    elif (old := _old_messages(consumer)) is not None:
-        proof = old
-    else:
-        raise AnotherLookNeeded(
-            f"the listener of {own} has messages, and ended no call for {lasted // 1000} s or more; "
-            f"more than usual is {needed // 1000} s",
-            after_ms=needed - lasted,
-            needed_ms=needed,
-        )
-    times = [item.last_consume for item in consumer.queues if item.queue in queues and item.last_consume is not None]
-    idle = consumer.clock.age(max(times))
-    facts = (
-        seen(f"messages that {own} has pulled and not consumed", waiting, threshold=1),
-        seen(f"seconds since {own} consumed a message of these queues", idle // 1000, BLOCKED_MS // 1000),
-        proof,
-        *_first_frames(consumer),
+        return consumer.seen(stuck, lasted // 1000, needed // 1000)
+    if (old := _old_messages(consumer)) is not None:
+        return old
+    raise AnotherLookNeeded(
+        f"the listener of {own} has messages, and ended no call for {lasted // 1000} s or more; "
+        f"more than usual is {needed // 1000} s",
+        after_ms=needed - lasted,
+        needed_ms=needed,
     )
-    return Trouble(own, queues, facts, gravity=idle)
 
 
 def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
@@ -380,8 +359,7 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
 @rule("head-blocked")
 def head_blocked(case: Case) -> Iterator[GroupFinding]:
     """The first message of a queue is not finished while later ones are."""
-    evidence = case.evidence
-    heads = troubles_of(evidence, in_each_queue(_standing_head))
+    heads = troubles_of_queues(case, _standing_head)
     own = heads.among(case.unexplained(heads.queues, ("consume-failing", "blocked-consumer", "lock-lost")))
     proven = Troubles(each for each in own.found if each.doubt is None)
     if proven.found:
@@ -394,31 +372,27 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             ERROR if any(each.is_worst for each in proven.found) else WARNING,
             f"The committed offset of {counted(len(queues), 'queue')} does not move; {meaning}; "
-            f"{evidence.unread_in(queues)}.",
+            f"{case.unread_in(queues)}.",
             f"Look at what the listener of {first.client_id} does with {first.subject}; see "
-            f"{evidence.stack_traces(first.client_id)}.",
-            queues=queues,
-            consumers=proven.ids,
-            facts=proven.facts,
+            f"{case.stack_traces(first.client_id)}.",
+            of=proven,
         )
-    for each in own.found:
-        if each.doubt is not None:
-            heads.add_error(each.doubt)
+    heads.errors += [each.doubt for each in own.found if each.doubt is not None]
     heads.settle()
 
 
-def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
+def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     """The queue when its first message was not finished between looks, or may not be (raises DataError)."""
     waiting, own = consumer.waiting(item), consumer.client_id
     if not waiting:
-        return None
+        return
     first = _first(item)
     if item.commit_offset is None or first is None:
         raise consumer.unreported("its offsets")
     # A consumer that has finished no message of the queue has nothing to commit, and reports the broker's offset.
     since = _stands_since(consumer, item) if item.commit_offset <= first else None
     if since is None:
-        return None
+        return
     lasted, needed = consumer.history[-1][0] - consumer.history[since][0], consumer.unusual_ms((item.queue.topic,))
     doubt, name = None, queue_text(item.queue)
     if lasted < needed or not _goes_on(consumer, item, since):
@@ -429,7 +403,7 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | N
             needed_ms=needed,
         )
     unfinished = f"seconds for which offset {first} of {name} is not finished at {own}"
-    return Trouble(
+    yield Trouble(
         own,
         (item.queue,),
         (
@@ -486,24 +460,22 @@ def _pulled_up_to(item: ProcessQueue) -> int:
 @rule("pull-stopped")
 def pull_stopped(case: Case) -> Iterator[GroupFinding]:
     """A consumer has a queue and does not pull from it, although it may."""
-    stopped = troubles_of(case.evidence, in_each_queue(_stopped_pull))
+    stopped = troubles_of_queues(case, _stopped_pull)
     causes = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
     left = case.unexplained(stopped.queues, causes)
     if left:
         own = stopped.among(left)
         yield case.finding(
-            ERROR if case.evidence.lag(left) else WARNING,
-            case.evidence.summary(left, "not pulled"),
+            ERROR if case.lag(left) else WARNING,
+            case.summary(left, "not pulled"),
             f"Look for errors of the pull and rebalance threads in the log of {own.ids[0]}, and restart it: "
             "others take its queues meanwhile.",
-            queues=left,
-            consumers=own.ids,
-            facts=own.facts,
+            of=own,
         )
     stopped.settle()
 
 
-def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
+def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     """The queue if the consumer has not pulled from it for two minutes and may (raises DataError)."""
     if item.last_pull is None:
         raise consumer.unreported("when it last pulled")
@@ -517,64 +489,58 @@ def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | No
         if max((read_at - before for before, _ in unchanged), default=0) <= LONGEST_PULL_MS:
             raise
         is_old = True
-    if not is_old or consumer.limit_reached(item) is not None:
-        return None
-    words = f"seconds since {consumer.client_id} pulled from {queue_text(item.queue)}"
-    fact = consumer.seen(words, consumer.clock.age(item.last_pull) // 1000, PULLS_WITHIN_MS // 1000)
-    return Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_pull)
+    if is_old and consumer.limit_reached(item) is None:
+        words = f"seconds since {consumer.client_id} pulled from {queue_text(item.queue)}"
+        fact = consumer.seen(words, consumer.clock.age(item.last_pull) // 1000, PULLS_WITHIN_MS // 1000)
+        yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_pull)
 
 
 @rule("lock-lost")
 def lock_lost(case: Case) -> Iterator[GroupFinding]:
     """An orderly consumer has a queue without its lock, or two consumers have one lock."""
-    evidence = case.evidence
-    if evidence.group.message_model == BROADCASTING:
+    if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers need no locks")
-    lost = troubles_of(evidence, _lost_locks)
-    twice = _locked_twice(evidence, lost)
+    lost = troubles_of(case, _lost_locks)
+    twice = _locked_twice(case, lost)
     queues = lost.queues | twice.keys()
     if queues:
-        grave = ERROR if evidence.lag(queues) or twice else WARNING
+        grave = ERROR if case.lag(queues) or twice else WARNING
         named = {queue: sort_client_ids(twice[queue]) for queue in sort_queues(twice)[:SHOWN_CONSUMERS]}
         locked = [
-            evidence.seen(f"consumers that report the lock of {queue_text(q)}: {', '.join(ids)}", len(ids), threshold=2)
+            case.seen(f"consumers that report the lock of {queue_text(q)}: {', '.join(ids)}", len(ids), 2)
             for q, ids in named.items()
         ]
         yield case.finding(
-            INFO if evidence.is_rebalancing else grave,
-            evidence.summary(queues, "consumed by two consumers at once" if twice else "not consumed"),
+            INFO if case.is_rebalancing else grave,
+            case.summary(queues, "consumed by two consumers at once" if twice else "not consumed"),
             "Check whether these consumers reach the brokers of these queues, and whether a broker has restarted. "
             "A killed consumer keeps its locks for 60 s.",
             queues=queues,
-            consumers=set[str]().union(*twice.values(), (each.client_id for each in lost.found if each.queues)),
+            consumers=set[str](lost.ids).union(*twice.values()),
             facts=[*lost.facts, *locked],
         )
     lost.settle()
-    if not any(each.orderly for each in lost.found):
+    if not any(case.report_of(client_id).orderly for client_id in case.pushing):
         raise DoesNotApply("its consumers do not consume in order")
 
 
 def _lost_locks(consumer: ConsumerReports) -> Iterator[Trouble]:
-    """The consumer itself, without a queue, and its queues without a lock if it consumes in order."""
-    orderly = consumer.now.orderly
-    if orderly is None:
+    if consumer.now.orderly is None:
         raise consumer.unreported("whether it consumes in order")
-    yield Trouble(consumer.client_id, (), gravity=-inf, orderly=orderly)
-    if orderly:
-        yield from in_each_queue(_lost_lock)(consumer)
+    if consumer.now.orderly:
+        yield from in_each_queue(_lost_lock, consumer)
 
 
-def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
+def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     name = queue_text(item.queue)
     if item.last_lock is None or item.locked is None:
         raise consumer.unreported("its locks")
     if consumer.clock.is_older(item.last_lock, LOCKED_MS):
         age = consumer.clock.age(item.last_lock) // 1000
         fact = consumer.seen(f"seconds since {consumer.client_id} got the lock of {name}", age, LOCKED_MS // 1000)
-        return Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_lock)
-    if not item.locked:
+        yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_lock)
+    elif not item.locked:
         raise AnotherLookNeeded(f"{consumer.client_id} has lost the lock of {name} within the last 30 s")
-    return None
 
 
 def _locked_twice(evidence: GroupEvidence, errors: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
@@ -584,7 +550,7 @@ def _locked_twice(evidence: GroupEvidence, errors: Troubles) -> Mapping[MessageQ
     before = earlier[0] if earlier else {}
     lasting = {queue: ids for queue, ids in twice.items() if before.get(queue, frozenset()) >= ids}
     if lasting.keys() < twice.keys():
-        errors.add_error(AnotherLookNeeded("two consumers report the lock of a queue; one may just have got it"))
+        errors.errors.append(AnotherLookNeeded("two consumers report the lock of a queue; one may just have got it"))
     return lasting
 
 
@@ -601,18 +567,16 @@ def _lock_owners(look: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
 @rule("dropped-but-consuming")
 def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
     """A consumer goes on consuming a queue that a rebalance took away from it."""
-    former = troubles_of(case.evidence, _consumed_after_drop)
+    former = troubles_of(case, _consumed_after_drop)
     if former.found:
-        queues, ids = former.queues, former.ids
-        owners = {owner for queue in queues for owner in case.evidence.observed.get(queue, ())} - set(ids)
+        ids = former.ids
+        owners = {owner for queue in former.queues for owner in case.owners(queue)} - set(ids)
         also = f" as well as {', '.join(sort_client_ids(owners))}: messages are delivered twice" if owners else ""
         yield case.finding(
             ERROR if owners else WARNING,
-            f"A former owner consumes {counted(len(queues), 'queue')}{also}.",
+            f"A former owner consumes {counted(len(former.queues), 'queue')}{also}.",
             f"Look at what the listener of {ids[0]} still does; restart that consumer if it goes on.",
-            queues=queues,
-            consumers=ids,
-            facts=former.facts,
+            of=former,
         )
     former.settle()
 
@@ -623,12 +587,13 @@ def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
     for item in consumer.now.queues or ():
         was, time = before.get(item.queue), item.last_consume
         if item.dropped is None or (item.dropped and time is None):
-            errors.add_error(consumer.unreported("which queues were taken from it"))
+            errors.errors.append(consumer.unreported("which queues were taken from it"))
         elif item.dropped and was is not None and was.dropped:
             if was.last_consume != time and time is not None:
                 fact = f"seconds since {consumer.client_id} consumed {queue_text(item.queue)}, which was taken from it"
                 seen = consumer.seen(fact, consumer.clock.age(time) // 1000)
                 yield Trouble(consumer.client_id, (item.queue,), (seen,), gravity=time)
         elif item.dropped:
-            errors.add_error(AnotherLookNeeded(f"{queue_text(item.queue)} was just taken from {consumer.client_id}"))
+            problem = f"{queue_text(item.queue)} was just taken from {consumer.client_id}"
+            errors.errors.append(AnotherLookNeeded(problem))
     errors.settle()

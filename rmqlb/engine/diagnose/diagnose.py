@@ -42,12 +42,11 @@ ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_l
 """The rules that may have a finding after a single look."""
 MOST_LOOKS = 8
 """What is undecided after 8 looks, a minute and more at 10 s, stays undecided."""
-_STATUSES = (ERROR, WARNING, "unknown", "inOrder")
 
 
 def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) -> Diagnosis:
     """Diagnose one group."""
-    case = Case(evidence, rules)
+    case = Case(evidence.facts, evidence.earlier, rules)
     findings = _in_order(case)
     consequences: list[Consequence] = []
     checked: list[str] = []
@@ -55,38 +54,43 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
     not_applicable: list[Undecided] = []
     for rule in rules:
         answer = case.answer(rule.code)
-        if isinstance(answer.why, ComesOf):
-            consequences.append(Consequence(rule.code, answer.why.causes))
-        elif isinstance(answer.why, DoesNotApply):
-            not_applicable.append(Undecided(rule.code, str(answer.why)))
-        elif answer.why is not None:
-            if all(finding.severity == INFO for finding in answer.findings):  # otherwise it might find more of the same
-                unknown.append(Undecided(rule.code, answer.why.message, answer.why.hint))
-        elif not answer.findings:
-            checked.append(rule.code)
+        why = answer.why
+        if isinstance(why, ComesOf):
+            consequences.append(Consequence(rule.code, why.causes))
+        elif isinstance(why, DoesNotApply):
+            not_applicable.append(Undecided(rule.code, str(why)))
+        elif why is None:
+            checked += [] if answer.findings else [rule.code]
+        elif all(finding.severity == INFO for finding in answer.findings):  # otherwise it might find more of the same
+            unknown.append(Undecided(rule.code, why.message, why.hint))
     found_any = any(finding.severity != INFO for finding in findings)
+    group = known(lambda: evidence.group)
+    looks = evidence.earlier if group is None else evidence.looks
+    at = evidence.facts.snapshot.taken_at
     return Diagnosis(
         evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
-        tuple(_looks(evidence)),
-        _counts(evidence),
+        tuple(
+            Look(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then)) for each in looks
+        ),
+        GroupCounts() if group is None else _counts(case),
         findings,
         tuple(consequences),
         tuple(checked),
         tuple(unknown),
         tuple(not_applicable),
-        _stacks(evidence),
+        None if group is None else _stacks(case),
     )
 
 
 def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
     """The findings of a diagnosis by these rules."""
-    return _in_order(Case(evidence, rules))
+    return _in_order(Case(evidence.facts, evidence.earlier, rules))
 
 
 def findings_of(code: str, evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
     """The findings of one rule."""
-    return tuple(_with_message(each) for each in Case(evidence, RULES).answer(code).findings)
+    return tuple(_with_message(each) for each in Case(evidence.facts, evidence.earlier, RULES).answer(code).findings)
 
 
 def _in_order(case: Case) -> tuple[GroupFinding, ...]:
@@ -111,24 +115,12 @@ def _with_message(finding: GroupFinding) -> GroupFinding:
     return replace(finding, message=f"{who}: {text[:1].lower()}{text[1:]}{where}")
 
 
-def _looks(evidence: GroupEvidence) -> Iterable[Look]:
-    group = known(lambda: evidence.group)
-    for look in (*evidence.earlier, *([] if group is None else [group])):
-        at = look.seen.at or evidence.facts.snapshot.taken_at
-        yield Look(look.seen.where, None if at is None else utc_text(at))
-
-
-def _counts(evidence: GroupEvidence) -> GroupCounts:
-    group = known(lambda: evidence.group)
-    if group is None:
-        return GroupCounts()
-    listed = evidence.facts.listed
-    queues = known(lambda: evidence.queues)
-    faults = known(lambda: evidence.facts.faults) if evidence.facts.shares and evidence.observed else None
-    unknown = None if queues is None else sum(queue not in evidence.observed for queue in queues)
+def _counts(case: Case) -> GroupCounts:
+    listed, queues = case.facts.listed, known(lambda: case.queues)
+    faults = known(lambda: case.facts.faults) if case.facts.shares and case.observed else None
+    unknown = None if queues is None else sum(queue not in case.observed for queue in queues)
     none = 0 if unknown == 0 else None  # no bad queue is certain only where all owners are known
-    states = group.without_foreign_offsets.queues
-    lags = {queue: state.lag for queue, state in states.items() if not queue.topic.startswith(RETRY_PREFIX)}
+    lags = {queue: state.lag for queue, state in case.facts.states.items() if not queue.topic.startswith(RETRY_PREFIX)}
     known_lags = [lag for lag in lags.values() if lag is not None]
     all_known = queues is not None and all(lags.get(queue) is not None for queue in queues)
     return GroupCounts(
@@ -143,10 +135,9 @@ def _counts(evidence: GroupEvidence) -> GroupCounts:
     )
 
 
-def _stacks(evidence: GroupEvidence) -> tuple[ConsumerStacks, ...] | None:
+def _stacks(case: Case) -> tuple[ConsumerStacks, ...] | None:
     """The stack traces of consumers; None when none was requested."""
-    group = known(lambda: evidence.group)
-    stacks = {i: evidence.report_of(i).stacks for i in (group.reports if group is not None else ())}
+    stacks = {client_id: case.report_of(client_id).stacks for client_id in case.group.reports}
     ids = sort_client_ids(client_id for client_id, threads in stacks.items() if threads is not None)
     return tuple(ConsumerStacks(client_id, stacks[client_id] or ()) for client_id in ids) or None
 
@@ -171,7 +162,7 @@ def wants_another(evidence: GroupEvidence) -> bool:
     """A later look at the group would decide a rule that is undecided."""
     if len(evidence.earlier) + 1 >= MOST_LOOKS:
         return False
-    case = Case(evidence, RULES)
+    case = Case(evidence.facts, evidence.earlier, RULES)
     return any(isinstance(case.answer(rule.code).why, AnotherLookNeeded) for rule in RULES)
 
 
@@ -207,29 +198,23 @@ def must_be_earlier(
         DataError: one is of another cluster, has none of the groups, or was not taken before.
     """
     times: list[tuple[datetime, ClusterSnapshot]] = []
-    at = _taken_at(now, names)
+    at, brokers_now = _taken_at(now, names), _brokers(now)
     for which, look in earlier:
-        others, brokers_now = _brokers(look), _brokers(now)
+        then, others = _taken_at(look, names), _brokers(look)
         if others and brokers_now and not others & brokers_now:
-            raise DataError(
-                f"{which} is of another cluster: it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}",
-                code="not-earlier",
-            )
+            problem = f"it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}"
+            raise DataError(f"{which} is of another cluster: {problem}", code="not-earlier")
         if not any(name in look.groups for name in names):
             problem = f"{which} does not have group {next(iter(names))}"
             raise DataError(problem, hint="name a snapshot that has the group", code="group-not-found")
-        then = _taken_at(look, names)
         if then is None or at is None:
             where = which if then is None else now.endpoint
-            raise DataError(
-                f"{where} does not say when it was taken, so which look is earlier is unknown", code="not-earlier"
-            )
+            problem = f"{where} does not say when it was taken, so which look is earlier is unknown"
+            raise DataError(problem, code="not-earlier")
         if then >= at:
-            raise DataError(
-                f"{which} is not earlier: it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}",
-                hint="-s names the last snapshot, --earlier those before it",
-                code="not-earlier",
-            )
+            problem = f"it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}"
+            hint = "-s names the last snapshot, --earlier those before it"
+            raise DataError(f"{which} is not earlier: {problem}", hint=hint, code="not-earlier")
         times.append((then, look))
     return tuple(look for _, look in sorted(times, key=lambda each: each[0]))
 
@@ -248,15 +233,12 @@ def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
 
 def diagnosis_of_groups(diagnoses: Iterable[Diagnosis]) -> DiagnosisOfGroups:
     """The diagnoses of several groups, the worst first: by severity, bad queues and lag."""
+    statuses = (ERROR, WARNING, "unknown", "inOrder")
 
     def badness(found: Diagnosis) -> tuple[int, int, int, str]:
         bad = (found.counts.unassigned or 0) + (found.counts.duplicate_owners or 0)
-        return _status(found), -bad, -(found.counts.lag_at_least or 0), found.group
+        return statuses.index(found.status), -bad, -(found.counts.lag_at_least or 0), found.group
 
     groups = tuple(sorted(diagnoses, key=badness))
-    numbers = Counter(_status(each) for each in groups)
-    return DiagnosisOfGroups(groups, DiagnosisSummary(len(groups), *(numbers[i] for i in range(len(_STATUSES)))))
-
-
-def _status(found: Diagnosis) -> int:
-    return _STATUSES.index(found.severity or INFO if found.outcome == "found" else found.outcome)
+    numbers = Counter(each.status for each in groups)
+    return DiagnosisOfGroups(groups, DiagnosisSummary(len(groups), *(numbers[status] for status in statuses)))

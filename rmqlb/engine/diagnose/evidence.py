@@ -35,7 +35,6 @@ ASK_BROKERS = "diagnose again when that broker answers, from where it can be rea
 MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
 ASK_CONSUMERS = "diagnose again; if it does not answer then either, look at its process"
 ASK_OTHERWISE = "clients in some languages report less than Java's; that consumer's own log shows more"
-LOOK_AGAIN = "look again some seconds later; in a file, give the snapshot made before it with --earlier"
 LOOKS = 3
 """A judgement of growth or stall needs 3 looks, and `diagnose` takes 3 unless `--looks` says otherwise."""
 
@@ -54,13 +53,11 @@ class AnotherLookNeeded(DataError):
     """
 
     def __init__(self, problem: str, *, after_ms: int | None = None, needed_ms: int = 0) -> None:
-        hint = LOOK_AGAIN
+        when = "some seconds later;"
         if after_ms is not None:
             after_s = -(-after_ms // 1000)
-            interval_s = max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))
-            hint = f"look again {after_s} s later (--interval {interval_s}s); in a file, give the snapshot made before "
-            hint += "it with --earlier"
-        super().__init__(problem, hint=hint)
+            when = f"{after_s} s later (--interval {max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))}s);"
+        super().__init__(problem, hint=f"look again {when} in a file, give the snapshot made before it with --earlier")
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
@@ -80,14 +77,23 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def read_at(self) -> tuple[int, ...]:
         """The time of each look, in milliseconds since 1970."""
-        times = [look.seen.at for look in self.earlier]
-        times.append(self.group.seen.at or self.facts.snapshot.taken_at)
+        times = [*(look.seen.at for look in self.earlier), self.group.seen.at or self.facts.snapshot.taken_at]
         known = tuple(round(at.timestamp() * 1000) for at in times if at is not None)
         if len(known) < len(times):
             raise DataError("when the looks were is unknown")
         if any(after <= before for before, after in pairwise(known)):
             raise DataError("the earlier looks are not in the order of time", hint="give them with the oldest first")
         return known
+
+    def seen(
+        self, fact: str, value: str | int, threshold: str | int | None = None, *, by: Seen | None = None
+    ) -> Evidence:
+        """A fact with the place and the time of its observation."""
+        where = by or self.group.seen
+        at = where.at or self.group.seen.at or self.facts.snapshot.taken_at
+        return Evidence(fact, value, threshold, where.where, None if at is None else utc_text(at))
+
+    # -- consumers
 
     @cached_property
     def views(self) -> tuple[MemberView, ...]:
@@ -143,12 +149,9 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def pushing(self) -> tuple[str, ...]:
         """The push consumers, sorted; others pull when their application wants to."""
-        return tuple(sort_client_ids(filter(self._pushes, self.processes.keys() - self.ghosts)))
-
-    def _pushes(self, client_id: str) -> bool:
-        reports = self.group.reports
-        kind = reports[client_id].consumer_type if client_id in reports else None
-        return kind == "push" if kind is not None else self.group.consume_type != CONSUME_ACTIVELY
+        reports, usual = self.group.reports, "pull" if self.group.consume_type == CONSUME_ACTIVELY else "push"
+        kinds = {i: reports[i].consumer_type if i in reports else None for i in self.processes.keys() - self.ghosts}
+        return tuple(sort_client_ids(client_id for client_id, kind in kinds.items() if (kind or usual) == "push"))
 
     def report_of(self, client_id: str) -> ConsumerEvidence:
         """The running information of a consumer; without any value where it reported none."""
@@ -156,18 +159,52 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return ConsumerEvidence() if report is None or report.evidence is None else report.evidence
 
     @cached_property
-    def broker_names(self) -> frozenset[str]:
-        return frozenset(queue.broker_name for queue in self.queues)
+    def strategies(self) -> Mapping[str, str]:
+        """Client ID → the strategy that the listed consumer reports."""
+        return {i: name for i, name in reported_strategies(self.group).items() if i in self.processes}
 
     @cached_property
-    def addresses(self) -> Mapping[str, str]:
-        """Address → broker, of the brokers in the routes of the group's topics."""
-        brokers = [broker for route in self.routes for broker in route.broker_datas]
-        return {address: broker.broker_name for broker in brokers for address in broker.broker_addrs.values()}
+    def subscriptions(self) -> Mapping[str, frozenset[str]]:
+        """Client ID → the topics that the listed consumer reports."""
+        return {i: topics for i, topics in subscriptions(self.group).items() if i in self.processes}
 
-    def broker_name(self, view: MemberView) -> str | None:
-        """The broker that gave the list; None when its address is in no route."""
-        return None if view.broker_addr is None else self.addresses.get(view.broker_addr)
+    @cached_property
+    def filters(self) -> Mapping[str, Mapping[str, str]]:
+        """Client ID → topic → the tags that the listed consumer reports to take."""
+        reported = {client_id: self.report_of(client_id).filters for client_id in self.processes}
+        return {
+            client_id: {topic: tags for topic, tags in filters.items() if not topic.startswith(RETRY_PREFIX)}
+            for client_id, filters in reported.items()
+            if filters is not None
+        }
+
+    def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
+        """Raise DataError when this is not known of each consumer, or there may be other consumers."""
+        silent = [client_id for client_id in self.processes if client_id not in known and client_id not in self.ghosts]
+        if silent:
+            problem = f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report it"
+            raise DataError(problem, hint=ASK_CONSUMERS)
+        self.must_be_all_lists()
+
+    def is_younger_than(self, ms: float) -> bool:
+        """Some consumer is known to have started that recently, so that the others may not have followed yet."""
+        at = self.group.seen.at or self.facts.snapshot.taken_at
+        starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
+        latest = max((start for start in starts if start is not None), default=None)
+        # A consumer that started long after the look has another clock.
+        return at is not None and latest is not None and -ms < at.timestamp() * 1000 - latest < ms
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Some consumer started so recently that the group may not have converged."""
+        return self.is_younger_than(CONVERGES_MS)
+
+    def stack_traces(self, of: str) -> str:
+        """A remedy's words for the stack traces of consumers, with `--stacks` where none was requested."""
+        has_some = any(self.report_of(client_id).stacks for client_id in self.group.reports)
+        return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
+
+    # -- topics and queues
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
@@ -190,28 +227,33 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return tuple(queue for route in self.routes for queue in route.subscribe_queues())
 
     @cached_property
+    def broker_names(self) -> frozenset[str]:
+        return frozenset(queue.broker_name for queue in self.queues)
+
+    @cached_property
+    def addresses(self) -> Mapping[str, str]:
+        """Address → broker, of the brokers in the routes of the group's topics."""
+        brokers = [broker for route in self.routes for broker in route.broker_datas]
+        return {address: broker.broker_name for broker in brokers for address in broker.broker_addrs.values()}
+
+    def broker_name(self, view: MemberView) -> str | None:
+        """The broker that gave the list; None when its address is in no route."""
+        return None if view.broker_addr is None else self.addresses.get(view.broker_addr)
+
+    # -- owners and lag
+
+    @property
     def observed(self) -> Owners:
         """Queue → its observed owners; queues whose owners are unknown are absent."""
         return self.facts.observed
 
-    @property
-    def receives(self) -> bool:
-        """Its consumers receive messages by POP or from a Proxy, and own no queue; False where that is unknown."""
-        return self.facts.owns_nothing
+    def owners(self, queue: MessageQueue) -> tuple[str, ...]:
+        """The observed owners; () also where they are unknown."""
+        return self.observed.get(queue, ())
 
     @property
-    def ask_offsets(self) -> str:
-        """The remedy where the offsets of some queues are unknown."""
-        if any((part.kind, part.name) == ("offsets", self.facts.name) for part in self.facts.snapshot.unread):
-            return ASK_BROKERS
-        if len(self.looks) > 1:
-            return "look again: a queue counts once all looks have its offsets"
-        return "read the running cluster: -s rocketmq://HOST:9876; a snapshot has what was read then"
-
-    def stack_traces(self, of: str) -> str:
-        """A remedy's words for the stack traces of consumers, with `--stacks` where none was requested."""
-        has_some = any(self.report_of(client_id).stacks for client_id in self.group.reports)
-        return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
+    def all_observed(self) -> bool:
+        return all(queue in self.observed for queue in self.queues)
 
     def must_be_observed(self) -> None:
         """Raise DataError while some queue's owners are unknown."""
@@ -219,84 +261,32 @@ class GroupEvidence(Struct, dict=True, eq=False):
         if unknown:
             raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown", hint=ASK_CONSUMERS)
 
-    @property
-    def all_observed(self) -> bool:
-        return all(queue in self.observed for queue in self.queues)
-
-    @cached_property
-    def strategies(self) -> Mapping[str, str]:
-        """Client ID → the strategy that the listed consumer reports."""
-        reported = reported_strategies(self.group)
-        return {client_id: name for client_id, name in reported.items() if client_id in self.processes}
-
-    @cached_property
-    def subscriptions(self) -> Mapping[str, frozenset[str]]:
-        """Client ID → the topics that the listed consumer reports."""
-        return {i: topics for i, topics in subscriptions(self.group).items() if i in self.processes}
-
-    @cached_property
-    def filters(self) -> Mapping[str, Mapping[str, str]]:
-        """Client ID → topic → the tags that the listed consumer reports to take."""
-        reported = {client_id: self.report_of(client_id).filters for client_id in self.processes}
-        return {
-            client_id: {topic: tags for topic, tags in filters.items() if not topic.startswith(RETRY_PREFIX)}
-            for client_id, filters in reported.items()
-            if filters is not None
-        }
-
-    def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
-        """Raise DataError when this is not known of each consumer, or there may be other consumers."""
-        silent = [client_id for client_id in self.processes if client_id not in known and client_id not in self.ghosts]
-        if silent:
-            raise DataError(
-                f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report it",
-                hint=ASK_CONSUMERS,
-            )
-        self.must_be_all_lists()
-
-    def is_younger_than(self, ms: float) -> bool:
-        """Some consumer is known to have started that recently, so that the others may not have followed yet."""
-        at = self.group.seen.at or self.facts.snapshot.taken_at
-        starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
-        latest = max((start for start in starts if start is not None), default=None)
-        # A consumer that started long after the look has another clock.
-        return at is not None and latest is not None and -ms < at.timestamp() * 1000 - latest < ms
-
-    @property
-    def is_rebalancing(self) -> bool:
-        """Some consumer started so recently that the group may not have converged."""
-        return self.is_younger_than(CONVERGES_MS)
-
-    def changes_hands(self, queue: MessageQueue) -> bool:
-        """The queue's owners differ between looks, or may: one look lacks them, and the consumers changed."""
+    def may_pass(self, queue: MessageQueue) -> bool:
+        """A rebalance may be the reason: one goes on, or the queue's owners differ between looks, or may differ."""
         owners = {look.queues[queue].owners for look in self.looks if queue in look.queues}
-        return len(owners - {None}) > 1 or (None in owners and self._lists_change)
-
-    @cached_property
-    def _lists_change(self) -> bool:
-        return len({look.client_ids for look in self.looks if look.client_ids is not None}) > 1
+        lists = {look.client_ids for look in self.looks if look.client_ids is not None}
+        return self.is_rebalancing or len(owners - {None}) > 1 or (None in owners and len(lists) > 1)
 
     def lag(self, queues: Iterable[MessageQueue]) -> int:
         """The known unread messages of these queues."""
-        states = self.group.without_foreign_offsets.queues
+        states = self.facts.states
         return sum(states[queue].lag or 0 for queue in queues if queue in states)
+
+    def unread_in(self, queues: Collection[MessageQueue]) -> str:
+        states = self.facts.states
+        known = sum(queue in states and states[queue].lag is not None for queue in queues)
+        least = "" if known == len(queues) else "at least "
+        return f"{least}{messages(self.lag(queues))} unread there" if known else "lag there unknown"
 
     def summary(self, queues: Collection[MessageQueue], state: str) -> str:
         """The number of queues, their state, and their unread messages."""
         return f"{counted(len(queues), 'queue')} {state}; {self.unread_in(queues)}."
 
-    def unread_in(self, queues: Collection[MessageQueue]) -> str:
-        states = self.group.without_foreign_offsets.queues
-        known = [states[queue].lag for queue in queues if queue in states and states[queue].lag is not None]
-        if not known:
-            return "lag there unknown"
-        least = "" if len(known) == len(queues) else "at least "
-        return f"{least}{messages(self.lag(queues))} unread there"
-
-    def seen(
-        self, fact: str, value: str | int, *, threshold: str | int | None = None, by: Seen | None = None
-    ) -> Evidence:
-        """A fact with the place and the time of its observation."""
-        where = by or self.group.seen
-        at = where.at or self.group.seen.at or self.facts.snapshot.taken_at
-        return Evidence(fact, value, threshold, where.where, None if at is None else utc_text(at))
+    @property
+    def ask_offsets(self) -> str:
+        """The remedy where the offsets of some queues are unknown."""
+        if any((part.kind, part.name) == ("offsets", self.facts.name) for part in self.facts.snapshot.unread):
+            return ASK_BROKERS
+        if self.earlier:
+            return "look again: a queue counts once all looks have its offsets"
+        return "read the running cluster: -s rocketmq://HOST:9876; a snapshot has what was read then"

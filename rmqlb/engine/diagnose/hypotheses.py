@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import Literal
+from typing import Literal, get_args
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.sdks import sdk_named
@@ -33,42 +32,27 @@ Cause = Literal[
     "stale-connections",
     "split-consumer-view",
 ]
-DUPLICATE: Cause = "duplicate-client-id"
-MIXED: Cause = "mixed-strategies"
-SUBSCRIPTIONS: Cause = "subscription-mismatch"
-SDKS: Cause = "mixed-sdks"
-UNREACHABLE: Cause = "broker-unreachable-from-consumer"
-STALE: Cause = "stale-connections"
-SPLIT: Cause = "split-consumer-view"
-CAUSES: tuple[Cause, ...] = (DUPLICATE, MIXED, SUBSCRIPTIONS, SDKS, UNREACHABLE, STALE, SPLIT)
-
+CAUSES: tuple[Cause, ...] = get_args(Cause)
 Causes = tuple[Cause, ...]
 _NONE: frozenset[MessageQueue] = frozenset()
 
 
-class Hypotheses(Struct, dict=True, eq=False):
+class Hypotheses(GroupEvidence, dict=True, eq=False):
     """The owners that a group's consumers would have with any of the suspected causes."""
-
-    evidence: GroupEvidence
-
-    @cached_property
-    def _known(self) -> dict[Causes, tuple[Owners, ...]]:
-        return {}
 
     @cached_property
     def suspected(self) -> Causes:
         """Causes with direct evidence, in `CAUSES` order."""
-        evidence = self.evidence
-        lists_differ = evidence.group.has_split_view
-        has_evidence = {
-            DUPLICATE: any(number > 1 for number in evidence.processes.values()),
-            MIXED: len(set(evidence.strategies.values())) > 1,
-            SUBSCRIPTIONS: len(set(evidence.subscriptions.values())) > 1,
-            SDKS: bool(evidence.facts.sdks.sdk_of),
+        lists_differ = self.group.has_split_view
+        has_evidence: dict[Cause, bool] = {
+            "duplicate-client-id": any(number > 1 for number in self.processes.values()),
+            "mixed-strategies": len(set(self.strategies.values())) > 1,
+            "subscription-mismatch": len(set(self.subscriptions.values())) > 1,
+            "mixed-sdks": bool(self.facts.sdks.sdk_of),
             # The queues that a consumer lacks show which broker it does not reach, so all owners must be known.
-            UNREACHABLE: lists_differ and bool(self.cut_off) and evidence.all_observed,
-            STALE: bool(evidence.group.stale_channels or evidence.ghosts),
-            SPLIT: lists_differ,
+            "broker-unreachable-from-consumer": lists_differ and bool(self.cut_off) and self.all_observed,
+            "stale-connections": bool(self.group.stale_channels or self.ghosts),
+            "split-consumer-view": lists_differ,
         }
         return tuple(cause for cause in CAUSES if has_evidence[cause])
 
@@ -76,10 +60,9 @@ class Hypotheses(Struct, dict=True, eq=False):
     def cut_off(self) -> Mapping[str, frozenset[str]]:
         """Client ID → the brokers that do not list it although others do."""
         found: dict[str, set[str]] = {}
-        for view in self.evidence.views:
-            name = self.evidence.broker_name(view)
-            if name is not None:
-                for client_id in self.evidence.processes.keys() - set(view.client_ids):
+        for view in self.views:
+            if (name := self.broker_name(view)) is not None:
+                for client_id in self.processes.keys() - set(view.client_ids):
                     found.setdefault(client_id, set()).add(name)
         return {client_id: frozenset(found[client_id]) for client_id in sort_client_ids(found)}
 
@@ -111,17 +94,21 @@ class Hypotheses(Struct, dict=True, eq=False):
     @cached_property
     def present(self) -> Causes:
         """The suspected causes, minus those implied by another cause or contradicted by the observed owners."""
-        doubtful = {UNREACHABLE, SDKS} if self.is_explained else {UNREACHABLE}
+        doubtful: set[Cause] = {"broker-unreachable-from-consumer"}
+        doubtful |= {"mixed-sdks"} if self.is_explained else set()
         found = [cause for cause in self.suspected if cause not in doubtful or cause in self.explanation]
-        return tuple(cause for cause in found if cause != SPLIT or UNREACHABLE not in found)
+        implied: set[Cause] = {"split-consumer-view"} if "broker-unreachable-from-consumer" in found else set()
+        return tuple(cause for cause in found if cause not in implied)
 
     @property
     def acting(self) -> Causes:
         """The present causes, without differing lists where the owners do not need them."""
         acting = {*self.present, *self.explanation}
-        if self.is_explained and SPLIT not in self.explanation:
-            acting.discard(SPLIT)
+        if self.is_explained and "split-consumer-view" not in self.explanation:
+            acting.discard("split-consumer-view")
         return tuple(cause for cause in CAUSES if cause in acting)
+
+    # -- predictions
 
     def possible(self, causes: Causes) -> tuple[Owners, ...]:
         """The owners with exactly these causes; one prediction for each list that a consumer may have received.
@@ -130,24 +117,70 @@ class Hypotheses(Struct, dict=True, eq=False):
             DataError: something that decides the owners is unknown.
             AllocationError: every client throws then.
         """
-        if causes not in self._known and not self.suspected and self._is_predicted:
-            self._known[causes] = (self.evidence.facts.predicted,)
-        elif causes not in self._known:
-            members = self._members(causes)
-            self._known[causes] = tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
-        return self._known[causes]
+        if causes not in self._predictions:
+            if not self.suspected and self._is_predicted:
+                self._predictions[causes] = (self.facts.predicted,)
+            else:
+                members = self._members(causes)
+                self._predictions[causes] = tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
+        return self._predictions[causes]
+
+    @cached_property
+    def _predictions(self) -> dict[Causes, tuple[Owners, ...]]:
+        return {}
 
     @property
     def _is_predicted(self) -> bool:
         """The prediction for the group is also one for consumers that all subscribe to all its topics."""
-        topics = {*self.evidence.topics}
-        is_all = all(topics <= own for own in self.evidence.subscriptions.values())
-        return is_all and topics == {route.topic for route in self.evidence.facts.routes}
+        topics = {*self.topics}
+        is_all = all(topics <= own for own in self.subscriptions.values())
+        return is_all and topics == {route.topic for route in self.facts.routes}
+
+    def _members(self, causes: Causes) -> Members:
+        members = self.facts.members
+        if "mixed-sdks" not in causes and members.sdk_of:  # as if all ran the usual library, which may have no other
+            members = replace(members, strategy=sdk_named(members.sdk).sdk.strategy(members.group_strategy), sdk_of={})
+        return replace(
+            members,
+            strategy_of=members.strategy_of if "mixed-strategies" in causes else {},
+            subscribed=self.subscriptions if "subscription-mismatch" in causes else {},
+        )
+
+    def _lists(self, causes: Causes) -> Iterator[tuple[str, ...]]:
+        """The consumer lists that clients may receive."""
+        is_stale = "stale-connections" in causes
+        if is_stale and self.group.stale_channels:  # the lists with every channel in them
+            yield from dict.fromkeys(view.client_ids for view in self.views)
+            return
+        lists = [tuple(self.processes.elements())]
+        if "split-consumer-view" in causes:
+            lists = [self.group.processes_in(view) for view in self.views]
+        yield from dict.fromkeys(tuple(i for i in ids if is_stale or i not in self.ghosts) for ids in lists)
+
+    def _owners(self, members: Members, ids: tuple[str, ...], causes: Causes) -> Owners:
+        own, members = {each: each for each in ids}, replace(members, client_ids=ids)
+        if "duplicate-client-id" not in causes and "stale-connections" not in causes:
+            own = _with_own_ids(ids)
+            members = replace(
+                members,
+                client_ids=tuple(own),
+                strategy_of={new: members.strategy_for(old) for new, old in own.items()} if members.strategy_of else {},
+                subscribed={new: members.subscribed[old] for new, old in own.items() if old in members.subscribed},
+                sdk_of={new: members.sdk_of[old] for new, old in own.items() if old in members.sdk_of},
+            )
+        cut = self.cut_off if "broker-unreachable-from-consumer" in causes else {}
+
+        def takes(client_id: str, queue: MessageQueue) -> bool:
+            return client_id not in self.ghosts and queue.broker_name not in cut.get(client_id, ())
+
+        owners = owners_at_rest(self.routes, members)
+        return {queue: tuple(own[i] for i in ids if takes(own[i], queue)) for queue, ids in owners.items()}
+
+    # -- what causes explain
 
     def reproduces(self, causes: Causes) -> bool:
         """Each consumer owns of each topic what one of the possible predictions gives it (raises as `possible`)."""
-        evidence = self.evidence
-        observed = {queue: evidence.observed[queue] for queue in evidence.queues if queue in evidence.observed}
+        observed = self._observed_queues
         if not observed:
             raise DataError("no owner was observed", hint=ASK_CONSUMERS)
         possible = self.possible(causes)
@@ -156,21 +189,23 @@ class Hypotheses(Struct, dict=True, eq=False):
         shares = _shares(observed)
         predicted = [_shares({q: ids for q, ids in owners.items() if q in observed}) for owners in possible]
         return all(
-            _fits(shares.get(key, _NONE), [each.get(key, _NONE) for each in predicted], evidence.processes[key[1]])
+            _fits(shares.get(key, _NONE), [each.get(key, _NONE) for each in predicted], self.processes[key[1]])
             for key in set(shares).union(*predicted)
         )
 
+    @property
+    def _observed_queues(self) -> Owners:
+        return {queue: self.observed[queue] for queue in self.queues if queue in self.observed}
+
     def owning_by(self, client_ids: tuple[str, ...]) -> int | None:
         """The number of these consumers that own what this list predicts; None where that cannot be predicted."""
-        causes = tuple(cause for cause in self.acting if cause != SPLIT)
+        causes = tuple(cause for cause in self.acting if cause != "split-consumer-view")
         owners = known(lambda: self._owners(self._members(causes), client_ids, causes))
-        if owners is None or not self.evidence.all_observed:
+        if owners is None or not self.all_observed:
             return None
-        observed = _shares({queue: self.evidence.observed[queue] for queue in self.evidence.queues})
-        predicted = _shares(owners)
-        topics = [route.topic for route in self.evidence.routes]
+        observed, predicted = _shares(self._observed_queues), _shares(owners)
         return sum(
-            all(observed.get((topic, each)) == predicted.get((topic, each)) for topic in topics)
+            all(observed.get((topic, each)) == predicted.get((topic, each)) for topic in self.topics)
             for each in dict.fromkeys(client_ids)
         )
 
@@ -182,42 +217,37 @@ class Hypotheses(Struct, dict=True, eq=False):
     def explains(self, cause: Cause) -> Explains:
         """How much of what is observed the cause explains."""
         reproduces = known(lambda: self.reproduces(self.acting) if self.smallest is not None else False)
-        after = self._without(cause)
-        given, otherwise = self._as_observed(self._with), self._as_observed(after)
-        if after is None or reproduces is False:  # an unknown cause acts too, whose effect is unknown
-            return Explains(reproduces, queues_explained=given, queues_explained_without=otherwise)
-        if len(after) > 1:  # brokers still disagree
-            return Explains(reproduces, fixes_all=False, queues_explained=given, queues_explained_without=otherwise)
-        unassigned = sum(not owners for owners in after[0].values())
-        duplicate = sum(len(owners) > 1 for owners in after[0].values())
-        return Explains(reproduces, not unassigned and not duplicate, unassigned, duplicate, given, otherwise)
+        after, unassigned, duplicate, fixes_all = self._without(cause), None, None, None
+        if after is not None and reproduces is not False:  # otherwise an unknown cause acts too
+            fixes_all = False
+            if len(after) == 1:  # otherwise brokers still disagree
+                unassigned = sum(not owners for owners in after[0].values())
+                duplicate = sum(len(owners) > 1 for owners in after[0].values())
+                fixes_all = not unassigned and not duplicate
+        explained = self._as_observed(self._with), self._as_observed(after)
+        return Explains(reproduces, fixes_all, unassigned, duplicate, *explained)
 
     def _as_observed(self, possible: tuple[Owners, ...] | None) -> int | None:
         """The number of queues whose observed owners the prediction gives; None without a prediction or owners."""
-        if possible is None or len(possible) > 1 or not self.evidence.all_observed:
+        if possible is None or len(possible) > 1 or not self.all_observed:
             return None
-        observed = self.evidence.observed
-        return sum(set(possible[0].get(queue, ())) == set(observed[queue]) for queue in self.evidence.queues)
+        return sum(set(possible[0].get(queue, ())) == set(self.observed[queue]) for queue in self.queues)
 
     def queues_of(self, cause: Cause) -> tuple[MessageQueue, ...]:
         """The queues without exactly one owner that have one by prediction without the cause."""
-        after = self._without(cause)
-        if after is None:
-            return ()
-        bad = {queue for queue, owners in self.now.items() if len(owners) != 1}
+        after = self._without(cause) or ()
+        bad = sort_queues(queue for queue, owners in self.now.items() if len(owners) != 1)
         if len(after) == 1:
-            return tuple(sort_queues(queue for queue in bad if len(after[0].get(queue, ())) == 1))
+            return tuple(queue for queue in bad if len(after[0].get(queue, ())) == 1)
         # Brokers still disagree: a queue counts when the cause changes it by the list of one of them.
-        pairs = list(zip(self.possible(self.acting), after, strict=True))
-        changed = (q for q in bad if any(len(was[q]) != 1 and len(becomes[q]) == 1 for was, becomes in pairs))
-        return tuple(sort_queues(changed))
+        pairs = list(zip(self.possible(self.acting), after, strict=True)) if after else []
+        return tuple(q for q in bad if any(len(was[q]) != 1 and len(becomes[q]) == 1 for was, becomes in pairs))
 
     @cached_property
     def now(self) -> Owners:
         """The observed owners; where none was observed, those predicted with all acting causes."""
-        observed, queues = self.evidence.observed, self.evidence.queues
-        if any(queue in observed for queue in queues):
-            return {queue: observed[queue] for queue in queues if queue in observed}
+        if observed := self._observed_queues:
+            return observed
         owners = self._with
         return owners[0] if owners is not None and len(owners) == 1 else {}
 
@@ -226,52 +256,8 @@ class Hypotheses(Struct, dict=True, eq=False):
         return known(lambda: self.possible(self.acting))
 
     def _without(self, cause: Cause) -> tuple[Owners, ...] | None:
-        gone = {cause, SPLIT} if cause == UNREACHABLE else {cause}
+        gone = {cause, "split-consumer-view"} if cause == "broker-unreachable-from-consumer" else {cause}
         return known(lambda: self.possible(tuple(each for each in self.acting if each not in gone)))
-
-    def _members(self, causes: Causes) -> Members:
-        members = self.evidence.facts.members
-        if SDKS not in causes and members.sdk_of:  # as if all ran the library that most run, which may have no other
-            usual = sdk_named(members.sdk).sdk
-            members = replace(members, strategy=usual.strategy(members.group_strategy), sdk_of={})
-        return replace(
-            members,
-            strategy_of=members.strategy_of if MIXED in causes else {},
-            subscribed=self.evidence.subscriptions if SUBSCRIPTIONS in causes else {},
-        )
-
-    def _lists(self, causes: Causes) -> Iterator[tuple[str, ...]]:
-        """The consumer lists that clients may receive."""
-        group, ghosts = self.evidence.group, self.evidence.ghosts
-        if STALE in causes and group.stale_channels:  # the lists with every channel in them
-            yield from dict.fromkeys(view.client_ids for view in self.evidence.views)
-            return
-        lists = [tuple(self.evidence.processes.elements())]
-        if SPLIT in causes:
-            lists = [group.processes_in(view) for view in self.evidence.views]
-        yield from dict.fromkeys(tuple(i for i in ids if STALE in causes or i not in ghosts) for ids in lists)
-
-    def _owners(self, members: Members, ids: tuple[str, ...], causes: Causes) -> Owners:
-        own = {each: each for each in ids}
-        if DUPLICATE not in causes and STALE not in causes:
-            own = _with_own_ids(ids)
-            members = replace(
-                members,
-                strategy_of={new: members.strategy_for(old) for new, old in own.items()} if members.strategy_of else {},
-                subscribed={new: members.subscribed[old] for new, old in own.items() if old in members.subscribed},
-                sdk_of={new: members.sdk_of[old] for new, old in own.items() if old in members.sdk_of},
-            )
-            ids = tuple(own)
-        cut = self.cut_off if UNREACHABLE in causes else {}
-        ghosts = self.evidence.ghosts
-        return {
-            queue: tuple(
-                own[owner]
-                for owner in owners
-                if queue.broker_name not in cut.get(own[owner], ()) and own[owner] not in ghosts
-            )
-            for queue, owners in owners_at_rest(self.evidence.routes, replace(members, client_ids=ids)).items()
-        }
 
 
 def _with_own_ids(ids: Sequence[str]) -> dict[str, str]:

@@ -8,10 +8,10 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil, inf
 from statistics import median
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,10 +30,9 @@ from rmqlb.engine.diagnose.reports import (
     ConsumerReports,
     Trouble,
     Troubles,
-    in_each_queue,
     push_consumers,
     queue_text,
-    troubles_of,
+    troubles_of_queues,
 )
 from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
 from rmqlb.errors import DataError
@@ -126,63 +125,65 @@ class QueueLag(Struct, frozen=True):
             return "fine"
         if self.offsets[-1] < max(self.offsets):
             return "rewound"
-        return self._standing if self._stands else self._moving
-
-    @property
-    def _stands(self) -> bool:
-        return self.offsets[0] == self.offsets[-1]
+        return self._standing if self.stands else self._moving
 
     @property
     def _standing(self) -> LagState:
-        if self._caught_up_ms < SPAN_MS:
+        caught_up = max((at for at, lag in zip(self.at, self.lags, strict=True) if not lag), default=-inf)
+        if self.at[-1] - caught_up < SPAN_MS:
             return "fine"
         return "stalled" if len(self.at) >= LOOKS and self.shown_ms >= self.needed_ms else "standing"
 
     @property
     def _moving(self) -> LagState:
-        usual = self.per_s * COMMITTED_MS / 1000
-        if self.lags[-1] <= usual:
+        last, before, usual = self.lags[-1], self.lags[self.since], self.usual
+        if last <= usual:
             return "fine"
-        if self.lags[-1] < max(self.lags):
-            return "draining"
-        since = self._grows_since
-        if since and self.lags[since] > usual and self.lags[-1] - self.lags[since] <= usual:
+        if last < max(self.lags) or (self.since and before > usual and last - before <= usual):
             return "draining"
         if self.samples < LOOKS or self.shown_ms < SPAN_MS:
             return "undecided"
-        if self.lags[-1] - self.lags[since] > usual:
+        if last - before > usual:
             return "growing"
         return "fine" if self.shown_ms >= self.needed_ms else "undecided"
 
     @property
+    def stands(self) -> bool:
+        return self.offsets[0] == self.offsets[-1]
+
+    @property
+    def usual(self) -> float:
+        """The lag that commits bring: what is consumed until it is committed."""
+        return self.per_s * COMMITTED_MS / 1000
+
+    @property
+    def since(self) -> int:
+        """The look from which on messages wait; where offsets move, the last with a small lag or one that had shrunk.
+
+        The first look where there is none.
+        """
+        if self.stands:
+            return next((n for n, lag in enumerate(self.lags) if lag), len(self.lags) - 1)
+        usual = self.usual
+        low = (n for n, lag in enumerate(self.lags) if lag <= usual or (n and lag < self.lags[n - 1]))
+        return max(low, default=0)
+
+    @property
     def shown_ms(self) -> int:
         """For how long the looks show that messages wait; where offsets move, that the lag does not shrink."""
-        if self._stands:
-            return self.at[-1] - next((at for at, lag in zip(self.at, self.lags, strict=True) if lag), self.at[-1])
-        return self.at[-1] - self.at[self._grows_since]
+        return self.at[-1] - self.at[self.since]
 
     @property
     def needed_ms(self) -> int:
         """From how long on that decides: two calls of the listener, or a growth that commits do not hide."""
-        if self._stands:
+        if self.stands:
             return max(SPAN_MS, ceil(2 * (self.call_ms or 0)))
         return SPAN_MS if len(self.at) < LOOKS or self.shown_ms < SPAN_MS else BEHIND_MS
 
     @property
     def samples(self) -> int:
         """How many looks count: where offsets move, those since the lag last was small or shrank."""
-        return len(self.at) - (0 if self._stands else self._grows_since)
-
-    @property
-    def _caught_up_ms(self) -> float:
-        return self.at[-1] - max((at for at, lag in zip(self.at, self.lags, strict=True) if not lag), default=-inf)
-
-    @property
-    def _grows_since(self) -> int:
-        """The last look at which the lag had shrunk, or was one that commits bring; otherwise the first."""
-        usual = self.per_s * COMMITTED_MS / 1000
-        low = (n for n, lag in enumerate(self.lags) if lag <= usual or (n and lag < self.lags[n - 1]))
-        return max(low, default=0)
+        return len(self.at) - (0 if self.stands else self.since)
 
 
 class Lags(Struct, frozen=True):
@@ -196,34 +197,12 @@ class Lags(Struct, frozen=True):
         """The queues in one of these states, sorted."""
         return tuple(sort_queues(queue for queue, lag in self.queues.items() if lag.state in states))
 
-    def undecided(self, *states: LagState) -> AnotherLookNeeded | None:
-        """The longer look that queues in one of these states need; None where there is none."""
-        queues = self.of(*states)
-        lags = [self.queues[queue] for queue in queues]
-        if not lags:
-            return None
-        what = f"lag trend ({messages(self.evidence.lag(queues))} in {counted(len(queues), 'queue')})"
-        fewest, needed = min(len(lag.at) for lag in lags), max(lag.needed_ms for lag in lags)
-        if fewest < LOOKS:
-            over = f"{LOOKS} samples over at least {ceil(needed / 1000)} s"
-            longer = needed if needed > SPAN_MS else None
-            return AnotherLookNeeded(f"{what}: needs {over}, got {fewest}", after_ms=longer, needed_ms=needed)
-        fewest = min(lag.samples for lag in lags)
-        if fewest < LOOKS:
-            return AnotherLookNeeded(f"{what}: needs {LOOKS} samples since it was small or shrank, got {fewest}")
-        missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
-        wanted = "offsets that stand still" if missing.state == "standing" else "samples in which it does not shrink"
-        return AnotherLookNeeded(
-            f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s",
-            after_ms=max(missing.needed_ms - missing.shown_ms, SPAN_MS),
-            needed_ms=missing.needed_ms,
-        )
-
     def must_be_decided(self, *states: LagState) -> None:
         """Raise DataError while some queue is in one of these states, or its offsets are unknown."""
-        error = self.undecided(*states)
-        if error is not None:
-            raise error
+        queues = self.of(*states)
+        if queues:
+            what = f"lag trend ({messages(self.evidence.lag(queues))} in {counted(len(queues), 'queue')})"
+            raise _longer_look(what, [self.queues[queue] for queue in queues])
         self.must_be_known()
 
     def must_be_known(self) -> None:
@@ -237,6 +216,25 @@ class Lags(Struct, frozen=True):
         for look, at in zip(self.evidence.looks, self.evidence.read_at, strict=True):
             unread = sum(lag.lags[lag.at.index(at)] for lag in lags if at in lag.at)
             yield self.evidence.seen("unread messages", unread, by=look.seen)
+
+
+def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
+    """The longer look that would decide these lags."""
+    fewest, needed = min(len(lag.at) for lag in lags), max(lag.needed_ms for lag in lags)
+    if fewest < LOOKS:
+        over = f"{LOOKS} samples over at least {ceil(needed / 1000)} s"
+        longer = needed if needed > SPAN_MS else None
+        return AnotherLookNeeded(f"{what}: needs {over}, got {fewest}", after_ms=longer, needed_ms=needed)
+    fewest = min(lag.samples for lag in lags)
+    if fewest < LOOKS:
+        return AnotherLookNeeded(f"{what}: needs {LOOKS} samples since it was small or shrank, got {fewest}")
+    missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
+    wanted = "offsets that stand still" if missing.state == "standing" else "samples in which it does not shrink"
+    return AnotherLookNeeded(
+        f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s",
+        after_ms=max(missing.needed_ms - missing.shown_ms, SPAN_MS),
+        needed_ms=missing.needed_ms,
+    )
 
 
 def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:
@@ -264,121 +262,98 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None
 
 
 def _lags_at_brokers(case: Case) -> Lags:
-    """The lag of a group that keeps its offsets at brokers (raises as `_must_have_offsets`)."""
-    _must_have_offsets(case)
-    return lags_of(case.evidence)
-
-
-def _must_have_offsets(case: Case) -> None:
-    """Reject groups without offsets at brokers.
+    """The lag of a group that keeps its offsets at brokers.
 
     Raises:
         DoesNotApply: the group is BROADCASTING, or nobody is online and no message waits.
         ComesOf: messages wait because nobody is online.
+        DataError: the queues or the times of the looks are unknown.
     """
-    evidence = case.evidence
-    if evidence.group.message_model == BROADCASTING:
+    _must_have_offsets(case)
+    return lags_of(case)
+
+
+def _must_have_offsets(case: Case) -> None:
+    if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers keep their offsets themselves")
     if case.has("no-consumer-online"):
-        if evidence.lag(evidence.group.queues):
-            raise ComesOf(("no-consumer-online",))
+        if case.lag(case.group.queues):
+            raise ComesOf("no-consumer-online")
         raise DoesNotApply("no consumer is visible")
 
 
-def _must_commit(evidence: GroupEvidence, queues: Collection[MessageQueue]) -> None:
+def _must_commit(case: Case, queues: Collection[MessageQueue]) -> None:
     """Raise DataError for these queues where consumers may store their offsets elsewhere than at brokers.
 
     Brokers themselves keep the offsets of POP consumption, which Proxies use for their clients.
     """
-    reports = evidence.group.reports
-    kinds = {reports[i].consumer_type if i in reports else None for i in evidence.processes}
-    pulls = "pull" in kinds or (None in kinds and evidence.group.consume_type == CONSUME_ACTIVELY)
-    if queues and pulls and not evidence.receives:
+    reports = case.group.reports
+    kinds = {reports[i].consumer_type if i in reports else None for i in case.processes}
+    pulls = "pull" in kinds or (None in kinds and case.group.consume_type == CONSUME_ACTIVELY)
+    if queues and pulls and not case.facts.owns_nothing:
         raise DataError(
             "its consumers pull on their own, and may store their offsets elsewhere than at the brokers",
             hint="look at the offsets that the application stores",
         )
 
 
-def _passes(evidence: GroupEvidence, queue: MessageQueue) -> bool:
-    return evidence.changes_hands(queue) or evidence.is_rebalancing
-
-
-class _Finding(Protocol):
-    def __call__(self, queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding: ...
-
-
-def _lasting_or_passing(
-    left: Sequence[MessageQueue],
-    lasting: Sequence[MessageQueue],
-    settle: Callable[[], None],
-    finding: _Finding,
-) -> Iterator[GroupFinding]:
-    """The finding on lasting queues; without any, and with nothing undecided, one on the others, which may pass."""
-    if lasting:
-        yield finding(lasting, passes=False)
-    settle()
-    if left and not lasting:
-        yield finding(left, passes=True)
+# A finding on lasting queues comes first, and then what is undecided; queues that may pass make a finding only without
+# lasting ones, and only where nothing is undecided.
 
 
 @rule("lag-growing", one_look=False)
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
-    evidence, lags = case.evidence, _lags_at_brokers(case)
+    lags = _lags_at_brokers(case)
     growing = lags.of("growing")
-    _must_commit(evidence, growing)
+    _must_commit(case, growing)
     left = case.unexplained(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
-    behind = [queue for queue in left if lags.queues[queue].is_behind and not _passes(evidence, queue)]
-
-    def finding(queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding:
+    lasting = [queue for queue in left if lags.queues[queue].is_behind and not case.may_pass(queue)]
+    if not lasting:
+        lags.must_be_decided("standing", "undecided")
+    if queues := lasting or left:
         each = [lags.queues[queue] for queue in queues]
-        grown, span_ms = messages(sum(lag.grown for lag in each)), max(lag.span_ms for lag in each)
-        where = counted(len(queues), "queue")
-        return case.finding(
-            INFO if passes else WARNING,
-            f"The lag of {where} grew by {grown} in {span_ms // 1000} s; {evidence.unread_in(queues)}.",
-            "Look again after a minute: a burst or a rebalance passes."
-            if passes
-            else "Look at show-consumers: add consumers where there are queues for them, or make the listener faster.",
+        grown, span_s = messages(sum(lag.grown for lag in each)), max(lag.span_ms for lag in each) // 1000
+        most = round(max(lag.behind_ms for lag in each) / 1000)
+        yield case.finding(
+            WARNING if lasting else INFO,
+            f"The lag of {counted(len(queues), 'queue')} grew by {grown} in {span_s} s; {case.unread_in(queues)}.",
+            "Look at show-consumers: add consumers where there are queues for them, or make the listener faster."
+            if lasting
+            else "Look again after a minute: a burst or a rebalance passes.",
             queues=queues,
             facts=[
                 *lags.sums(queues),
-                evidence.seen("messages that arrive per second", round(sum(lag.inflow_per_s for lag in each))),
-                evidence.seen("messages consumed per second", round(sum(lag.per_s for lag in each))),
-                evidence.seen(
-                    "most seconds behind of a queue",
-                    round(max(lag.behind_ms for lag in each) / 1000),
-                    threshold=BEHIND_MS // 1000,
-                ),
+                case.seen("messages that arrive per second", round(sum(lag.inflow_per_s for lag in each))),
+                case.seen("messages consumed per second", round(sum(lag.per_s for lag in each))),
+                case.seen("most seconds behind of a queue", most, BEHIND_MS // 1000),
             ],
         )
-
-    yield from _lasting_or_passing(left, behind, lambda: lags.must_be_decided("standing", "undecided"), finding)
+    lags.must_be_decided("standing", "undecided")
 
 
 @rule("lag-stalled", one_look=False)
 def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     """Messages wait, and the group's offset stands still."""
-    evidence, lags = case.evidence, _lags_at_brokers(case)
+    lags = _lags_at_brokers(case)
     stalled = lags.of("stalled")
-    _must_commit(evidence, stalled)
+    _must_commit(case, stalled)
     left = case.unexplained(stalled, CAUSES_OF_LAG)
-
-    def finding(queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding:
-        span_ms = min(lags.queues[queue].span_ms for queue in queues)
-        remedy = f"Look at the log and {evidence.stack_traces('the consumers that own these queues')}."
-        if evidence.receives:
+    lasting = [queue for queue in left if not case.may_pass(queue)]
+    if not lasting:
+        lags.must_be_decided("standing")
+    if queues := lasting or left:
+        remedy = f"Look at the log and {case.stack_traces('the consumers that own these queues')}."
+        if case.facts.owns_nothing:
             remedy = "Check whether its consumers' processes run, and what their listeners wait for."
-        return case.finding(
-            INFO if passes else ERROR,
-            evidence.summary(queues, f"not read for at least {span_ms // 1000} s"),
-            "Look again after a minute: a rebalance passes." if passes else remedy,
+        span_s = min(lags.queues[queue].span_ms for queue in queues) // 1000
+        yield case.finding(
+            ERROR if lasting else INFO,
+            case.summary(queues, f"not read for at least {span_s} s"),
+            remedy if lasting else "Look again after a minute: a rebalance passes.",
             queues=queues,
-            facts=[*lags.sums(queues), evidence.seen("messages consumed in these queues between the looks", 0)],
+            facts=[*lags.sums(queues), case.seen("messages consumed in these queues between the looks", 0)],
         )
-
-    lasting = [queue for queue in left if not _passes(evidence, queue)]
-    yield from _lasting_or_passing(left, lasting, lambda: lags.must_be_decided("standing"), finding)
+    lags.must_be_decided("standing")
 
 
 # -- one queue or one consumer behind the others -----------------------------------------------------------------------
@@ -387,21 +362,18 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
 @rule("hot-queue", one_look=False)
 def hot_queue(case: Case) -> Iterator[GroupFinding]:
     """One queue of a topic has far more inflow and lag than the others, and its lag grows."""
-    evidence = case.evidence
-    if evidence.receives:
-        if evidence.facts.name in evidence.facts.gaps.members:  # a broker that did not answer may list consumers
-            raise DataError(evidence.facts.untold or "", hint=ASK_BROKERS)
+    if case.facts.owns_nothing:
+        if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
+            raise DataError(case.facts.untold or "", hint=ASK_BROKERS)
         raise DoesNotApply("any of its consumers may read any queue")
     lags = _lags_at_brokers(case)
     growing = lags.of("growing")
-    _must_commit(evidence, growing)
-    hot = {q: shares for q in growing if lags.queues[q].is_behind and (shares := _hot_shares(lags, q)) is not None}
-    left = case.unexplained(hot, CAUSES_OF_LAG)
-    lasting = [queue for queue in left if not _passes(evidence, queue)]
+    _must_commit(case, growing)
+    shares = {queue: _hot_shares(lags, queue) for queue in growing if lags.queues[queue].is_behind}
+    left = case.unexplained([queue for queue in shares if shares[queue]], CAUSES_OF_LAG)
+    lasting = [queue for queue in left if not case.may_pass(queue)]
     for topic in sorted({queue.topic for queue in lasting}):
-        yield _hot_finding(
-            case, lags, {queue: hot[queue] for queue in growing if queue in lasting and queue.topic == topic}
-        )
+        yield _hot_finding(case, lags, {q: share for q in lasting if q.topic == topic and (share := shares[q])})
     lags.must_be_decided("standing", "undecided")
 
 
@@ -423,23 +395,23 @@ def _hot_shares(lags: Lags, queue: MessageQueue) -> tuple[int, int, int] | None:
 
 def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, int, int]]) -> GroupFinding:
     """The hot queues of a topic, and the queues that wait because the same consumer reads them."""
-    evidence, topic = case.evidence, next(iter(hot)).topic
-    owners = {owner for queue in hot for owner in evidence.observed.get(queue, ())}
-    also = {queue for queue in lags.of("growing") if owners.intersection(evidence.observed.get(queue, ()))}
+    topic = next(iter(hot)).topic
+    owners = {owner for queue in hot for owner in case.owners(queue)}
+    also = {queue for queue in lags.of("growing") if owners.intersection(case.owners(queue))}
     queues, facts = hot.keys() | also, list[Evidence]()
     for queue, (share, unread, least) in hot.items():
         name, inflow = queue_text(queue), round(lags.queues[queue].inflow_per_s)
         facts += [
-            evidence.seen(f"percent of the messages of {topic} that arrive in {name}", share, threshold=least),
-            evidence.seen(f"percent of the unread messages of {topic} in {name}", unread, threshold=least),
-            evidence.seen(f"messages that arrive in {name} per second", inflow),
+            case.seen(f"percent of the messages of {topic} that arrive in {name}", share, least),
+            case.seen(f"percent of the unread messages of {topic} in {name}", unread, least),
+            case.seen(f"messages that arrive in {name} per second", inflow),
         ]
     names, share = ", ".join(map(queue_text, hot)), sum(share for share, _, _ in hot.values())
     gets, fall = ("gets", "its consumer falls") if len(hot) == 1 else ("get", "their consumers fall")
     return case.finding(
         WARNING,
         f"{names} {gets} {share} % of the messages of {topic}, and {fall} behind in {counted(len(queues), 'queue')}; "
-        f"{evidence.unread_in(queues)}.",
+        f"{case.unread_in(queues)}.",
         f"Look at how producers choose a queue of {topic}: spread the keys that fill this queue, or select no queue. "
         "One consumer reads a queue, so more consumers do not help.",
         topic=topic,
@@ -452,15 +424,14 @@ def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, i
 @rule("slow-consumer", one_look=False)
 def slow_consumer(case: Case) -> Iterator[GroupFinding]:
     """The lag of some consumers grows while that of others does not, and their listeners take longer."""
-    evidence = case.evidence
     _must_have_offsets(case)
-    if evidence.lists and evidence.facts.apart is not None:
-        raise DoesNotApply(evidence.facts.apart)
-    slow, lags = Troubles(), lags_of(evidence)
-    reports = {consumer.client_id: consumer for consumer in push_consumers(evidence, slow)}
+    if case.lists and case.facts.apart is not None:
+        raise DoesNotApply(case.facts.apart)
+    slow, lags = Troubles(), lags_of(case)
+    reports = {consumer.client_id: consumer for consumer in push_consumers(case, slow)}
     shares: dict[str, dict[MessageQueue, QueueLag]] = {}  # client ID → its queues with a single observed owner
     for queue, lag in lags.queues.items():
-        owners = evidence.observed.get(queue, ())
+        owners = case.owners(queue)
         if len(owners) == 1:
             shares.setdefault(owners[0], {})[queue] = lag
     others = [i for i, share in shares.items() if all(lag.state in ("fine", "draining") for lag in share.values())]
@@ -469,56 +440,54 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
         growing, ("frozen-consumer", "consume-failing", "blocked-consumer", "head-blocked")
     )
     left = [queue for queue in growing if queue not in explained]
-    slow.found += _slow_consumers(evidence, reports, shares, others, left, slow)
+    for client_id, share in shares.items():
+        for topic in sorted({queue.topic for queue in left if queue in share}):
+            its = {queue: lag for queue, lag in share.items() if queue.topic == topic}
+            late = tuple(queue for queue in left if queue in its)
+            slow.collect(_slow_listener(case, client_id, its, late, reports, others))
     if slow.found:
         queues, number = slow.queues, counted(len(others), "other consumer")
         yield case.finding(
             WARNING,
-            f"The lag of {counted(len(queues), 'queue')} grows, that of {number} does not; "
-            f"{evidence.unread_in(queues)}.",
+            f"The lag of {counted(len(queues), 'queue')} grows, that of {number} does not; {case.unread_in(queues)}.",
             f"Compare {slow.ids[0]} with the others: its machine, its connections, its messages.",
-            queues=queues,
-            consumers=slow.ids,
+            of=slow,
             facts=[fact for each in slow.found[:SHOWN_CONSUMERS] for fact in each.facts],
         )
     if lags.of("growing"):
         slow.settle()
-        evidence.must_be_observed()
+        case.must_be_observed()
     lags.must_be_decided("standing", "undecided")
     if growing and not left:
-        raise ComesOf(tuple(causes))
+        raise ComesOf(*causes)
 
 
-def _slow_consumers(
-    evidence: GroupEvidence,
+def _slow_listener(
+    case: Case,
+    own: str,
+    share: Mapping[MessageQueue, QueueLag],
+    late: tuple[MessageQueue, ...],
     reports: Mapping[str, ConsumerReports],
-    shares: Mapping[str, Mapping[MessageQueue, QueueLag]],
     others: Sequence[str],
-    growing: Sequence[MessageQueue],
-    errors: Troubles,
 ) -> Iterator[Trouble]:
-    """The consumers that are behind, and whose listeners take longer than those of the others."""
-
-    def call_ms(client_id: str, topic: str) -> float | None:
-        return reports[client_id].usual_ms(topic) if client_id in reports else None
-
-    for client_id, share in shares.items():
-        for topic in sorted({queue.topic for queue in growing if queue in share}):
-            queues = tuple(queue for queue in growing if queue in share and queue.topic == topic)
-            own, usual = call_ms(client_id, topic), [ms for i in others if (ms := call_ms(i, topic)) is not None]
-            # A call of less than 1 ms counts as one of 1 ms: figures below it mean nothing.
-            limit = SLOWER * max(median(usual or [inf]), 1.0)
-            if own is None or not usual:
-                problem = f"{client_id} or the others do not report how long calls of their listeners take"
-                errors.add_error(DataError(problem, hint=ASK_OTHERWISE))
-            elif own >= limit and any(share[queue].is_behind for queue in queues):
-                seen, consumed = reports[client_id].seen, reports[client_id].status(topic).consumed_per_s
-                facts = [seen(f"ms per call of the listener of {client_id}", round(own), round(limit))]
-                if consumed is not None:
-                    facts.append(seen(f"messages of {topic} that {client_id} consumes per second", round(consumed)))
-                inflow = sum(lag.inflow_per_s for queue, lag in share.items() if queue.topic == topic)
-                arriving = f"messages of {topic} that arrive for {client_id} per second"
-                yield Trouble(client_id, queues, (*facts, evidence.seen(arriving, round(inflow))))
+    """A consumer that is behind in its share of a topic, when its listener takes longer than those of the others."""
+    topic = late[0].topic
+    call_ms = {i: reports[i].usual_ms(topic) if i in reports else None for i in (own, *others)}
+    usual = [ms for i in others if (ms := call_ms[i]) is not None]
+    mean = call_ms[own]
+    if mean is None or not usual:
+        problem = f"{own} or the others do not report how long calls of their listeners take"
+        raise DataError(problem, hint=ASK_OTHERWISE)
+    # A call of less than 1 ms counts as one of 1 ms: figures below it mean nothing.
+    limit = SLOWER * max(median(usual), 1.0)
+    if mean >= limit and any(share[queue].is_behind for queue in late):
+        seen, consumed = reports[own].seen, reports[own].status(topic).consumed_per_s
+        facts = [seen(f"ms per call of the listener of {own}", round(mean), round(limit))]
+        if consumed is not None:
+            facts.append(seen(f"messages of {topic} that {own} consumes per second", round(consumed)))
+        inflow = round(sum(lag.inflow_per_s for lag in share.values()))
+        facts.append(case.seen(f"messages of {topic} that arrive for {own} per second", inflow))
+        yield Trouble(own, late, tuple(facts))
 
 
 # -- flow control and offsets ------------------------------------------------------------------------------------------
@@ -527,48 +496,44 @@ def _slow_consumers(
 @rule("flow-control")
 def flow_control(case: Case) -> Iterator[GroupFinding]:
     """A consumer holds more of a queue than it may, so that it does not pull, and the lag does not shrink."""
-    evidence = case.evidence
-    full = troubles_of(evidence, in_each_queue(_at_limit))
+    full = troubles_of_queues(case, _at_limit)
     causes = ("consume-failing", "blocked-consumer", "head-blocked", "hot-queue", "slow-consumer")
     left = case.unexplained(full.queues, causes)
-
-    def finding(queues: Sequence[MessageQueue], *, passes: bool) -> GroupFinding:
+    lasting = _lasting(case, left, full) if left else ()
+    if not lasting:
+        full.settle()
+    if queues := lasting or left:
         own = full.among(queues)
-        return case.finding(
-            INFO if passes else WARNING,
-            evidence.summary(queues, "not pulled until the listener has caught up"),
-            "Nothing is wrong while the lag shrinks."
-            if passes
-            else f"Make the listener of {own.ids[0]} faster or give it more threads; more consumers help where there "
-            "are queues for them.",
+        yield case.finding(
+            WARNING if lasting else INFO,
+            case.summary(queues, "not pulled until the listener has caught up"),
+            f"Make the listener of {own.ids[0]} faster or give it more threads; more consumers help where there "
+            "are queues for them."
+            if lasting
+            else "Nothing is wrong while the lag shrinks.",
+            of=own,
             queues=queues,
-            consumers=own.ids,
-            facts=own.facts,
         )
-
-    yield from _lasting_or_passing(left, _lasting(evidence, left, full) if left else (), full.settle, finding)
-
-
-def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
-    reached = consumer.limit_reached(item)
-    if reached is None:
-        return None
-    what, value, limit = reached
-    fact = consumer.seen(f"{what} that {consumer.client_id} holds of {queue_text(item.queue)}", value, limit)
-    return Trouble(consumer.client_id, (item.queue,), (fact,), gravity=value / max(limit, 1))
+    full.settle()
 
 
-def _lasting(evidence: GroupEvidence, queues: tuple[MessageQueue, ...], errors: Troubles) -> tuple[MessageQueue, ...]:
+def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
+    if (reached := consumer.limit_reached(item)) is not None:
+        what, value, limit = reached
+        fact = consumer.seen(f"{what} that {consumer.client_id} holds of {queue_text(item.queue)}", value, limit)
+        yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=value / max(limit, 1))
+
+
+def _lasting(case: Case, queues: tuple[MessageQueue, ...], errors: Troubles) -> tuple[MessageQueue, ...]:
     """The queues whose lag grows or stands still for longer than a burst."""
-    if evidence.group.message_model == BROADCASTING:
+    if case.group.message_model == BROADCASTING:
         problem = "BROADCASTING consumers keep their offsets themselves"
-        errors.add_error(DataError(problem, hint="look at the consumers' own offsets (.rocketmq_offsets)"))
+        hint = "look at the consumers' own offsets (.rocketmq_offsets)"
+        errors.errors.append(DataError(problem, hint=hint))
         return ()
-    lags = lags_of(evidence, queues)
-    with errors.noting():
-        lags.must_be_known()
-    with errors.noting():
-        lags.must_be_decided("standing", "undecided")
+    lags = lags_of(case, queues)
+    errors.attempt(lags.must_be_known)
+    errors.attempt(lambda: lags.must_be_decided("standing", "undecided"))
     found = lags.of("stalled", "growing")
     return tuple(queue for queue in found if lags.queues[queue].state == "stalled" or lags.queues[queue].is_behind)
 
@@ -576,25 +541,23 @@ def _lasting(evidence: GroupEvidence, queues: tuple[MessageQueue, ...], errors: 
 @rule("offset-rewound", one_look=False)
 def offset_rewound(case: Case) -> Iterator[GroupFinding]:
     """The group's offset is smaller than at an earlier look: messages are delivered again until it has caught up."""
-    evidence = case.evidence
-    if evidence.group.message_model == BROADCASTING:
+    if case.group.message_model == BROADCASTING:
         raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
-    if not evidence.earlier:
+    if not case.earlier:
         raise AnotherLookNeeded("one look shows no change of offsets")
     back: dict[MessageQueue, int] = {}
-    for look in evidence.earlier:
+    for look in case.earlier:
         for queue, was in look.queues.items():
-            state = evidence.group.queues.get(queue)
+            state = case.group.queues.get(queue)
             if state is None or was.consumer_offset is None or state.consumer_offset is None:
-                raise DataError("some offsets are known of one look only", hint=evidence.ask_offsets)
+                raise DataError("some offsets are known of one look only", hint=case.ask_offsets)
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))
     # While a queue changes hands, its former and its new owner overwrite each other's offsets.
     left = case.unexplained(back, (*CAUSES, "duplicate-owners"))
-    lasting = [queue for queue in left if not _passes(evidence, queue)]
-    queues = lasting or left
-    if queues:
+    lasting = [queue for queue in left if not case.may_pass(queue)]
+    if queues := lasting or left:
         furthest = sorted(queues, key=lambda queue: -back[queue])[:4]
         finding = case.finding(
             WARNING if lasting else INFO,
@@ -603,6 +566,6 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
             if lasting
             else "Nothing is wrong: a rebalance may redeliver messages.",
             queues=queues,
-            facts=[evidence.seen(f"messages back in {queue_text(q)}", back[q], threshold=1) for q in furthest],
+            facts=[case.seen(f"messages back in {queue_text(q)}", back[q], 1) for q in furthest],
         )
         yield replace(finding, topic=None)

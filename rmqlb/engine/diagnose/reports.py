@@ -10,9 +10,8 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 from msgspec import Struct
@@ -55,7 +54,8 @@ class Clock(Struct, frozen=True):
 
     def age(self, time: int) -> int:
         """By this computer's clock, within the bounds."""
-        return max(self._at_least(time), min(self.read_at - time, self._at_most(time, self.read_at - time)), 0)
+        by_ours = self.read_at - time
+        return max(by_ours + self.least, by_ours if self.most is None else min(by_ours, by_ours + self.most), 0)
 
     def is_older(self, time: int, ms: int) -> bool:
         """Whether a time is more than `ms` ago.
@@ -64,24 +64,17 @@ class Clock(Struct, frozen=True):
             DataError: the clocks differ by an unknown amount.
             AnotherLookNeeded: the time seems old, but the clock may be behind.
         """
-        if self._at_least(time) > ms:
+        by_ours = self.read_at - time
+        if by_ours + self.least > ms:
             return True
-        if self._at_most(time, ms + 1) <= ms:
+        if self.most is not None and by_ours + self.most <= ms:
             return False
         if self.least > DIFFER_MS:
-            raise DataError(
-                f"the clock of {self.client_id} is at least {self.least // 1000} s ahead of this computer's",
-                hint="synchronize the clocks (NTP), then diagnose again",
-            )
-        if self.read_at - time <= ms:
+            problem = f"the clock of {self.client_id} is at least {self.least // 1000} s ahead of this computer's"
+            raise DataError(problem, hint="synchronize the clocks (NTP), then diagnose again")
+        if by_ours <= ms:
             return False
         raise AnotherLookNeeded(f"whether the clock of {self.client_id} is behind this computer's is unknown")
-
-    def _at_least(self, time: int) -> int:
-        return self.read_at + self.least - time
-
-    def _at_most(self, time: int, otherwise: int) -> int:
-        return otherwise if self.most is None else self.read_at + self.most - time
 
 
 def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
@@ -104,11 +97,8 @@ def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
 
 
 def _times(look: ConsumerEvidence) -> dict[MessageQueue, dict[str, int]]:
-    named = {
-        item.queue: {"lock": item.last_lock, "pull": item.last_pull, "consume": item.last_consume}
-        for item in look.queues or ()
-    }
-    return {queue: {name: time for name, time in times.items() if time} for queue, times in named.items()}
+    names = ("last_lock", "last_pull", "last_consume")
+    return {item.queue: {name: time for name in names if (time := getattr(item, name))} for item in look.queues or ()}
 
 
 class ConsumerReports(Struct, dict=True, eq=False):
@@ -124,6 +114,11 @@ class ConsumerReports(Struct, dict=True, eq=False):
 
     def unreported(self, what: str) -> DataError:
         return DataError(f"{self.client_id} does not report {what}", hint=ASK_OTHERWISE)
+
+    def seen(self, fact: str, value: str | int, threshold: str | int | None = None) -> Evidence:
+        """A fact of its last report."""
+        at = datetime.fromtimestamp((self.now.read_at or 0) / 1000, UTC)
+        return Evidence(fact, value, threshold, self.where, at.isoformat().replace("+00:00", "Z"))
 
     @cached_property
     def clock(self) -> Clock:
@@ -182,11 +177,6 @@ class ConsumerReports(Struct, dict=True, eq=False):
             raise self.unreported("its limits of cached messages")
         return None
 
-    def seen(self, fact: str, value: str | int, threshold: str | int | None = None) -> Evidence:
-        """A fact of its last report."""
-        at = datetime.fromtimestamp((self.now.read_at or 0) / 1000, UTC)
-        return Evidence(fact, value, threshold, self.where, at.isoformat().replace("+00:00", "Z"))
-
 
 class Trouble(Struct, frozen=True):
     """A problem of one consumer, or of some of its queues."""
@@ -206,7 +196,7 @@ class Troubles:
 
     def __init__(self, found: Iterable[Trouble] = ()) -> None:
         self.found = list(found)
-        self._errors: list[DataError] = []
+        self.errors: list[DataError] = []
 
     @property
     def queues(self) -> set[MessageQueue]:
@@ -229,26 +219,24 @@ class Troubles:
         """The problems whose first queue is one of these."""
         return Troubles(each for each in self.found if each.queues[0] in queues)
 
-    def add_error(self, error: DataError) -> None:
-        self._errors.append(error)
-
-    @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Note a DataError, and go on."""
-        try:
-            yield
-        except DataError as error:
-            self.add_error(error)
-
     def collect(self, troubles: Iterable[Trouble]) -> None:
         """Add these problems; an error of the iterator does not undo those before it."""
-        with self.noting():
+        try:
             for each in troubles:
                 self.found.append(each)
+        except DataError as error:
+            self.errors.append(error)
+
+    def attempt(self, check: Callable[[], object]) -> None:
+        """Note the DataError of a check, and go on."""
+        try:
+            check()
+        except DataError as error:
+            self.errors.append(error)
 
     def settle(self) -> None:
         """Raise the first error, preferably one that another look would remove."""
-        for error in sorted(self._errors, key=lambda error: not isinstance(error, AnotherLookNeeded)):
+        for error in sorted(self.errors, key=lambda error: not isinstance(error, AnotherLookNeeded)):
             raise error
 
 
@@ -257,25 +245,26 @@ def troubles_of(evidence: GroupEvidence, judge: Callable[[ConsumerReports], Iter
     found = Troubles()
     for consumer in push_consumers(evidence, found):
         found.collect(judge(consumer))
-    with found.noting():
-        evidence.must_be_all_lists()
+    found.attempt(evidence.must_be_all_lists)
     return found
 
 
+def troubles_of_queues(
+    evidence: GroupEvidence, judge: Callable[[ConsumerReports, ProcessQueue], Iterator[Trouble]]
+) -> Troubles:
+    """The problems that the judge finds in each queue of each push consumer (raises as `troubles_of`)."""
+    return troubles_of(evidence, partial(in_each_queue, judge))
+
+
 def in_each_queue(
-    judge: Callable[[ConsumerReports, ProcessQueue], Trouble | None],
-) -> Callable[[ConsumerReports], Iterator[Trouble]]:
-    """The judge of a consumer that judges each of its queues, and afterwards raises the DataError of a queue."""
-
-    def judge_all(consumer: ConsumerReports) -> Iterator[Trouble]:
-        errors = Troubles()
-        for item in consumer.queues:
-            with errors.noting():
-                if (found := judge(consumer, item)) is not None:
-                    yield found
-        errors.settle()
-
-    return judge_all
+    judge: Callable[[ConsumerReports, ProcessQueue], Iterator[Trouble]], consumer: ConsumerReports
+) -> Iterator[Trouble]:
+    """The problems in each queue of the consumer; raises the DataError of a queue at the end."""
+    found = Troubles()
+    for item in consumer.queues:
+        found.collect(judge(consumer, item))
+    yield from found.found
+    found.settle()
 
 
 def push_consumers(evidence: GroupEvidence, errors: Troubles) -> Iterator[ConsumerReports]:
@@ -295,14 +284,14 @@ def push_consumers(evidence: GroupEvidence, errors: Troubles) -> Iterator[Consum
             yield ConsumerReports(client_id, known, group.seen.where)
         else:
             problem = f"{evidence.processes[client_id]} processes share client ID {client_id}: any of them may answer"
-            errors.add_error(DataError(problem, hint="give each process an ID of its own"))
+            errors.errors.append(DataError(problem, hint="give each process an ID of its own"))
     if len(silent) == len(evidence.pushing) and all(client_id in group.reports for client_id in silent):
-        errors.add_error(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
+        errors.errors.append(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
     elif silent:
         problem = f"{silent[0]} did not report its process queues"
         if len(silent) > 1:
             problem = f"{len(silent)} consumers did not report their process queues, such as {silent[0]}"
-        errors.add_error(DataError(problem, hint=ASK_CONSUMERS))
+        errors.errors.append(DataError(problem, hint=ASK_CONSUMERS))
 
 
 def queue_text(queue: MessageQueue) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.diagnose.evidence import DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
+from rmqlb.engine.diagnose.reports import Troubles
 from rmqlb.errors import RmqlbError
 from rmqlb.model.diagnosis import Evidence, Explains, GroupFinding
 from rmqlb.model.finding import INFO, Severity
@@ -23,7 +24,7 @@ from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 class ComesOf(Exception):
     """The problem is there, and these causes explain it."""
 
-    def __init__(self, causes: tuple[str, ...]) -> None:
+    def __init__(self, *causes: str) -> None:
         super().__init__(*causes)
         self.causes = causes
 
@@ -38,7 +39,7 @@ class Answer(Struct, frozen=True):
 class Case(Hypotheses, dict=True, eq=False):
     """A group under diagnosis: its evidence, the hypotheses about its owners, and the answers of other rules."""
 
-    rules: Sequence[DiagnosisRule]
+    rules: Sequence[DiagnosisRule] = ()
 
     def answer(self, code: str) -> Answer:
         """The rule's answer, computed once."""
@@ -52,6 +53,18 @@ class Case(Hypotheses, dict=True, eq=False):
                 why = error
             self._answers[code] = Answer(tuple(findings), why)
         return self._answers[code]
+
+    @cached_property
+    def _answers(self) -> dict[str, Answer]:
+        return {}
+
+    @cached_property
+    def _checks(self) -> dict[str, Check]:
+        return {rule.code: rule.check for rule in self.rules}
+
+    def has(self, code: str) -> bool:
+        """The rule is among those of this case, and has findings."""
+        return code in self._checks and bool(self.answer(code).findings)
 
     def explained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[set[MessageQueue], list[str]]:
         """The queues that grave findings of these causes concern, and the codes of these causes."""
@@ -69,12 +82,8 @@ class Case(Hypotheses, dict=True, eq=False):
         explained, acting = self.explained(queues, causes)
         left = tuple(sort_queues({*queues} - explained))
         if queues and not left:
-            raise ComesOf(tuple(acting))
+            raise ComesOf(*acting)
         return left
-
-    def has(self, code: str) -> bool:
-        """The rule is among those of this case, and has findings."""
-        return code in self._checks and bool(self.answer(code).findings)
 
     def finding(
         self,
@@ -82,34 +91,33 @@ class Case(Hypotheses, dict=True, eq=False):
         consequence: str,
         remedy: str,
         *,
-        queues: Collection[MessageQueue] = (),
-        consumers: Iterable[str] = (),
-        facts: Iterable[Evidence] = (),
+        of: Troubles | None = None,
+        queues: Collection[MessageQueue] | None = None,
+        consumers: Iterable[str] | None = None,
+        facts: Iterable[Evidence] | None = None,
         topic: str | None = None,
         explains: Explains | None = None,
     ) -> GroupFinding:
-        """A finding of the present rule; its topic is the one of all its queues, unless given."""
-        topics = {queue.topic for queue in queues}
+        """A finding of the present rule; its topic is the one of all its queues, unless given.
+
+        Args:
+            of: the troubles that give the queues, consumers and facts that are not given.
+        """
+        of = of or Troubles()
+        found = {*(of.queues if queues is None else queues)}
+        topics = {queue.topic for queue in found}
         return GroupFinding(
             "",
             severity,
-            self.evidence.group.group,
+            self.group.group,
             topics.pop() if len(topics) == 1 else topic,
-            tuple(sort_queues({*queues})),
-            tuple(sort_client_ids({*consumers})),
-            tuple(facts),
+            tuple(sort_queues(found)),
+            tuple(sort_client_ids({*(of.ids if consumers is None else consumers)})),
+            tuple(of.facts if facts is None else facts),
             consequence,
             remedy,
             explains,
         )
-
-    @cached_property
-    def _answers(self) -> dict[str, Answer]:
-        return {}
-
-    @cached_property
-    def _checks(self) -> dict[str, Check]:
-        return {rule.code: rule.check for rule in self.rules}
 
 
 Check = Callable[[Case], Iterator[GroupFinding]]

@@ -6,31 +6,14 @@ Each of `hypotheses.CAUSES` predicts owners; `finding_of_cause` tells what it ex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from rmqlb.engine.assignment.consumers import only_grpc, other_subscriptions
-from rmqlb.engine.diagnose.evidence import (
-    ASK_CONSUMERS,
-    CONVERGES_MS,
-    FORGETS_MS,
-    MAKE_EVIDENCE,
-    DoesNotApply,
-    GroupEvidence,
-)
-from rmqlb.engine.diagnose.hypotheses import (
-    CAUSES,
-    DUPLICATE,
-    MIXED,
-    SDKS,
-    SPLIT,
-    STALE,
-    SUBSCRIPTIONS,
-    UNREACHABLE,
-    Cause,
-)
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, CONVERGES_MS, FORGETS_MS, MAKE_EVIDENCE, DoesNotApply
+from rmqlb.engine.diagnose.hypotheses import CAUSES, Cause
 from rmqlb.engine.diagnose.lags import lags_of
 from rmqlb.engine.diagnose.reports import HELD_MS
 from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
@@ -44,21 +27,22 @@ from rmqlb.model.snapshot import through
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
 
+# -- brokers -----------------------------------------------------------------------------------------------------------
+
 
 @rule("broker-silent")
 def broker_silent(case: Case) -> Iterator[GroupFinding]:
-    evidence = case.evidence
-    if evidence.group.views is None:
+    if case.group.views is None:
         raise DoesNotApply("its consumers were not asked for at brokers")
-    addresses, reasons = evidence.addresses, dict[str, str]()  # broker → why it did not answer
-    for part in evidence.facts.snapshot.unread:
-        if part.kind in ("members", "offsets") and part.name == evidence.group.group and part.no_answer and part.detail:
+    addresses, reasons = case.addresses, dict[str, str]()  # broker → why it did not answer
+    for part in case.facts.snapshot.unread:
+        if part.kind in ("members", "offsets") and part.name == case.group.group and part.no_answer and part.detail:
             broker = addresses.get(part.detail, part.detail)
-            if broker in evidence.broker_names:
+            if broker in case.broker_names:
                 reasons.setdefault(broker, part.reason)
     if reasons:
         names = sorted(reasons)
-        queues = [queue for queue in evidence.queues if queue.broker_name in reasons]
+        queues = [queue for queue in case.queues if queue.broker_name in reasons]
         yield case.finding(
             ERROR,
             f"{named(names)} {'does' if len(names) == 1 else 'do'} not answer: owners and offsets of "
@@ -66,30 +50,29 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
             f"Look at the process of {names[0]}: paused, stuck, overloaded, or out of memory. "
             "Is it reachable from here (--map-address)?",
             queues=queues,
-            facts=[evidence.seen(f"answer of {name}", reasons[name]) for name in names],
+            facts=[case.seen(f"answer of {name}", reasons[name]) for name in names],
         )
 
 
 @rule("broker-gone")
 def broker_gone(case: Case) -> Iterator[GroupFinding]:
     """A broker has left the routes, and consumers still have its queues, or earlier looks show them."""
-    evidence = case.evidence
-    for name, queues in sorted(_queues_without_broker(evidence).items()):
-        owners = {client_id for queue in queues for client_id in evidence.observed.get(queue, ())}
-        answered, still = _last_answer(evidence, name), f"{CONVERGES_MS // 1000} s"
+    for name, queues in sorted(_queues_without_broker(case).items()):
+        owners = {client_id for queue in queues for client_id in case.owners(queue)}
+        answered, still = _last_answer(case, name), f"{CONVERGES_MS // 1000} s"
         consequence = "its messages wait until it is back"
         if owners:
             have = "consumer still has" if len(owners) == 1 else "consumers still have"
             consequence = f"{len(owners)} {have} them, for up to {still}"
         since = f"within the last {still}" if answered is None else f"since {answered}"
-        facts = [evidence.seen(f"routes of the group's topics that have {name}", 0, threshold=1)]
-        items = [item for client_id in evidence.group.reports for item in evidence.report_of(client_id).queues or ()]
+        facts = [case.seen(f"routes of the group's topics that have {name}", 0, 1)]
+        items = [item for client_id in case.group.reports for item in case.report_of(client_id).queues or ()]
         pulls = [item.last_pull for item in items if item.queue in queues and item.last_pull]
         if pulls:
             at = utc_text(datetime.fromtimestamp(max(pulls) // 1000, UTC))
-            facts.append(evidence.seen(f"last pull of a consumer from {name}", at))
+            facts.append(case.seen(f"last pull of a consumer from {name}", at))
         if answered is not None:
-            facts.append(evidence.seen(f"last answer of {name}", answered))
+            facts.append(case.seen(f"last answer of {name}", answered))
         yield case.finding(
             ERROR,
             f"{name} has left the routes {since}: {counted(len(queues), 'queue')} not read; {consequence}.",
@@ -99,13 +82,13 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
         )
 
 
-def _queues_without_broker(evidence: GroupEvidence) -> Mapping[str, set[MessageQueue]]:
+def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
     """Broker in no route → its queues of the group's topics that consumers or earlier looks have."""
-    routes = evidence.facts.snapshot.routes
+    routes = case.facts.snapshot.routes
     present = {broker.broker_name for sighting in routes.values() for broker in sighting.route.broker_datas}
-    topics = {route.topic for route in evidence.routes}
-    owned = {queue for queue, owners in evidence.observed.items() if owners}
-    before = {queue for look in evidence.earlier for queue in look.queues if not queue.topic.startswith(RETRY_PREFIX)}
+    topics = {route.topic for route in case.routes}
+    owned = {queue for queue, owners in case.observed.items() if owners}
+    before = {queue for look in case.earlier for queue in look.queues if not queue.topic.startswith(RETRY_PREFIX)}
     found: dict[str, set[MessageQueue]] = {}
     for queue in owned | before:
         if queue.topic in topics and queue.broker_name not in present:
@@ -113,9 +96,9 @@ def _queues_without_broker(evidence: GroupEvidence) -> Mapping[str, set[MessageQ
     return found
 
 
-def _last_answer(evidence: GroupEvidence, name: str) -> str | None:
+def _last_answer(case: Case, name: str) -> str | None:
     """The time of the last look with an offset of the broker, which no other broker has."""
-    for look in reversed(evidence.looks):
+    for look in reversed(case.looks):
         answered = any(q.broker_name == name and state.broker_offset is not None for q, state in look.queues.items())
         if answered and look.seen.at is not None:
             return utc_text(look.seen.at)
@@ -125,104 +108,99 @@ def _last_answer(evidence: GroupEvidence, name: str) -> str | None:
 @rule("stale-connections")
 def stale_connections(case: Case) -> Iterator[GroupFinding]:
     """A broker lists broken connections, or a client that no longer runs the group."""
-    evidence = case.evidence
-    if not evidence.views:
+    if not case.views:
         raise DoesNotApply("no broker lists its consumers")
-    acts = STALE in case.explanation
-    channels = evidence.group.stale_channels
+    acts = "stale-connections" in case.explanation
+    channels, facts = case.group.stale_channels, list[Evidence]()
+    for view, client_id, number in channels:
+        broker, processes = case.broker_name(view) or _where(view), case.processes[client_id]
+        facts.append(case.seen(f"connections of {client_id} at {broker}", number, processes + 1, by=view.seen))
+        facts.append(case.seen(f"connections of {client_id} at other brokers", processes))
     if channels:
         yield finding_of_cause(
             case,
-            STALE,
-            severity=None if acts else INFO,
+            "stale-connections",
+            None if acts else INFO,
             consumers={client_id for _, client_id, _ in channels},
-            facts=[fact for channel in channels for fact in _stale_channel(evidence, *channel)],
+            facts=facts,
             meaning="connections that broke are still in a broker's list",
             remedy=f"Wait {FORGETS_MS // 1000} s: the broker forgets silent connections. If they stay, look for "
             "processes that share the client ID.",
         )
-    ghosts = sort_client_ids(evidence.ghosts & evidence.processes.keys())
+    ghosts = sort_client_ids(case.ghosts & case.processes.keys())
     if ghosts:
         yield finding_of_cause(
             case,
-            STALE,
-            severity=None if acts else WARNING,
+            "stale-connections",
+            None if acts else WARNING,
             consumers=ghosts,
-            facts=[evidence.seen(f"answer of {ghost} about the group", "it does not run it") for ghost in ghosts],
+            facts=[case.seen(f"answer of {ghost} about the group", "it does not run it") for ghost in ghosts],
             meaning="brokers list a client that does not run the group; others leave it a share of the queues",
             remedy="Restart that process. Brokers up to 5.5.0 keep it in the list while it sends heartbeats for "
             "another group; 5.5.1 does so with heartbeats of version 2 only.",
         )
-    evidence.must_be_all_lists()
-
-
-def _stale_channel(evidence: GroupEvidence, view: MemberView, client_id: str, number: int) -> Iterator[Evidence]:
-    broker = evidence.broker_name(view) or view.broker_addr or view.seen.where
-    processes = evidence.processes[client_id]
-    yield evidence.seen(f"connections of {client_id} at {broker}", number, threshold=processes + 1, by=view.seen)
-    yield evidence.seen(f"connections of {client_id} at other brokers", processes)
+    case.must_be_all_lists()
 
 
 @rule("split-consumer-view")
 def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
     """Brokers list different consumers, so that consumers share the queues by different lists."""
-    evidence = case.evidence
-    evidence.must_share()
-    if evidence.group.has_split_view:
-        if UNREACHABLE in case.present or any(link.reason is None for link in _cut_links(evidence)):
-            raise ComesOf((UNREACHABLE,))
-        listed = [Counter(evidence.group.processes_in(view)) for view in evidence.views]
+    case.must_share()
+    if case.group.has_split_view:
+        if "broker-unreachable-from-consumer" in case.present or any(link.reason is None for link in _cut_links(case)):
+            raise ComesOf("broker-unreachable-from-consumer")
+        listed = [Counter(case.group.processes_in(view)) for view in case.views]
         # Brokers hear of a consumer that starts or ends one after another, and may be read in between.
-        passes = evidence.is_younger_than(FORGETS_MS if SPLIT not in case.explanation else CONVERGES_MS)
+        is_cause = "split-consumer-view" in case.explanation
+        passes = case.is_younger_than(CONVERGES_MS if is_cause else FORGETS_MS)
+        facts = []
+        for view in case.views:
+            facts.append(_listed(case, view))
+            if (fitting := case.owning_by(view.client_ids)) is not None:
+                text = f"consumers with the owners that the list of {_where(view)} gives"
+                facts.append(case.seen(text, fitting, by=view.seen))
         yield finding_of_cause(
             case,
-            SPLIT,
-            severity=INFO if passes else None,
-            consumers=[each for each in evidence.processes if len({counts[each] for counts in listed}) > 1],
-            facts=[each for view in evidence.views for each in (_listed(evidence, view), *_fitting(case, view))],
+            "split-consumer-view",
+            INFO if passes else None,
+            consumers=[each for each in case.processes if len({counts[each] for counts in listed}) > 1],
+            facts=facts,
             meaning="consumers that ask different brokers share the queues by different lists of consumers",
             remedy="Look again after two minutes; if it stays, look for what keeps these consumers from the brokers "
             "that do not list them.",
         )
-    evidence.must_be_all_lists()
+    case.must_be_all_lists()
 
 
-def _listed(evidence: GroupEvidence, view: MemberView) -> Evidence:
-    where = view.broker_addr or view.seen.where
-    return evidence.seen(f"consumers that {where} lists", ", ".join(view.client_ids), by=view.seen)
+def _listed(case: Case, view: MemberView) -> Evidence:
+    return case.seen(f"consumers that {_where(view)} lists", ", ".join(view.client_ids), by=view.seen)
 
 
-def _fitting(case: Case, view: MemberView) -> Iterator[Evidence]:
-    """The number of consumers that own what this list predicts, where that can be predicted."""
-    fitting = case.owning_by(view.client_ids)
-    if fitting is not None:
-        text = f"consumers with the owners that the list of {view.broker_addr or view.seen.where} gives"
-        yield case.evidence.seen(text, fitting, by=view.seen)
+def _where(view: MemberView) -> str:
+    return view.broker_addr or view.seen.where
 
 
 @rule("broker-unreachable-from-consumer")
 def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
     """A consumer and a broker do not hear of each other, and both are well otherwise."""
-    evidence = case.evidence
-    evidence.must_share()
-    links = _cut_links(evidence)
-    if links:
+    case.must_share()
+    if links := _cut_links(case):
         yield _finding_of_links(case, links)
-    elif evidence.group.has_split_view:
+    elif case.group.has_split_view:
         differ = "brokers list different consumers"
-        if UNREACHABLE not in case.suspected:
+        if "broker-unreachable-from-consumer" not in case.suspected:
             raise DataError(f"{differ}, and the owners of some queues are unknown", hint=ASK_CONSUMERS)
-        if UNREACHABLE in case.explanation:
+        if "broker-unreachable-from-consumer" in case.explanation:
             cut = {client_id: ", ".join(sorted(brokers)) for client_id, brokers in case.cut_off.items()}
-            number = {i: sum(len(_owned(evidence, i, broker)) for broker in case.cut_off[i]) for i in cut}
+            number = {i: sum(len(_owned(case, i, broker)) for broker in case.cut_off[i]) for i in cut}
             pairs = "; ".join(f"{client_id} cannot reach {brokers}" for client_id, brokers in cut.items())
             yield finding_of_cause(
                 case,
-                UNREACHABLE,
+                "broker-unreachable-from-consumer",
                 consumers=cut,
                 facts=[
-                    *(_listed(evidence, view) for view in evidence.views),
-                    *(evidence.seen(f"queues of {i} at {brokers}", number[i]) for i, brokers in cut.items()),
+                    *(_listed(case, view) for view in case.views),
+                    *(case.seen(f"queues of {i} at {brokers}", number[i]) for i, brokers in cut.items()),
                 ],
                 meaning=f"{pairs}; no consumer reads its queues there",
                 remedy="Look at the network between these consumers and the brokers that do not list them.",
@@ -232,7 +210,7 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
                 f"{differ}, and no prediction gives the observed owners",
                 hint="look again after two minutes, when brokers have forgotten consumers that left",
             )
-    evidence.must_be_all_lists()
+    case.must_be_all_lists()
 
 
 class _Link(Struct, frozen=True):
@@ -244,70 +222,70 @@ class _Link(Struct, frozen=True):
     queues: tuple[MessageQueue, ...]  # the consumer's queues at the broker
 
 
-def _cut_links(evidence: GroupEvidence) -> list[_Link]:
-    found = {(link.client_id, link.broker_name): link for link in (*_forgotten(evidence), *_silent(evidence))}
+def _cut_links(case: Case) -> list[_Link]:
+    found = {(link.client_id, link.broker_name): link for link in (*_forgotten(case), *_silent(case))}
     order = {client_id: place for place, client_id in enumerate(sort_client_ids({each for each, _ in found}))}
     return [found[key] for key in sorted(found, key=lambda key: (order[key[0]], key[1]))]
 
 
-def _silent(evidence: GroupEvidence) -> Iterator[_Link]:
+def _silent(case: Case) -> Iterator[_Link]:
     """Consumers that answer through one broker, and not through another one that was asked twice."""
-    stale = {(client_id, view.broker_addr) for view, client_id, _ in evidence.group.stale_channels}
-    for part in evidence.facts.snapshot.unread:
-        if part.kind == "link" and part.name == evidence.group.group:
+    stale = {(client_id, view.broker_addr) for view, client_id, _ in case.group.stale_channels}
+    for part in case.facts.snapshot.unread:
+        if part.kind == "link" and part.name == case.group.group:
             client_id, address = through(part)
-            broker = evidence.addresses.get(address)
+            broker = case.addresses.get(address)
             # A broker asks any of the connections that it lists for a client (`ConsumerManager.findChannel`).
-            if broker is not None and client_id in evidence.group.reports and (client_id, address) not in stale:
-                yield _Link(client_id, broker, part.reason, _owned(evidence, client_id, broker))
+            if broker is not None and client_id in case.group.reports and (client_id, address) not in stale:
+                yield _Link(client_id, broker, part.reason, _owned(case, client_id, broker))
 
 
-def _forgotten(evidence: GroupEvidence) -> Iterator[_Link]:
+def _forgotten(case: Case) -> Iterator[_Link]:
     """Consumers that a broker has forgotten after 120 s of silence (`ConsumerManager.scanNotActiveChannel`).
 
     Such a consumer keeps its queues there, so that only their offsets show whether it reads them.
     """
-    for view in evidence.views:
-        broker = evidence.broker_name(view)
-        for client_id in evidence.processes.keys() - set(view.client_ids) if broker is not None else ():
-            queues = _owned(evidence, client_id, broker or "")
-            if client_id in evidence.group.reports and _stand_still(evidence, queues):
-                yield _Link(client_id, broker or "", None, queues)
+    for view in case.views:
+        if (broker := case.broker_name(view)) is not None:
+            for client_id in case.processes.keys() - set(view.client_ids):
+                queues = _owned(case, client_id, broker)
+                if client_id in case.group.reports and _stand_still(case, queues):
+                    yield _Link(client_id, broker, None, queues)
 
 
-def _owned(evidence: GroupEvidence, client_id: str, broker_name: str) -> tuple[MessageQueue, ...]:
-    observed = evidence.observed.items()
+def _owned(case: Case, client_id: str, broker_name: str) -> tuple[MessageQueue, ...]:
+    observed = case.observed.items()
     return tuple(queue for queue, ids in observed if queue.broker_name == broker_name and client_id in ids)
 
 
-def _stand_still(evidence: GroupEvidence, queues: tuple[MessageQueue, ...]) -> bool:
+def _stand_still(case: Case, queues: tuple[MessageQueue, ...]) -> bool:
     """Messages wait in at least one queue, and the looks show none read in any, for longer than is usual."""
     waits = False
     for queue in queues:
-        states = [look.queues.get(queue) for look in evidence.looks]
+        states = [look.queues.get(queue) for look in case.looks]
         offsets = {None if state is None else state.consumer_offset for state in states}
         if len(offsets) != 1 or None in offsets:
             return False
         waits = waits or all(state is not None and state.lag for state in states)
-    return waits and evidence.read_at[-1] - evidence.read_at[0] >= HELD_MS
+    return waits and case.read_at[-1] - case.read_at[0] >= HELD_MS
 
 
 def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
-    evidence, first, facts = case.evidence, links[0], list[Evidence]()
+    first, facts = links[0], list[Evidence]()
     for link in links:
         own, broker = link.client_id, link.broker_name
         if link.reason is None:
-            facts.append(evidence.seen(f"{broker} lists {own}", "no; other brokers do"))
+            facts.append(case.seen(f"{broker} lists {own}", "no; other brokers do"))
         else:
-            facts.append(evidence.seen(f"answer of {own} through {broker}", link.reason))
-            facts.append(evidence.seen(f"answer of {own} through another broker", "its running information"))
+            facts.append(case.seen(f"answer of {own} through {broker}", link.reason))
+            facts.append(case.seen(f"answer of {own} through another broker", "its running information"))
         if link.queues:
-            facts.append(evidence.seen(f"queues of {own} at {broker}", len(link.queues)))
+            facts.append(case.seen(f"queues of {own} at {broker}", len(link.queues)))
     queues = {queue for link in links for queue in link.queues}
     pairs = "; ".join(f"{link.client_id} cannot reach {link.broker_name}" for link in links)
     return case.finding(
-        ERROR if evidence.lag(queues) else WARNING,
-        f"{pairs}: {evidence.summary(queues, 'not read') if queues else 'it owns no queue there.'}",
+        ERROR if case.lag(queues) else WARNING,
+        f"{pairs}: {case.summary(queues, 'not read') if queues else 'it owns no queue there.'}",
         f"Look at the network between {first.client_id} and {first.broker_name}: firewalls, addresses, a proxy "
         "between them. A restart of the consumer gives its queues at other brokers to others, too.",
         queues=queues,
@@ -318,82 +296,74 @@ def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
 
 # -- clients -----------------------------------------------------------------------------------------------------------
 
-_DIFFER = "client libraries compute different shares"
-
 
 @rule("duplicate-client-id")
 def duplicate_client_ids(case: Case) -> Iterator[GroupFinding]:
     """Each process with the same client ID takes the same share."""
-    evidence = case.evidence
     # Brokers list a process that restarted with its former ID twice until they forget its former connection.
-    passes = DUPLICATE not in case.explanation and evidence.is_younger_than(FORGETS_MS)
-    for client_id in sort_client_ids(each for each, number in evidence.processes.items() if number > 1):
+    passes = "duplicate-client-id" not in case.explanation and case.is_younger_than(FORGETS_MS)
+    for client_id in sort_client_ids(each for each, number in case.processes.items() if number > 1):
+        lists = [view for view in case.lists if view.client_ids.count(client_id) > 1]
         yield finding_of_cause(
             case,
-            DUPLICATE,
-            severity=INFO if passes else ERROR if evidence.facts.apart is None else WARNING,
+            "duplicate-client-id",
+            INFO if passes else ERROR if case.facts.apart is None else WARNING,
             consumers=[client_id],
-            facts=[
-                _connections(evidence, view, client_id)
-                for view in evidence.lists
-                if view.client_ids.count(client_id) > 1
-            ],
-            meaning=f"{evidence.processes[client_id]} processes share a client ID and take the same queues",
-            doubled=tuple(queue for queue, owners in evidence.observed.items() if owners == (client_id,)),
+            facts=[_connections(case, view, client_id) for view in lists],
+            meaning=f"{case.processes[client_id]} processes share a client ID and take the same queues",
+            doubled=tuple(queue for queue, owners in case.observed.items() if owners == (client_id,)),
             remedy="Give each process its own instanceName, or do not set it.",
         )
-    evidence.must_be_all_lists()
+    case.must_be_all_lists()
 
 
-def _connections(evidence: GroupEvidence, view: MemberView | ProxyView, client_id: str) -> Evidence:
+def _connections(case: Case, view: MemberView | ProxyView, client_id: str) -> Evidence:
     channels = [each for each in view.connections if each.client_id == client_id]
     known = sorted(each.client_addr for each in channels if each.client_addr is not None)
-    broker = view.seen.where if isinstance(view, ProxyView) else evidence.broker_name(view) or view.broker_addr
+    broker = view.seen.where if isinstance(view, ProxyView) else case.broker_name(view) or view.broker_addr
     at, addresses = f" at {broker}" if broker else "", f" from {', '.join(known)}" if known else ""
-    return evidence.seen(f"connections of {client_id}{at}{addresses}", len(channels), threshold=2, by=view.seen)
+    return case.seen(f"connections of {client_id}{at}{addresses}", len(channels), 2, by=view.seen)
 
 
 @rule("mixed-strategies")
 def mixed_strategies(case: Case) -> Iterator[GroupFinding]:
-    evidence = case.evidence
-    evidence.must_share()
-    numbers = Counter(evidence.strategies.values())
+    case.must_share()
+    numbers = Counter(case.strategies.values())
     if len(numbers) > 1:
         usual = _most(numbers)
         yield finding_of_cause(
             case,
-            MIXED,
-            consumers=[client_id for client_id, name in evidence.strategies.items() if name != usual],
-            facts=[evidence.seen(f"strategy of {ids}", name) for ids, name in _by_value(evidence.strategies)],
+            "mixed-strategies",
+            consumers=[client_id for client_id, name in case.strategies.items() if name != usual],
+            facts=[case.seen(f"strategy of {ids}", name) for ids, name in _by_value(case.strategies)],
             meaning="shares of different strategies overlap and leave queues out",
             remedy="Let all consumers run the same strategy" + (f"; most run {usual}." if usual else "."),
         )
-    evidence.must_be_of_all(evidence.strategies, "strategy")
+    case.must_be_of_all(case.strategies, "strategy")
 
 
 @rule("subscription-mismatch")
 def subscription_mismatch(case: Case) -> Iterator[GroupFinding]:
     """The share of a consumer that does not subscribe to a topic stays unassigned."""
-    evidence = case.evidence
-    evidence.must_share()
-    if len(set(evidence.subscriptions.values())) > 1:
-        topics = {client_id: ", ".join(sorted(names)) for client_id, names in evidence.subscriptions.items()}
-        passes = SUBSCRIPTIONS not in case.explanation and evidence.is_younger_than(FORGETS_MS)
+    case.must_share()
+    if len(set(case.subscriptions.values())) > 1:
+        topics = {client_id: ", ".join(sorted(names)) for client_id, names in case.subscriptions.items()}
+        passes = "subscription-mismatch" not in case.explanation and case.is_younger_than(FORGETS_MS)
         yield finding_of_cause(
             case,
-            SUBSCRIPTIONS,
-            severity=INFO if passes and not _stalled(case) else None,
-            consumers=other_subscriptions(evidence.group),
-            facts=[evidence.seen(f"topics of {ids}", names) for ids, names in _by_value(topics)],
+            "subscription-mismatch",
+            INFO if passes and not _stalled(case) else None,
+            consumers=other_subscriptions(case.group),
+            facts=[case.seen(f"topics of {ids}", names) for ids, names in _by_value(topics)],
             meaning="a consumer that does not subscribe to a topic leaves its share of it unassigned",
             remedy="Give all consumers of the group the same subscriptions, or other topics another group.",
         )
     else:
         yield from _other_filters(case)
-    evidence.must_be_of_all(evidence.subscriptions, "subscription")
-    if not evidence.filters and evidence.processes.keys() <= evidence.group.reports.keys():
+    case.must_be_of_all(case.subscriptions, "subscription")
+    if not case.filters and case.processes.keys() <= case.group.reports.keys():
         raise DataError("the snapshot has no tag filters of its consumers", hint=MAKE_EVIDENCE)
-    evidence.must_be_of_all(evidence.filters, "tag filter")
+    case.must_be_of_all(case.filters, "tag filter")
 
 
 def _other_filters(case: Case) -> Iterator[GroupFinding]:
@@ -402,28 +372,27 @@ def _other_filters(case: Case) -> Iterator[GroupFinding]:
     A consumer drops the other messages, and its offset stands still while only such messages arrive
     (`PullAPIWrapper.processPullResult`, `DefaultMQPushConsumerImpl.correctTagsOffset`).
     """
-    evidence = case.evidence
-    for topic in sorted({topic for filters in evidence.filters.values() for topic in filters}):
-        tags = {i: filters[topic] for i, filters in evidence.filters.items() if topic in filters}
+    for topic in sorted({topic for filters in case.filters.values() for topic in filters}):
+        tags = {i: filters[topic] for i, filters in case.filters.items() if topic in filters}
         if len(set(tags.values())) > 1:
             usual = Counter(tags.values()).most_common(1)[0][0]
             queues = _stalled(case, topic)
-            stops = f" {counted(len(queues), 'queue')} not read; {evidence.unread_in(queues)}." if queues else ""
+            stops = f" {counted(len(queues), 'queue')} not read; {case.unread_in(queues)}." if queues else ""
+            skips = "A consumer skips messages of its queues that only others take; the group never gets them."
             yield case.finding(
-                ERROR if queues else INFO if evidence.is_younger_than(FORGETS_MS) else WARNING,
+                ERROR if queues else INFO if case.is_younger_than(FORGETS_MS) else WARNING,
+                skips + stops,
+                "Give all consumers of the group the same tags, or other tags another group.",
                 topic=topic,
                 queues=queues,
                 consumers=[client_id for client_id, own in tags.items() if own != usual],
-                facts=[evidence.seen(f"messages of {topic} for {ids}", own) for ids, own in _by_value(tags)],
-                consequence="A consumer skips messages of its queues that only others take; the group never gets them."
-                + stops,
-                remedy="Give all consumers of the group the same tags, or other tags another group.",
+                facts=[case.seen(f"messages of {topic} for {ids}", own) for ids, own in _by_value(tags)],
             )
 
 
 def _stalled(case: Case, topic: str | None = None) -> tuple[MessageQueue, ...]:
     """The queues of the topic, or of all, whose offsets stand still without a reason at their consumers."""
-    lags = known(lambda: lags_of(case.evidence))
+    lags = known(lambda: lags_of(case))
     stalled = [] if lags is None else [queue for queue in lags.of("stalled") if topic in (None, queue.topic)]
     causes = ("frozen-consumer", "consume-failing", "blocked-consumer", "pull-stopped")
     explained, _ = case.explained(stalled, causes)
@@ -433,45 +402,42 @@ def _stalled(case: Case, topic: str | None = None) -> tuple[MessageQueue, ...]:
 @rule("mixed-sdks")
 def mixed_sdks(case: Case) -> Iterator[GroupFinding]:
     """Consumers use client libraries of several languages; their predicted shares decide the severity."""
-    evidence = case.evidence
-    languages = {i: each.language for i, each in evidence.group.connection_of.items() if each.language is not None}
-    if only_grpc(evidence.group):
+    languages = {i: each.language for i, each in case.group.connection_of.items() if each.language is not None}
+    if only_grpc(case.group):
         raise DoesNotApply("its consumers are gRPC clients, which share no queues")
     numbers = Counter(language for i, language in languages.items() if not is_grpc(i))
     if len(numbers) > 1:
-        usual = _most(numbers)
-        others = {i for i, language in languages.items() if language != usual and not is_grpc(i)}
-        yield _sdk_finding(case, languages, others, usual)
-    evidence.must_be_of_all(languages, "language")
+        yield _sdk_finding(case, languages, _most(numbers))
+    case.must_be_of_all(languages, "language")
 
 
-def _sdk_finding(case: Case, languages: Mapping[str, str], others: set[str], usual: str | None) -> GroupFinding:
-    evidence = case.evidence
-    facts = [evidence.seen(f"language of {ids}", each) for ids, each in _by_value(dict(sorted(languages.items())))]
+def _sdk_finding(case: Case, languages: Mapping[str, str], usual: str | None) -> GroupFinding:
+    others = {i for i, language in languages.items() if language != usual and not is_grpc(i)}
+    facts = [case.seen(f"language of {ids}", each) for ids, each in _by_value(dict(sorted(languages.items())))]
+    differ = "client libraries compute different shares"
     remedy = "Use one client library in a group" + (f"; most consumers use {usual}." if usual else ", or AVG in each.")
     blamed = _shared_differently(case, others) if usual else ()
     is_same = _is_same(case)
-    if not blamed and SDKS in case.present and is_same is False:
-        return finding_of_cause(case, SDKS, consumers=others, facts=facts, meaning=_DIFFER, remedy=remedy)
-    unknown = sorted({languages[i] for i in evidence.facts.sdks.assumed if i in languages})
+    if not blamed and "mixed-sdks" in case.present and is_same is False:
+        return finding_of_cause(case, "mixed-sdks", consumers=others, facts=facts, meaning=differ, remedy=remedy)
+    unknown = sorted({languages[i] for i in case.facts.sdks.assumed if i in languages})
+    what = f"The rules of {', '.join(unknown)} are unknown" if unknown else "Client libraries have different rules"
+    severity, consequence = WARNING, f"{what}; shares may not add up."
     if blamed:
-        severity, consequence = ERROR, _consequence(case, _DIFFER, blamed)
+        severity, consequence = ERROR, _consequence(case, differ, blamed)
     elif case.is_explained if unknown else is_same:
         severity, consequence = INFO, "Client libraries compute the same shares; with another strategy they may not."
         remedy = "Nothing to do; AVG and AVG_BY_CIRCLE are the same in Java and Go, AVG in C++ too."
-    else:
-        what = f"The rules of {', '.join(unknown)} are unknown" if unknown else "Client libraries have different rules"
-        severity, consequence = WARNING, f"{what}; shares may not add up."
     return case.finding(severity, consequence, remedy, queues=blamed, consumers=others, facts=facts)
 
 
 def _is_same(case: Case) -> bool | None:
     """Each consumer owns what it would if all ran the most used library; None where that cannot be predicted."""
-    if case.is_explained and SDKS not in case.explanation:
+    if case.is_explained and "mixed-sdks" not in case.explanation:
         return True
-    acting = {*case.present, *case.explanation}
-    with_all = known(lambda: case.possible(tuple(cause for cause in CAUSES if cause in acting)))
-    without = known(lambda: case.possible(tuple(cause for cause in CAUSES if cause in acting and cause != SDKS)))
+    acting = tuple(cause for cause in CAUSES if cause in {*case.present, *case.explanation})
+    with_all = known(lambda: case.possible(acting))
+    without = known(lambda: case.possible(tuple(cause for cause in acting if cause != "mixed-sdks")))
     return None if with_all is None or without is None else with_all == without
 
 
@@ -480,14 +446,13 @@ def _shared_differently(case: Case, others: set[str]) -> tuple[MessageQueue, ...
 
     A Go consumer does not report its strategy, which may differ from that of the others.
     """
-    observed = case.evidence.observed
+    observed = case.observed
     predictions = known(lambda: case.possible(case.present) if case.smallest is None else ())
     if predictions is None or len(predictions) != 1:
         return ()
     differ = {queue: {*owners} ^ {*observed.get(queue, owners)} for queue, owners in predictions[0].items()}
-    blamed = set[str]().union(*differ.values())
     bad = [queue for queue in differ if differ[queue] and len(observed[queue]) != 1]
-    return tuple(bad) if blamed <= others else ()
+    return tuple(bad) if set[str]().union(*differ.values()) <= others else ()
 
 
 # -- causes ------------------------------------------------------------------------------------------------------------
@@ -496,10 +461,10 @@ def _shared_differently(case: Case, others: set[str]) -> tuple[MessageQueue, ...
 def finding_of_cause(
     case: Case,
     cause: Cause,
-    *,
     severity: Severity | None = None,
+    *,
     consumers: Collection[str],
-    facts: Sequence[Evidence],
+    facts: Iterable[Evidence],
     meaning: str,
     remedy: str,
     doubled: tuple[MessageQueue, ...] = (),
@@ -513,11 +478,11 @@ def finding_of_cause(
     queues = {*bad, *doubled}
     return case.finding(
         severity or (ERROR if queues else WARNING),
+        _consequence(case, meaning, bad, doubled),
+        remedy,
         queues=queues,
         consumers=consumers,
         facts=facts,
-        consequence=_consequence(case, meaning, bad, doubled),
-        remedy=remedy,
         explains=case.explains(cause),
     )
 
@@ -534,7 +499,7 @@ def _consequence(
     )
     parts = ", ".join(f"{counted(number, 'queue')} {what}" for number, what in numbers if number)
     text = meaning[0].upper() + meaning[1:] + (f": {parts}" if parts else "")
-    waiting = case.evidence.lag(unassigned)
+    waiting = case.lag(unassigned)
     return f"{text}; {messages(waiting)} unread in unassigned queues." if waiting else f"{text}."
 
 

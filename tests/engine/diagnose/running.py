@@ -16,7 +16,7 @@ from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.diagnose.diagnose import diagnose
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Group, assumption, gaps
-from rmqlb.model.diagnosis import Diagnosis, GroupFinding
+from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.finding import INFO
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
@@ -96,11 +96,6 @@ def changed(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:
     return replace(snapshot, groups={"g": replace(snapshot.groups["g"], **changes)})
 
 
-def finding(found: Diagnosis, code: str) -> GroupFinding:
-    (one,) = (each for each in found.findings if each.code == code)
-    return one
-
-
 def answer(found: Diagnosis, code: str) -> str:
     """Severity, what it comes of, or how else the rule answered."""
     causes = {each.code: f"of {', '.join(each.causes)}" for each in found.consequences}
@@ -110,22 +105,6 @@ def answer(found: Diagnosis, code: str) -> str:
     if code in causes or code in found.checked:
         return causes.get(code, "in order")
     return "unknown" if code in {each.code for each in found.unknown} else "not applicable"
-
-
-def reason(found: Diagnosis, code: str) -> str:
-    return next(each.reason for each in (*found.unknown, *found.not_applicable) if each.code == code)
-
-
-def causes(found: Diagnosis) -> dict[str, tuple[str, ...]]:
-    return {each.code: each.causes for each in found.consequences}
-
-
-def facts(its: GroupFinding) -> list[tuple[str, str | int, str | int | None]]:
-    return [(each.fact, each.value, each.threshold) for each in its.evidence]
-
-
-def severities(found: Diagnosis) -> list[tuple[str, str]]:
-    return [(each.code, each.severity) for each in found.findings]
 
 
 def grave(found: Diagnosis) -> list[str]:

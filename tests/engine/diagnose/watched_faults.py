@@ -13,7 +13,6 @@ from tests.engine.diagnose.running import Process, running
 
 Looks = tuple[ClusterSnapshot, ...]
 PAIR = running(Process("x"), Process("y"))
-ALONE = running(Process("x"))
 
 
 def stops_at(since: float, before: Callable[[float], float]) -> Callable[[float], float]:
@@ -33,7 +32,6 @@ FULL = Doing(
     pulled=lambda _: stored(-200) + 1010,
 )
 HEAD = Doing(done=stops_at(-90, Doing().done), gaps=800)
-SPAN = Doing(done=stops_at(-300, Doing().done), pulled=lambda _: stored(-300) + 2010, gaps=1500)
 FAILS_IN_ORDER = Doing(done=stops_at(-90, Doing().done), consumed_at=lambda t: t - 0.5)
 HANGS_IN_ORDER = Doing(
     done=stops_at(-90, Doing().done),

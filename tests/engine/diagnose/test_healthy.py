@@ -1,62 +1,70 @@
-"""Healthy groups of all kinds over several looks: busy, idle, in a burst, draining, just rebalancing, clocks that differ."""
+"""Healthy groups of all kinds have no finding above info, over any looks.
+
+Busy, idle, in a burst, draining, just rebalancing; with names, topics, strategies and clocks of all sorts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections import Counter
 from math import floor
 from random import Random
 
 from msgspec.structs import replace
 
-from rmqlb.model.group import ConsumerGroup, MemberReport
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
+from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.consuming import OFFSET, Doing, Reporting, ms, owned, watched
+from tests.engine.diagnose.consuming import OFFSET, Doing, Reporting, of_looks, owned, watched
+from tests.engine.diagnose.running import Process, diagnosed, grave, running
+from tests.engine.diagnose.watched_faults import Looks
+from tests.support.builders import route
 
-Kind = Callable[[Random, float], Doing]
+GROUPS = int(os.environ.get("HEALTHY_GROUPS", "600"))
+"""`.ci/full` asks for more."""
 Doings = dict[tuple[str, MessageQueue], Doing]
-
-LOOKS = (
-    (0.0,),
-    (-10.0, 0.0),
-    (-20.0, -10.0, 0.0),
-    (-30.0, -20.0, -10.0, 0.0),
-    (-3.0, -2.0, -1.0, 0.0),
-    (-600.0, -300.0, 0.0),
-)
+LOOKS = ((0,), (-10, 0), (-20, -10, 0), (-30, -20, -10, 0), (-3, -2, -1, 0), (-600, -300, 0))
 HANDOVER_S = (-14.0, -12.0)
 """When a rebalance takes a queue from one consumer, and when another one has it."""
+NAMES = "abcxyz019.@-_%é漢"
 
 
-def healthy_looks(snapshot: ClusterSnapshot, name: str, random: Random) -> tuple[ClusterSnapshot, ...]:
-    """The looks at a healthy group of the snapshot, whose consumers do what the random numbers say."""
-    reports = {i: _since(report, -7200) for i, report in snapshot.groups[name].reports.items()}
+def test_healthy_groups_have_no_finding_above_info() -> None:
+    found = {}
+    for number in range(GROUPS):
+        looks = healthy_looks(Random(number))
+        found[number] = of_looks(looks)
+        if number % 5 == 0:  # without what consumers report of their queues
+            bare = {i: replace(r, evidence=None) for i, r in looks[-1].groups["g"].reports.items()}
+            last = replace(looks[-1], groups={"g": replace(looks[-1].groups["g"], reports=bare)})
+            assert grave(diagnosed(last)) == []
+    assert {number: grave(each) for number, each in found.items() if grave(each)} == {}
+    decided = Counter(code for each in found.values() for code in each.checked)
+    assert all(decided[rule.code] > 100 for rule in RULES), decided
+
+
+def healthy_looks(random: Random) -> Looks:
+    """The looks at a healthy group, whose consumers do what the random numbers say."""
+    sizes = [(random.randint(1, 6), random.randint(1, 6)) for _ in range(random.randint(1, 3))]
+    routes = tuple(route(f"T{n}", a=a, b=b) for n, (a, b) in enumerate(sizes))
+    topics, strategy = tuple(each.topic for each in routes), random.choice(WITHOUT_SETTINGS)
+    ids = {"".join(random.choices(NAMES, k=random.randint(1, 9))) for _ in range(random.randint(1, 6))}
+    new = random.choice(sorted(ids)) if len(ids) > 1 and random.random() < 0.2 else ""
+    processes = (Process(i, strategy, topics, age_s=20 if i == new else 7200) for i in sorted(ids))
+    snapshot = running(*processes, routes=routes)
     kinds = random.sample((steady, idle, burst, draining, arrived), random.randint(1, 3))
     calls_s = random.choice((0.005, 0.05, 0.5, 15.0))
-    doing: Doings = {
-        (client_id, queue): _doing(random, calls_s, kinds)
-        for client_id in reports
-        for queue in owned(snapshot, client_id, name)
-    }
-    if len(reports) > 1 and random.random() < 0.2:
-        reports, doing = _rebalancing(reports, doing, random)
+    doing: Doings = {(i, q): random.choice(kinds)(random, calls_s) for i in ids for q in owned(snapshot, i)}
+    if new:
+        doing = rebalancing(doing, new, random.choice(sorted(ids - {new})))
     orderly = random.random() < 0.3
     reporting = {
-        client_id: Reporting(
-            orderly=orderly,
-            call_ms=calls_s * 1000,
-            skew_s=random.choice((0.0, 0.0, random.uniform(-3600, 3600))),
-        )
-        for client_id in reports
+        client_id: Reporting(orderly, calls_s * 1000, random.choice((0.0, 0.0, random.uniform(-3600, 3600))))
+        for client_id in ids
     }
     if orderly:
         doing = {key: replace(does, locked_at=_locked(does, random.uniform(0, 20))) for key, does in doing.items()}
-    group = _listed_everywhere(snapshot, replace(snapshot.groups[name], reports=reports))
-    return watched(replace(snapshot, groups={name: group}), doing, reporting, looks=random.choice(LOOKS), name=name)
-
-
-def _doing(random: Random, calls_s: float, kinds: Sequence[Kind]) -> Doing:
-    return random.choice(kinds)(random, calls_s)
+    return watched(snapshot, doing, reporting, looks=random.choice(LOOKS))
 
 
 def steady(random: Random, calls_s: float) -> Doing:
@@ -154,28 +162,13 @@ def _renewed(phase: float, every_s: float) -> OFFSET:
     return lambda t: every_s * floor((t - phase) / every_s) + phase
 
 
-def _listed_everywhere(snapshot: ClusterSnapshot, group: ConsumerGroup) -> ConsumerGroup:
-    """Each broker of its topics lists the consumers as the first one does."""
-    (first, *_) = group.views or ()
-    brokers = [b for topic in group.own_topics or () for b in snapshot.routes[topic].route.broker_datas]
-    addresses = dict.fromkeys(address for broker in brokers if (address := broker.address) is not None)
-    return replace(group, views=tuple(replace(first, broker_addr=address) for address in addresses))
-
-
 def _locked(does: Doing, phase: float) -> OFFSET:
     renewed = _renewed(phase, 20)
     return lambda t: max(renewed(t), does.since)
 
 
-def _since(report: MemberReport, t: float) -> MemberReport:
-    return replace(report, started_at=ms(t))
-
-
-def _rebalancing(
-    reports: dict[str, MemberReport], doing: Doings, random: Random
-) -> tuple[dict[str, MemberReport], Doings]:
+def rebalancing(doing: Doings, new: str, old: str) -> Doings:
     """A consumer has started 20 s before and takes its queues from another one."""
-    new, old = random.sample(sorted(reports), 2)
     gives, takes = HANDOVER_S
     moved: Doings = {}
     for (client_id, queue), does in doing.items():
@@ -192,4 +185,4 @@ def _rebalancing(
             pulled_at=lambda t, does=does: max(does.pulled_at(t), takes),
             locked_at=lambda _: takes,
         )
-    return {**reports, new: _since(reports[new], -20)}, moved
+    return moved
