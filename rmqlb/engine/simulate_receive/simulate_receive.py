@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
-from rmqlb.engine.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.simulate_receive import rules
-from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN, Message, Outage
+from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import figures_of
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import PositiveTime, TrialNumber
 from rmqlb.model.message_queue import MessageQueue
@@ -163,6 +164,36 @@ def simulate_receive(
     return _report(_run(route, scenario, trial, progress), trace=trace)
 
 
+def receive_trials(
+    route: TopicRouteData, scenario: ReceiveScenario, trials: int, progress: Progress | None = None
+) -> TrialWaits:
+    """Waits of many trials, of which the first is `simulate_receive`'s own; `progress` counts trials.
+
+    Raises as `simulate_receive` does.
+    """
+    if not 1 <= trials <= MOST_RECEIVE_TRIALS:
+        raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
+    waits: list[list[int]] = []
+    left = redelivered = 0
+    for trial in range(trials):
+        simulation = _run(route, scenario, trial)
+        waits.append([wait for broker in simulation.brokers for wait in broker.waits])
+        left += sum(broker.open for broker in simulation.brokers)
+        redelivered += sum(message.deliveries > 1 for message in simulation.messages)
+        if progress is not None:
+            progress(trial + 1)
+    times = [each for each in map(wait_times, waits) if each is not None]
+    return TrialWaits(
+        trials=trials,
+        wait=wait_times([wait for own in waits for wait in own]),
+        lowest_max_ms=min((each.max_ms for each in times), default=None),
+        lowest_p95_ms=min((each.p95_ms for each in times), default=None),
+        highest_p95_ms=max((each.p95_ms for each in times), default=None),
+        left=left,
+        redelivered=redelivered,
+    )
+
+
 def _run(
     route: TopicRouteData,
     scenario: ReceiveScenario,
@@ -181,39 +212,7 @@ def _run(
     return simulation
 
 
-def receive_trials(
-    route: TopicRouteData, scenario: ReceiveScenario, trials: int, progress: Progress | None = None
-) -> TrialWaits:
-    """Waits of many trials, of which the first is `simulate_receive`'s own; `progress` counts trials.
-
-    Raises as `simulate_receive` does.
-    """
-    if not 1 <= trials <= MOST_RECEIVE_TRIALS:
-        raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
-    waits: list[int] = []
-    times: list[WaitTimes] = []
-    left = redelivered = 0
-    for trial in range(trials):
-        simulation = _run(route, scenario, trial)
-        own = [wait for broker in simulation.brokers for wait in broker.waits]
-        waits += own
-        spread = wait_times(own)
-        if spread is not None:
-            times.append(spread)
-        left += sum(broker.open for broker in simulation.brokers)
-        redelivered += sum(message.deliveries > 1 for message in simulation.messages)
-        if progress is not None:
-            progress(trial + 1)
-    return TrialWaits(
-        trials=trials,
-        wait=wait_times(waits),
-        lowest_max_ms=min((each.max_ms for each in times), default=None),
-        lowest_p95_ms=min((each.p95_ms for each in times), default=None),
-        highest_p95_ms=max((each.p95_ms for each in times), default=None),
-        left=left,
-        redelivered=redelivered,
-    )
-
+# The report
 
 _PERCENTS = (0, *range(5, 100, 5), 99, 100)
 
@@ -233,17 +232,18 @@ def wait_times(waits: Sequence[int]) -> WaitTimes | None:
         return None
     ordered = sorted(waits)
     mean_ms = round(math.fsum(ordered) / len(ordered)) / 1000
-    p50, p95, p99, longest = (_quantile_ms(ordered, percent) for percent in (50, 95, 99, 100))
-    return WaitTimes(len(ordered), mean_ms, p50, p95, p99, longest)
+    return WaitTimes(len(ordered), mean_ms, *(_quantile_ms(ordered, percent) for percent in (50, 95, 99, 100)))
 
 
-# The report
+def _known_ms(us: int) -> float | None:
+    return None if us in (UNKNOWN, NEVER) else milliseconds(us)
 
 
 def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
-    brokers, messages = simulation.brokers, simulation.messages
+    scenario, brokers, messages = simulation.scenario, simulation.brokers, simulation.messages
     waits = sorted(wait for broker in brokers for wait in broker.waits)
     receives = sum(broker.receives for broker in brokers)
+    earliest, latest = map(milliseconds, rules.again_after_us(scenario))
     return ReceiveReport(
         topic=simulation.queues[0].topic,
         scenario=_simulated(simulation),
@@ -279,11 +279,52 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
             failed_receives=sum(broker.failed for broker in brokers),
             lasted_ms=milliseconds(simulation.clock.now),
         ),
-        closed_forms=closed_forms([len(broker.queues) for broker in brokers], simulation.scenario),
-        failures=tuple(_failure(outage, messages) for outage in simulation.outages),
-        crashes=tuple(_crashes(simulation)),
-        messages=tuple(_message(message) for message in messages) if trace else None,
+        closed_forms=closed_forms([len(broker.queues) for broker in brokers], scenario),
+        failures=tuple(
+            FailureReceived(
+                broker_name=outage.failure.broker_name,
+                kind=outage.failure.reaction.kind,
+                from_ms=milliseconds(outage.begin),
+                to_ms=_known_ms(outage.end),
+                failed=outage.failed,
+                last_failed_ms=_known_ms(outage.last_failed),
+                received_again_ms=_known_ms(outage.received_again),
+                longest_wait_ms=_known_ms(outage.longest_wait),
+                left=sum(message.outage is outage and message.received == UNKNOWN for message in messages),
+            )
+            for outage in simulation.outages
+        ),
+        crashes=tuple(
+            CrashReceived(
+                consumer=crash.consumer,
+                at_ms=milliseconds(crash.at_us),
+                unacknowledged=dead.unacknowledged,
+                again=len(dead.again),
+                after=wait_times(dead.again),
+                again_earliest_ms=earliest,
+                again_latest_ms=latest,
+            )
+            for crash in scenario.crashes
+            for dead in (simulation.consumers[crash.consumer - 1],)
+        ),
+        messages=tuple(_traced(simulation)) if trace else None,
     )
+
+
+def _traced(simulation: ReceiveSimulation) -> Iterator[ReceivedMessage]:
+    for message in simulation.messages:
+        known = message.received != UNKNOWN
+        yield ReceivedMessage(
+            message=message.number,
+            broker_name=message.broker.name,
+            queue_id=message.queue,
+            stored_ms=milliseconds(message.stored),
+            received_ms=_known_ms(message.received),
+            wait_ms=milliseconds(message.received - message.stored) if known else None,
+            consumer=message.consumer if known else None,
+            deliveries=message.deliveries,
+            done_ms=_known_ms(message.done),
+        )
 
 
 def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
@@ -318,12 +359,10 @@ def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
         if message.received != UNKNOWN:
             waits.setdefault((message.broker.name, message.queue), []).append(message.received - message.stored)
     for queue in simulation.queues:
-        times = wait_times(waits.get((queue.broker_name, queue.queue_id), ()))
-        if times is None:
-            yield QueueWaits(queue.broker_name, queue.queue_id, 0, None, None, None)
-        else:
-            found = times.messages, times.mean_ms, times.p95_ms, times.max_ms
-            yield QueueWaits(queue.broker_name, queue.queue_id, *found)
+        place = queue.broker_name, queue.queue_id
+        times = wait_times(waits.get(place, ()))
+        found = (0, None, None, None) if times is None else (times.messages, times.mean_ms, times.p95_ms, times.max_ms)
+        yield QueueWaits(*place, *found)
 
 
 def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForms:
@@ -339,54 +378,6 @@ def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForm
         unpolled_ms=milliseconds(rules.unpolled_us(queues, loops, receive_us, scenario.batch * scenario.consume_us)),
         always_polled=rules.longest_row(queues) + 1,
     )
-
-
-def _failure(outage: Outage, messages: Sequence[Message]) -> FailureReceived:
-    return FailureReceived(
-        broker_name=outage.failure.broker_name,
-        kind=outage.failure.reaction.kind,
-        from_ms=milliseconds(outage.begin),
-        to_ms=None if outage.end >= NEVER else milliseconds(outage.end),
-        failed=outage.failed,
-        last_failed_ms=_known_ms(outage.last_failed),
-        received_again_ms=_known_ms(outage.received_again),
-        longest_wait_ms=_known_ms(outage.longest_wait),
-        left=sum(message.outage is outage and message.received == UNKNOWN for message in messages),
-    )
-
-
-def _crashes(simulation: ReceiveSimulation) -> Iterator[CrashReceived]:
-    earliest, latest = map(milliseconds, rules.again_after_us(simulation.scenario))
-    for crash in simulation.scenario.crashes:
-        dead = simulation.consumers[crash.consumer - 1]
-        yield CrashReceived(
-            consumer=crash.consumer,
-            at_ms=milliseconds(crash.at_us),
-            unacknowledged=dead.unacknowledged,
-            again=len(dead.again),
-            after=wait_times(dead.again),
-            again_earliest_ms=earliest,
-            again_latest_ms=latest,
-        )
-
-
-def _message(message: Message) -> ReceivedMessage:
-    known = message.received != UNKNOWN
-    return ReceivedMessage(
-        message=message.number,
-        broker_name=message.broker.name,
-        queue_id=message.queue,
-        stored_ms=milliseconds(message.stored),
-        received_ms=_known_ms(message.received),
-        wait_ms=milliseconds(message.received - message.stored) if known else None,
-        consumer=message.consumer if known else None,
-        deliveries=message.deliveries,
-        done_ms=_known_ms(message.done),
-    )
-
-
-def _known_ms(us: int) -> float | None:
-    return None if us == UNKNOWN else milliseconds(us)
 
 
 # Findings
@@ -424,58 +415,45 @@ def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
 
 # The figures of --fail-on
 
-_SPREAD = ("mean", "p50", "p95", "p99", "max")
-_TOTALS: Mapping[str, str | None] = {
-    "left": "messages",
-    "not-stored": None,
-    "redelivered": "messages",
-    "dead-lettered": "messages",
-    "receives": "receives",
-    "empty-receives": "receives",
-    "failed-receives": "receives",
-}
-"""Fields of `ReceiveTotals`, and the field that is 100 %."""
-
-
-def _times(name: str, times: WaitTimes | None, otherwise: float | None = None) -> dict[str, float | None]:
-    return {f"{name}-{each}-ms": getattr(times, f"{each}_ms") if times else otherwise for each in _SPREAD}
-
-
+_TIMES, _TOTALS = figures_of(WaitTimes), declared(ReceiveTotals)
+_WAITS = tuple(f"wait-{name}" for name in _TIMES)
 RECEIVE_FIGURES = Figures(
-    names=(*_times("wait", None), *_times("back", None), *_TOTALS, "unpolled-ms", "receives-needed"),
-    of_subject=(*_times("wait", None), "receives", "unpolled-ms"),
-    shares=tuple(name for name, whole in _TOTALS.items() if whole),
+    names=(*_WAITS, *(f"back-{name}" for name in _TIMES), *_TOTALS.names, "unpolled-ms", "receives-needed"),
+    of_subject=(*_WAITS, "receives", "unpolled-ms"),
+    shares=_TOTALS.shares,
 )
-"""`unpolled-ms` is the longest time in which no receive waited at a broker; `receives-needed` is of --target-wait. Of
+"""`unpolled-ms` is the longest time in which no receive waited at a broker; `receives-needed` is of --target-wait. With
 many trials, the figures of waits are those of all their messages together."""
 
 
 def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedCondition:
     """Whether the condition is met (raises UsageError)."""
-    name, totals = condition.name, report.totals
-    if condition.subject is not None:
-        broker = next((each for each in report.brokers if each.broker_name == condition.subject), None)
-        if broker is None:
+    name, subject, brokers = condition.name, condition.subject, report.brokers
+    if subject is not None:
+        brokers = tuple(broker for broker in brokers if broker.broker_name == subject)
+        if not brokers:
             raise UsageError(
-                f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
-                hint=suggestion("brokers", condition.subject, [each.broker_name for each in report.brokers]),
+                f"--fail-on {condition.text!r}: topic {report.topic} has no broker {subject}",
+                hint=suggestion("brokers", subject, [each.broker_name for each in report.brokers]),
                 code="unknown-broker",
             )
-        own = {"receives": broker.receives, "unpolled-ms": broker.longest_unpolled_ms}
-        return condition.try_on((own | _times("wait", broker.wait))[name], totals.receives)
-    if name in _TOTALS:
-        whole = _TOTALS[name]
-        return condition.try_on(getattr(totals, name.replace("-", "_")), getattr(totals, whole) if whole else None)
+    if name == "unpolled-ms":
+        return condition.try_on(max(broker.longest_unpolled_ms for broker in brokers))
+    if name == "receives":
+        return condition.try_on(sum(broker.receives for broker in brokers), report.totals.receives)
+    if name in _TOTALS.names:
+        return condition.judge(report.totals)
     if name == "receives-needed":
         if report.target is None:
             raise UsageError(f"--fail-on {condition.text!r}: for which wait?", hint="name it with --target-wait TIME")
         if report.target.receives is None:
             return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
         return condition.try_on(report.target.receives)
-    wait = report.wait if report.trials is None else report.trials.wait
-    unpolled = {"unpolled-ms": max(broker.longest_unpolled_ms for broker in report.brokers)}
-    # Messages that are never redelivered come back after no time.
-    return condition.try_on((unpolled | _times("wait", wait) | _times("back", report.back, 0))[name])
+    which, _, time = name.partition("-")
+    if which == "back":  # messages that are never redelivered come back after no time
+        return condition.try_on(getattr(report.back, _TIMES[time][0]) if report.back else 0)
+    wait = brokers[0].wait if subject else report.wait if report.trials is None else report.trials.wait
+    return condition.try_on(None if wait is None else getattr(wait, _TIMES[time][0]))
 
 
 # How many receives a wait needs
@@ -500,9 +478,8 @@ def receives_within(
         target_us: the time.
         progress: is called with each number tried.
     """
-    queues = check(route, scenario)
+    counts = list(Counter(queue.broker_name for queue in check(route, scenario)).values())
     require(target_us, PositiveTime, "target_us")
-    counts = list(Counter(queue.broker_name for queue in queues).values())
     receive_us, simple = rules.longest_receive_us(scenario), scenario.client == "simple"
     rare = rules.rare_receives(counts, target_us, receive_us) if simple else 1
     target_ms = milliseconds(target_us)
