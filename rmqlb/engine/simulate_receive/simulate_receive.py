@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_receive import (
     MOST_LOOPS,
     MOST_RECEIVE_TRIALS,
+    SECOND_US,
     BrokerReceives,
     ClosedForms,
     CrashReceived,
@@ -95,20 +96,16 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
             "one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s",
             hint="take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner",
         )
-    if (
-        scenario.client == "simple"
-        and not rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
-    ):
-        raise UsageError(
-            f"invisible duration of {milliseconds(scenario.invisible_us):g} ms: the Proxy refuses less than 10 s and "
-            "more than 12 h"
-        )
+    allowed = rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
+    if scenario.client == "simple" and not allowed:
+        invisible = f"invisible duration of {milliseconds(scenario.invisible_us):g} ms"
+        raise UsageError(f"{invisible}: the Proxy refuses less than 10 s and more than 12 h")
     _check_rates_and_failures(route, scenario, queues)
-    dying = [crash.consumer for crash in scenario.crashes]
-    for consumer in dying:
+    dying = Counter(crash.consumer for crash in scenario.crashes)
+    for consumer, times in dying.items():
         if consumer > scenario.consumers:
             raise UsageError(f"consumer {consumer} dies, of {scenario.consumers}")
-        if dying.count(consumer) > 1:
+        if times > 1:
             raise UsageError(f"consumer {consumer} dies twice")
     if scenario.rates and scenario.messages is None and scenario.duration_us is None:
         raise UsageError("neither messages nor duration_us: the simulation would not end")
@@ -119,22 +116,23 @@ def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, 
     names = list(dict.fromkeys(queue.broker_name for queue in queues))
     known = {(queue.broker_name, queue.queue_id) for queue in queues}
 
-    def unknown(broker: str, what: str) -> UsageError:
-        hint = suggestion("brokers", broker, names)
-        return UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
+    def require_known(broker: str, what: str, *, is_known: bool) -> None:
+        if not is_known:
+            hint = suggestion("brokers", broker, names)
+            raise UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
 
     for rate in scenario.rates:
+        broker, place = rate.broker_name, f"{rate.broker_name}:{rate.queue_id}"
         if rate.per_second <= 0:
-            raise UsageError(f"rate of {rate.broker_name}:{rate.queue_id} is {rate.per_second}: more than 0 is needed")
-        if (rate.broker_name, rate.queue_id) not in known:
-            raise unknown(rate.broker_name, f"queue {rate.broker_name}:{rate.queue_id}")
+            raise UsageError(f"rate of {place} is {rate.per_second}: more than 0 is needed")
+        require_known(broker, f"queue {place}", is_known=(broker, rate.queue_id) in known)
     for failure in scenario.failures:
-        if failure.broker_name not in names:
-            raise unknown(failure.broker_name, f"broker {failure.broker_name}")
+        broker = failure.broker_name
+        require_known(broker, f"broker {broker}", is_known=broker in names)
         if failure.reaction.kind not in ("refused", "timeout"):
-            raise UsageError(f"{failure.broker_name}: receives are simulated with brokers that are refused or timeout")
-        if failure.start.us is None or (failure.end is not None and failure.end.us is None):
-            raise UsageError(f"{failure.broker_name} fails by message numbers: receives count by times")
+            raise UsageError(f"{broker}: receives are simulated with brokers that are refused or timeout")
+        if any(moment is not None and moment.us is None for moment in (failure.start, failure.end)):
+            raise UsageError(f"{broker} fails by message numbers: receives count by times")
 
 
 def simulate_receive(
@@ -332,24 +330,18 @@ def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
     rates = {broker.name: Fraction() for broker in simulation.brokers if scenario.rates}
     for rate in scenario.rates:
         rates[rate.broker_name] += rate.per_second
+    same = "client", "broker_version", "consumers", "loops", "batch", "fifo", "messages", "seed"
     return SimulatedReceivers(
-        client=scenario.client,
-        broker_version=scenario.broker_version,
+        **{name: getattr(scenario, name) for name in same},
         rules=rules.rules_followed(scenario),
-        consumers=scenario.consumers,
-        loops=scenario.loops,
         await_ms=milliseconds(rules.awaited_us(scenario)),
         invisible_ms=milliseconds(rules.invisible_us(scenario)),
-        batch=scenario.batch,
-        fifo=scenario.fifo,
         consume_ms=milliseconds(scenario.consume_us),
         error_pause_ms=milliseconds(rules.error_pause_us(scenario)),
         round_trip_ms=milliseconds(scenario.round_trip_us),
         rate_per_second=None if scenario.rare else float(sum(rates.values())),
         rates={name: float(rate) for name, rate in rates.items()},
-        messages=scenario.messages,
         duration_ms=milliseconds_if_known(scenario.duration_us),
-        seed=scenario.seed,
     )
 
 
@@ -385,23 +377,23 @@ def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForm
 
 def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Iterator[Finding]:
     """The findings on a scenario; `read_queues` has the readable queues of each broker."""
-    await_us = rules.awaited_us(scenario)
-    if scenario.client == "simple" and await_us != scenario.await_us:
+    await_us, simple = rules.awaited_us(scenario), scenario.client == "simple"
+    if simple and await_us != scenario.await_us:
         limit = "the least" if await_us > scenario.await_us else "the most"
-        text = f"the Proxy lets a receive wait {await_us // 1_000_000} s, {limit} that its settings allow"
-        yield Finding("await-limited", f"await duration of {scenario.await_us / 1_000_000:g} s: {text}")
+        text = f"the Proxy lets a receive wait {await_us // SECOND_US} s, {limit} that its settings allow"
+        yield Finding("await-limited", f"await duration of {scenario.await_us / SECOND_US:g} s: {text}")
     if scenario.client == "pop" and rules.invisible_us(scenario) != scenario.invisible_us:
-        text = f"POP clients take {rules.RENEWED_US // 1_000_000} s for what is not between 5 s and 5 minutes"
-        yield Finding("invisible-limited", f"popInvisibleTime of {scenario.invisible_us / 1_000_000:g} s: {text}")
-    if scenario.client == "simple" and scenario.batch * scenario.consume_us > scenario.invisible_us:
-        batch, each = counted(scenario.batch, "message"), f"{scenario.consume_us / 1_000_000:g} s each"
+        text = f"POP clients take {rules.RENEWED_US // SECOND_US} s for what is not between 5 s and 5 minutes"
+        yield Finding("invisible-limited", f"popInvisibleTime of {scenario.invisible_us / SECOND_US:g} s: {text}")
+    if simple and scenario.batch * scenario.consume_us > scenario.invisible_us:
+        batch, each = counted(scenario.batch, "message"), f"{scenario.consume_us / SECOND_US:g} s each"
         text = f"a full receive of {batch} at {each} takes longer than the invisible duration"
         yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are consumed")
-    most = max(read_queues)
+    most, last = max(read_queues), rules.RANDOM_QUEUES - 1
     if most > rules.RANDOM_QUEUES:
-        begin = f"one of queues 0 to {rules.RANDOM_QUEUES - 1} and go up"
+        begin = f"one of queues 0 to {last} and go up"
         if rules.broker_rules(scenario.broker_version).counts_down:
-            begin = f"queue {most - 1} or one of queues 0 to {rules.RANDOM_QUEUES - 2} and go down"
+            begin = f"queue {most - 1} or one of queues 0 to {last - 1} and go down"
         text = f"a broker has {most} readable queues: receives begin at {begin}"
         yield Finding("queues-beyond-100", text, severity=INFO)
 
@@ -480,48 +472,46 @@ def receives_within(
     """
     counts = list(Counter(queue.broker_name for queue in check(route, scenario)).values())
     require(target_us, PositiveTime, "target_us")
-    receive_us, simple = rules.longest_receive_us(scenario), scenario.client == "simple"
+    simple, receive_us = scenario.client == "simple", rules.longest_receive_us(scenario)
     rare = rules.rare_receives(counts, target_us, receive_us) if simple else 1
     target_ms = milliseconds(target_us)
     if scenario.rare and not scenario.failures and not scenario.crashes:
-        longest = (
-            None if rare is None else rules.rare_wait_us(counts, rare, receive_us) if simple else scenario.round_trip_us
-        )
+        longest = scenario.round_trip_us if not simple else rare and rules.rare_wait_us(counts, rare, receive_us)
         return TargetWait(target_ms, rare, rare, simulated=False, trials=0, max_ms=milliseconds_if_known(longest))
 
-    def keeps(longest: int | None) -> bool:
+    longest_us = cache(partial(_longest_us, route, scenario, target_us))
+
+    def keeps(loops: int, messages: int, trials: int) -> bool:
+        longest = longest_us(loops, messages, trials)
         return longest is not None and longest <= target_us
 
     def seems_enough(loops: int) -> bool:
         if progress is not None:
             progress(loops)
-        return keeps(_longest_us(route, _with_at_most(_FIRST_MESSAGES, replace(scenario, loops=loops)), 1, target_us))
-
-    @cache
-    def longest_of(loops: int) -> int | None:
-        return _longest_us(route, _with_at_most(_MOST_MESSAGES, replace(scenario, loops=loops)), _TRIALS, target_us)
+        return keeps(loops, _FIRST_MESSAGES, 1)
 
     most = MOST_LOOPS if simple else 1
     found = _least(seems_enough, most)
     while found is not None:
         row = range(min(found + _IN_A_ROW - 1, most), found - 1, -1)
-        too_few = next((loops for loops in row if not keeps(longest_of(loops))), None)
+        too_few = next((loops for loops in row if not keeps(loops, _MOST_MESSAGES, _TRIALS)), None)
         if too_few is None:
             break
         found = too_few + 1 if too_few < most else None
-    max_ms = None if found is None else milliseconds_if_known(longest_of(found))
+    max_ms = None if found is None else milliseconds_if_known(longest_us(found, _MOST_MESSAGES, _TRIALS))
     return TargetWait(target_ms, found, rare, simulated=True, trials=_TRIALS, max_ms=max_ms)
 
 
-def _with_at_most(messages: int, scenario: ReceiveScenario) -> ReceiveScenario:
-    """The scenario with its first messages only; whole when something happens to brokers or consumers in it."""
-    if scenario.failures or scenario.crashes:
-        return scenario
-    return replace(scenario, messages=min(scenario.messages or messages, messages))
+def _longest_us(
+    route: TopicRouteData, scenario: ReceiveScenario, target_us: int, loops: int, messages: int, trials: int
+) -> int | None:
+    """The longest wait of trials, up to the first beyond the target; None if some message is not received.
 
-
-def _longest_us(route: TopicRouteData, scenario: ReceiveScenario, trials: int, target_us: int) -> int | None:
-    """The longest wait of several trials, up to the first beyond the target; None if some message is not received."""
+    Only so many messages are simulated, unless something happens to brokers or consumers.
+    """
+    scenario = replace(scenario, loops=loops)
+    if not scenario.failures and not scenario.crashes:
+        scenario = replace(scenario, messages=min(scenario.messages or messages, messages))
     longest = 0
     for trial in range(trials):
         simulation = _run(route, scenario, trial, until_wait_us=target_us)
@@ -534,11 +524,7 @@ def _longest_us(route: TopicRouteData, scenario: ReceiveScenario, trials: int, t
 
 
 def _least(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least number that is enough, found by doubling and halving; None when `most` is not.
-
-    >>> _least(lambda number: number >= 9, 100), _least(lambda number: False, 100)
-    (9, None)
-    """
+    """The least number that is enough, found by doubling and halving; None when `most` is not."""
     below, above = 0, 1
     while not enough(above):
         if above >= most:
@@ -546,8 +532,5 @@ def _least(enough: Callable[[int], bool], most: int) -> int | None:
         below, above = above, min(2 * above, most)
     while above - below > 1:
         middle = (below + above) // 2
-        if enough(middle):
-            above = middle
-        else:
-            below = middle
+        below, above = (below, middle) if enough(middle) else (middle, above)
     return above
