@@ -18,13 +18,13 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.group import Group, gaps, known
 from rmqlb.engine.plan.rebalance import change_of
-from rmqlb.engine.record.compare import Expected, outcome_of
+from rmqlb.engine.record.compare import Expected
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diff import CAUSES, Cause, Explained, GroupOwners, How, PredictedGroup, PredictionSummary, QueueDiff
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.plan import SAME
-from rmqlb.model.recording import DIFFERENCES, QueueComparison
+from rmqlb.model.recording import DIFFERENCES
 from rmqlb.model.snapshot import ClusterSnapshot
 
 Causes = tuple[Cause, ...]
@@ -281,14 +281,9 @@ def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> Pr
     """Compare the predicted owners of a group with those of the snapshot (raises DataError: the group is not there)."""
     group = Group(after, name, gaps=gaps(after))
     names = expected.placeholders(set(group.group.client_ids or ()))
-    queues = []
-    for queue in sort_queues(expected.after):
-        before, owners = expected.owners(queue, names)
-        observed = group.observed.get(queue)
-        seen = None if observed is None else tuple(sort_client_ids(observed))
-        outcome = outcome_of(before, seen, owners)
-        queues.append(QueueComparison(queue.topic, queue.broker_name, queue.queue_id, outcome, owners, seen))
-    return PredictedGroup(name, expected.kind, names, tuple(queues))
+    owners = {queue: tuple(sort_client_ids(observed)) for queue, observed in group.observed.items()}
+    queues = tuple(expected.compare(queue, owners.get(queue), names) for queue in sort_queues(expected.after))
+    return PredictedGroup(name, expected.kind, names, queues)
 
 
 def prediction_summary(groups: Iterable[PredictedGroup]) -> PredictionSummary:
