@@ -53,8 +53,7 @@ _VERBS: Mapping[Change, str] = {
     "added": "added",
     "removed": "removed",
 }
-QueueOfGroup = tuple[Any, Any]
-"""A group, and one of its queues."""
+QueueOfGroup = tuple[Any, Any]  # A group, and one of its queues
 
 
 def diff_report(diff: SnapshotDiff) -> Report:

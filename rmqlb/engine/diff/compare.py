@@ -38,8 +38,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted
 
-_MOST_GROUPS = 5
-"""So many groups have a finding of their own."""
+_MOST_GROUPS = 5  # so many groups have a finding of their own
 
 
 def compare_snapshots(

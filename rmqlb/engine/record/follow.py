@@ -44,8 +44,7 @@ from rmqlb.model.recording import (
 )
 from rmqlb.model.snapshot import ClusterSnapshot
 
-STEADY_MS = 25_000
-"""Each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay."""
+STEADY_MS = 25_000  # each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay
 _LONGEST = tuple(name for name in QueueRecording.__struct_fields__ if name.startswith("longest_"))
 SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
 _NO_REPORT = "it did not say which queues it owns"

@@ -17,14 +17,11 @@ MS_US = 1000
 
 # A receive at its broker
 
-EARLY_US = 50 * MS_US
-"""How long before its time a waiting request ends (`PopRequest.isTimeout`)."""
-SCAN_US = 20 * MS_US
-"""How often the broker looks for requests to end (`PopLongPollingService.run`)."""
+EARLY_US = 50 * MS_US  # how long before its time a waiting request ends (`PopRequest.isTimeout`)
+SCAN_US = 20 * MS_US  # how often the broker looks for requests to end (`PopLongPollingService.run`)
 RETRY_FIRST_PERCENT = 20
 """Percentage of requests in which the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
-RANDOM_QUEUES = 100
-"""A request draws one of a hundred numbers (`PopMessageProcessor.processRequest`)."""
+RANDOM_QUEUES = 100  # A request draws one of a hundred numbers (`PopMessageProcessor.processRequest`)
 
 
 class BrokerRules(Struct, frozen=True):
@@ -114,17 +111,13 @@ REQUEST_TIMEOUT_US = 3 * SECOND_US
 """How long after its await duration a gRPC receive's deadline is (`ConsumerImpl.receiveMessage`)."""
 PUSH_PAUSE_US = SECOND_US
 """The pause of a PushConsumer after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
-POP_AWAIT_US = 15 * SECOND_US
-"""`DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`."""
-POP_TIMEOUT_US = 10 * SECOND_US
-"""How long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)."""
-POP_PAUSE_US = 3 * SECOND_US
-"""The pause of a POP client after an error (`pullTimeDelayMillsWhenException`)."""
+POP_AWAIT_US = 15 * SECOND_US  # `DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`
+POP_TIMEOUT_US = 10 * SECOND_US  # how long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)
+POP_PAUSE_US = 3 * SECOND_US  # the pause of a POP client after an error (`pullTimeDelayMillsWhenException`)
 POP_SHORTEST_INVISIBLE_US = 5 * SECOND_US
 POP_LONGEST_INVISIBLE_US = 300 * SECOND_US
 """`popMessage` uses 60 s for a `popInvisibleTime` outside (`MIN_POP_INVISIBLE_TIME`, `MAX_POP_INVISIBLE_TIME`)."""
-REBALANCE_US = 20 * SECOND_US
-"""How often a POP client requests its queues (`RebalanceService`)."""
+REBALANCE_US = 20 * SECOND_US  # how often a POP client requests its queues (`RebalanceService`)
 FIRST_POP_ROUTE_US = 10 * MS_US
 """`MQClientInstance.startScheduledTask`; then every `ROUTE_US` (`pollNameServerInterval`)."""
 
@@ -151,8 +144,7 @@ REVIVE_INTERVAL_US = SECOND_US
 REVIVE_MOST_SLOW = 3
 """The pause of a service before each look (`reviveInterval`). After looks without checkpoints it waits that time once
 more for each of them, up to three times (`reviveMaxSlow`)."""
-LOCK_TICK_US = 100 * MS_US
-"""In order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)."""
+LOCK_TICK_US = 100 * MS_US  # in order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)
 MOST_DELIVERIES = 17
 """One delivery and 16 more, then a message is a dead letter (`SubscriptionGroupConfig.retryMaxTimes`)."""
 

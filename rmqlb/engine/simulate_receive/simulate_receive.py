@@ -46,8 +46,7 @@ from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.model.words import counted
 
 _FEWEST_RARE, _MOST_RARE = 100, 1000
-_RECEIVES = 100_000
-"""About how many receives the rare messages of a simulation take when their number is not given."""
+_RECEIVES = 100_000  # about how many receives the rare messages of a simulation take when their number is not given
 Progress = Callable[[int], None]
 
 
@@ -453,8 +452,7 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
 _TRIALS = 3
 _FIRST_MESSAGES, _MOST_MESSAGES = 5_000, 20_000
 """Of each simulation: while a number is looked for, and of the number."""
-_IN_A_ROW = 4
-"""Numbers that must be enough, of which the answer is the first."""
+_IN_A_ROW = 4  # numbers that must be enough, of which the answer is the first
 
 
 def receives_within(

@@ -33,8 +33,7 @@ from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_receive import ReceiveScenario
 
-MOST_FURTHER = 100_000
-"""Messages that arrive after the measured ones, at the most."""
+MOST_FURTHER = 100_000  # messages that arrive after the measured ones, at the most
 _ARRIVALS, _CONSUMER, _PROXY = 0, 2, 3
 _PLACES = 1 << 32
 _REPORTED_EVERY = 1000
