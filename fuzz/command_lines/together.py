@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fuzz.command_lines.alone import ALONE, read_as, tables_are_as_wide_as_the_terminal, text_is_harmless
 from fuzz.command_lines.lines import PAGES, Case, Piece
 from fuzz.command_lines.running import Ran, Runs
-from fuzz.command_lines.sums import SUMS
+from fuzz.command_lines.sums import RESULTS
 from fuzz.command_lines.values import PLACEHOLDER
 from rmqlb.cli.help_text import figures_of
 from rmqlb.views.formats.text import safe_cell, visible
@@ -35,7 +35,7 @@ def _data(runs: Runs, command: str, pieces: tuple[Piece, ...]) -> Json | None:
 
 
 def _has_result(case: Case, ran: Ran) -> bool:
-    return case.command in SUMS and ran.code in (0, 3) and not case.has("--watch")
+    return case.command in RESULTS and ran.code in (0, 3) and not case.has("--watch")
 
 
 def the_same_again(case: Case, ran: Ran, runs: Runs) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _differences(how: str, one: Ran, other: Ran) -> Iterator[str]:
 
 def a_terminal_shows_the_table(case: Case, ran: Ran, runs: Runs) -> Iterator[str]:
     """On a terminal it ends as in a pipe, and shows lines that fit, with nothing raw in them but colours."""
-    if case.command not in SUMS or case.has("--watch") or case.stdin:
+    if case.command not in RESULTS or case.has("--watch") or case.stdin:
         return
     pieces = (*case.without("--output", "--no-pager"), ("--output", "table"), ("--no-pager",))
     shown = replace(case, pieces=(*pieces, ("--color", "always")))
@@ -79,7 +79,7 @@ def a_terminal_shows_the_table(case: Case, ran: Ran, runs: Runs) -> Iterator[str
 
 def any_width_will_do(case: Case, ran: Ran, runs: Runs) -> Iterator[str]:
     """A table at other widths: the same exit code, no line longer than the terminal."""
-    if case.command not in SUMS or case.has("--watch"):
+    if case.command not in RESULTS or case.has("--watch"):
         return
     shown = replace(case, pieces=(*case.without("--output"), ("--output", "table")))
     for columns in (20, 40, 80, 160):
