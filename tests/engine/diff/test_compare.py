@@ -87,7 +87,7 @@ def told(diff: SnapshotDiff) -> list[str]:
     return [report.facts[0], *(" | ".join(map(str, row)) for row in rows), *findings]
 
 
-AVG = owners_at_rest([T], Members(("a", "b", "c"), "AVG"))
+AVG = dict(owners_at_rest([T], Members(("a", "b", "c"), "AVG")))
 FIRST, SECOND, THIRD, *_ = T.subscribe_queues()
 U, WIDER, NONE = route("U", a=2), route("T", a=8, b=4), route("T", a=0)
 TWO_MORE = route("T", a=4, b=4, c=2)
@@ -101,7 +101,7 @@ def after(ids: str, owners: Mapping[MessageQueue, tuple[str, ...]] | None = None
 def taken_by(owners: tuple[str, ...]) -> ClusterSnapshot:
     """The consumer d has come for c: the queues that go from c to d have these owners still, or already."""
     there = "abcd" if "c" in owners else "abd"
-    then = owners_at_rest([T], Members(tuple(there), "AVG"))
+    then = dict(owners_at_rest([T], Members(tuple(there), "AVG")))
     moving = [queue for queue in then if AVG[queue] == ("c",) and then[queue] == ("d",)]
     return after(there, then | dict.fromkeys(moving, owners))
 
