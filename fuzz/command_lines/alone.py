@@ -1,6 +1,6 @@
-"""What is true of every command line by itself: exit codes, errors, formats, schemas, harmless text, widths.
+"""Properties of every command line by itself: exit codes, errors, formats, schemas, harmless text, widths.
 
-Each function takes a case and what came of it, and yields a sentence for each thing that is not so.
+Each check takes a case and its run, and yields a sentence for each thing that is wrong.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def stderr_is_talk(case: Case, ran: Ran) -> Iterator[str]:
 
 def stdout_is_the_format(case: Case, ran: Ran) -> Iterator[str]:
     """What is on stdout can be read as what it is."""
-    if not ran.stdout or case.is_page or _is_picture(case):
+    if not ran.stdout or case.shows_no_result:
         return
     try:
         read_as(case.format, ran.stdout)
@@ -95,9 +95,7 @@ def stdout_is_the_format(case: Case, ran: Ran) -> Iterator[str]:
 def json_fits_its_schema(case: Case, ran: Ran) -> Iterator[str]:
     """JSON and YAML have the keys that `rmqlb schema` tells of, and no others."""
     value = result(case, ran)
-    if value is None:
-        return
-    if case.command == "schema" and "$schema" in value:
+    if value is None or (case.command == "schema" and "$schema" in value):
         return
     yield from problems(value)[:3]
     if "command" in value and value["command"] != case.command:
@@ -106,7 +104,7 @@ def json_fits_its_schema(case: Case, ran: Ran) -> Iterator[str]:
 
 def lines_fit_their_schema(case: Case, ran: Ran) -> Iterator[str]:
     """Lines of JSON are objects; of attempts and changes they have their schema's keys."""
-    if case.format != "jsonl" or case.is_page:
+    if case.format != "jsonl" or case.shows_no_result:
         return
     for line in ran.stdout.splitlines()[:20]:
         value = json.loads(line)
@@ -139,10 +137,11 @@ def cells_are_no_formulas(case: Case, ran: Ran) -> Iterator[str]:
 
 def tables_are_as_wide_as_the_terminal(case: Case, ran: Ran) -> Iterator[str]:
     """No line of a table is longer than COLUMNS."""
-    if case.format != "table" or case.is_page or _is_picture(case):
+    if case.format != "table" or case.shows_no_result:
         return
     for line in _uncoloured(case, ran.stdout).splitlines():
-        if width(line.rstrip()) > case.columns:
+        # The words of a command to copy are never cut: a shell reads the next line with this one.
+        if width(line.rstrip()) > case.columns and not line.endswith(" \\"):
             yield f"a line takes {width(line.rstrip())} columns of {case.columns}: {line!r}"
             return
 
@@ -172,7 +171,7 @@ ALONE: tuple[Check, ...] = (
 
 def result(case: Case, ran: Ran) -> Any:
     """The JSON or YAML on stdout as a value; None when there is none, or it cannot be read."""
-    if case.format not in ("json", "yaml") or not ran.stdout or case.is_page or _is_picture(case):
+    if case.format not in ("json", "yaml") or not ran.stdout or case.shows_no_result:
         return None
     try:
         return read_as(case.format, ran.stdout)
@@ -198,11 +197,7 @@ def error_code(case: Case, ran: Ran) -> str | None:
 
 
 def read_as(form: str, text: str) -> Any:
-    """The text read as this format.
-
-    Raises:
-        ValueError, YAMLError, ParseError: it is not of it.
-    """
+    """The text read as this format (raises ValueError, YAMLError, ParseError)."""
     if form in ("json", "sarif"):
         return json.loads(text)
     if form == "jsonl":
@@ -224,12 +219,7 @@ def read_table(text: str) -> list[list[str]]:
 
 
 def _is_table_for_programs(case: Case) -> bool:
-    return case.format == "csv" and not case.is_page and not _is_picture(case)
-
-
-def _is_picture(case: Case) -> bool:
-    """A picture or a page is on stdout instead."""
-    return "-" in (case.value("--svg"), case.value("--html"))
+    return case.format == "csv" and not case.shows_no_result
 
 
 _explained = cache(explanations)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from math import comb, isclose
+from math import isclose
 from typing import Any
 
 Json = Any
@@ -213,19 +213,6 @@ def _misassigned_throughout(data: Json) -> int:
     return sum(first in bad and last in bad for first, last in ends)
 
 
-def rollout_adds_up(data: Json) -> Iterator[str]:
-    """One choice is the best; each figure's p50 is not above its p95, nor that above the max."""
-    choices = data["choices"]
-    if choices:
-        yield from differ("best choices", 1, sum(choice["best"] for choice in choices))
-    for choice in choices:
-        if choice["converged"] > choice["trials"]:
-            yield f"{choice['converged']} of {choice['trials']} converged"
-        for name, figure in choice["figures"].items():
-            if figure and not figure["p50"] <= figure["p95"] <= figure["max"]:
-                yield f"{name}: {figure}"
-
-
 def send_adds_up(data: Json) -> Iterator[str]:
     """Messages, attempts and time: totals against brokers, queues, slices and the attempts themselves."""
     totals = data["totals"]
@@ -333,40 +320,6 @@ def route_adds_up(data: Json) -> Iterator[str]:
         yield from differ(f"readable queues of {topic['topic']}", len(topic["readableQueues"]), readable)
 
 
-def sweep_adds_up(data: Json) -> Iterator[str]:
-    """Cases against losses, and the least losses that break a limit against the worst of their group or topic."""
-    cases, losses = data["cases"], data["losses"]
-    yield from differ("single losses", cases["singles"], len(losses))
-    yield from differ("pairs", cases["pairs"], comb(len(losses), 2) if data["atOnce"] > 1 else 0)
-    for name in ("all", "tried"):
-        yield from differ(name, cases[name], cases["singles"] + cases["pairs"])
-    worst = {("group", each["group"]): each for each in data["groups"]}
-    worst |= {("topic", each["topic"]): each for each in data["topics"]}
-    for each in worst.values():
-        if not each["broken"] <= min(each["cases"], cases["broken"]) or each["cases"] > cases["all"]:
-            yield f"cases of {each.get('group', each.get('topic'))}: {each}"
-    if cases["broken"] > sum(each["broken"] for each in worst.values()):
-        yield f"{cases['broken']} cases break a limit, and fewer one of a group or topic"
-    if bool(cases["broken"]) != bool(data["counterexamples"] or data["waived"]):
-        yield f"{cases['broken']} cases break a limit, with {len(data['counterexamples'])} counterexamples"
-    for one in data["counterexamples"]:
-        yield from _counterexample_is_so(one, worst[one["about"], one["name"]])
-
-
-def _counterexample_is_so(one: Json, worst: Json) -> Iterator[str]:
-    """Its value is that of what is left, and none of its figures is worse than the worst."""
-    name, left = f"{one['limit']} of {one['name']}", one["group"] or one["topic"]
-    if one["limit"] in left:
-        yield from differ(name, one["value"], left[one["limit"]])
-    if one["topic"]:
-        if left["writableBrokers"] < worst["leastWritable"]["value"]:
-            yield f"{name}: {left} is worse than the worst"
-        return
-    for key in ("unassigned", "imbalance", "idle", "moved", "lagMoved", "withoutLock"):
-        if worst[key] is not None and (left[key] or 0) > worst[key]["value"]:
-            yield f"{name}: {key} {left[key]} is worse than the worst, {worst[key]['value']}"
-
-
 def adds_up(command: str, data: Json) -> Iterator[str]:
     """The sums of a command's result; of several groups those of each, and what they have together."""
     if "groups" not in data or command not in ("plan-rebalance", "show-owners", "simulate-rebalance"):
@@ -397,66 +350,17 @@ def receive_adds_up(data: Json) -> Iterator[str]:
         yield "the last quantile is not the longest wait"
 
 
-def keys_add_up(data: Json) -> Iterator[str]:
-    """What is said of each SDK and of each two of them is counted over the keys."""
-
-    def places(row: Json, which: str, sdk: str) -> tuple[str, int] | None:
-        queue = row[which][sdk]
-        return queue and (queue["brokerName"], queue["queueId"])
-
-    for each in data["sdks"]:
-        name = each["sdk"]
-        used = Counter(place for row in data["keys"] if (place := places(row, "queues", name)))
-        if each["queuesUsed"] is not None:
-            yield from differ(f"queuesUsed of {name}", each["queuesUsed"], len(used))
-            yield from differ(f"mostKeys of {name}", each["mostKeys"], max(used.values(), default=0))
-        if each["moved"] is not None:
-            moved = sum(places(row, "queues", name) != places(row, "queuesAfter", name) for row in data["keys"])
-            yield from differ(f"moved of {name}", each["moved"], moved)
-    for pair in data["pairs"]:
-        one, other = pair["sdk"], pair["otherSdk"]
-        unlike = sum(places(row, "queues", one) != places(row, "queues", other) for row in data["keys"])
-        yield from differ(f"{one} and {other}", pair["differ"], unlike)
-
-
-def size_adds_up(data: Json) -> Iterator[str]:
-    """The answer, the replica counts and the compared lines are those of the curve, and a size fails by a limit."""
-    curve, counts = data["curve"], data["replicaCounts"]
-    allowed = [point["consumers"] for point in curve if point["satisfied"]]
-    yield from differ("allowed", counts["allowed"], allowed)
-    yield from differ("fewest", [data["consumers"], counts["min"]], 2 * [min(allowed, default=None)])
-    yield from differ("most", counts["max"], max(allowed, default=None))
-    yield from differ(
-        "sizes", [point["consumers"] for point in curve], list(range(curve[0]["consumers"], curve[-1]["consumers"] + 1))
-    )
-    for point in curve:
-        yield from differ(f"satisfied with {point['consumers']}", point["satisfied"], not point["fails"])
-        yield from differ(
-            f"share with {point['consumers']}", point["satisfied"], point["share"] >= data["limits"]["share"]
-        )
-        if point["idle"] > max(point["consumers"] - 1, 0) and point["imbalance"] is not None:
-            yield f"{point['idle']} of {point['consumers']} consumers idle, and queues are owned"
-    chosen = [each for each in data["candidates"] if each["best"] == data["best"]]
-    key = ("strategy", "queuesPerBroker", "consumers")
-    if not any([each[name] for name in key] == [data[name] for name in key] for each in chosen):
-        yield "the answer is none of those that were compared"
-    if data["best"] not in curve:
-        yield "the answer is no size of the curve"
-
-
 SUMS: Mapping[str, Sum] = {
     "plan-rebalance": plan_adds_up,
     "show-groups": groups_add_up,
     "show-consumers": consumers_add_up,
     "show-owners": owners_add_up,
     "simulate-rebalance": rebalance_adds_up,
-    "plan-rollout": rollout_adds_up,
     "simulate-send": send_adds_up,
     "simulate-receive": receive_adds_up,
-    "select-queue": keys_add_up,
-    "size-group": size_adds_up,
     "check": check_adds_up,
     "show-route": route_adds_up,
-    "sweep-failures": sweep_adds_up,
 }
 """Command → its sums."""
+RESULTS = (*SUMS, "plan-rollout", "select-queue", "size-group", "sweep-failures")
+"""The commands whose results are compared in all formats."""

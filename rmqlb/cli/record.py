@@ -133,15 +133,15 @@ def record(
     terminal = Terminal("record", output, more_formats=("jsonl",))
     shown.check()
     asked = conditions(shown.fail_on or (), FIGURES)
-    against = prediction.against or ()
+    against, replayed = prediction.against or (), prediction.replay
     must_be_askable(asked, is_compared=bool(against))
     event_at = None if chosen.event_at is None else amounts.moment_ms(chosen.event_at, "--event-at")
     tolerance_ms = amounts.whole_ms(prediction.tolerance, "--tolerance")
-    if prediction.replay is not None:
+    if replayed is not None:
         _reject_live_options(chosen, strategy_options)
-        if prediction.replay == "-" and "-" in against:
+        if replayed == "-" and "-" in against:
             raise UsageError("--replay - and --against - both read stdin")
-        recording, snapshot, findings = recorded(prediction.replay, event_at)
+        recording, snapshot, findings = recorded(replayed, event_at)
         predicted = expected(against, recording.group) if against else None
     else:
         recorder = _recorder(source, chosen, strategy_options, terminal)
@@ -152,14 +152,14 @@ def record(
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
     recording = replace(recording, conditions=judged(asked, recording))
     require_known(recording.conditions, "leave the condition out to see the recording")
-    _show(recording, snapshot, findings, shown, terminal, is_replayed=prediction.replay is not None)
+    _show(recording, snapshot, findings, shown, terminal, is_replayed=replayed is not None)
     judge(recording.conditions, terminal)
 
 
 def _reject_live_options(chosen: RecordOptions, strategies: StrategyOptions) -> None:
-    for name in ("group", "topic", "every", "until", "for_", "strategy_option"):
-        if getattr(strategies if name == "strategy_option" else chosen, name):
-            option = f"--{name.rstrip('_').replace('_', '-')}"
+    live = {f"--{name.rstrip('_')}": getattr(chosen, name) for name in ("group", "topic", "every", "until", "for_")}
+    for option, value in (live | {"--strategy-option": strategies.strategy_option}).items():
+        if value:
             hint = "leave one of them out"
             raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
 
@@ -176,7 +176,7 @@ def _recorder(
     source: SourceOptions, chosen: RecordOptions, given: StrategyOptions, terminal: Terminal
 ) -> "GroupRecorder":
     from rmqlb.cli.common.reading import Reader
-    from rmqlb.cli.common.recorder import GroupRecorder, Recorded
+    from rmqlb.cli.common.recorder import GroupRecorder
     from rmqlb.sources.source_text import is_live
     from rmqlb.verbs.strategies import Strategies
 
@@ -190,34 +190,33 @@ def _recorder(
     schedule = _schedule(chosen)
     strategies = Strategies(given.strategy_option)
     strategies.must_apply(reported=True)
-    settings = strategies.settings_for(topics, name)
-    return GroupRecorder(Recorded(reader, name, topics, settings), schedule, terminal)
+    return GroupRecorder(reader, name, topics, strategies.settings_for(topics, name), schedule, terminal)
 
 
 def _schedule(chosen: RecordOptions) -> "Schedule":
     """The schedule of the options (raises UsageError)."""
     from rmqlb.cli.common.recorder import Schedule
     from rmqlb.cli.common.watch import LEAST_S
-    from rmqlb.verbs import amounts
+    from rmqlb.verbs.amounts import duration_us, moment_ms
 
-    text = chosen.every or "1s"
-    every_s = amounts.duration_us(text, "--every") / 1e6
+    def seconds(text: str, option: str) -> float:
+        return duration_us(text, option) / 1e6
+
+    text, until = chosen.every or "1s", chosen.until
+    every_s, for_s = seconds(text, "--every"), seconds(chosen.for_ or "10m", "--for")
     if every_s < LEAST_S:
         hint = "a consumer answers on the threads that its brokers need, and is asked once per second at most"
         raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
-    for_s = amounts.duration_us(chosen.for_ or "10m", "--for") / 1e6
-    until, at_ms = chosen.until, None
+    if until is not None and "T" in until:
+        return Schedule(every_s, until_converged=False, for_s=for_s, at_ms=moment_ms(until, "--until"))
     if until is not None and until != "converged":
-        if "T" in until:
-            at_ms = amounts.moment_ms(until, "--until")
-        else:
-            try:
-                until_s = amounts.duration_us(until, "--until") / 1e6
-            except UsageError as error:
-                error.hint = "write converged, a time as 90s, or a moment as 2026-11-22T16:00:00Z"
-                raise
-            for_s = min(until_s, for_s) if chosen.for_ else until_s
-    return Schedule(every_s, until == "converged", for_s, at_ms)
+        try:
+            until_s = seconds(until, "--until")
+        except UsageError as error:
+            error.hint = "write converged, a time as 90s, or a moment as 2026-11-22T16:00:00Z"
+            raise
+        for_s = min(until_s, for_s) if chosen.for_ else until_s
+    return Schedule(every_s, until == "converged", for_s, at_ms=None)
 
 
 def _show(

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import Figure
 from rmqlb.model.limits import MOST_EVENTS, MOST_FAILURES, PositiveTime, Seed, Time
 from rmqlb.model.result import Result
 from rmqlb.model.send_scenario import NEWEST, Failure, ReactionKind
@@ -97,11 +98,11 @@ class WaitTimes(Struct, frozen=True, rename="camel"):
     """How a time is spread over messages, in milliseconds."""
 
     messages: Annotated[int, "how many there are"]
-    mean_ms: Annotated[float, "over all of them"]
-    p50_ms: Annotated[float, "half of them have no more"]
-    p95_ms: Annotated[float, "95 of 100 have no more"]
-    p99_ms: Annotated[float, "99 of 100 have no more"]
-    max_ms: Annotated[float, "the most of any"]
+    mean_ms: Annotated[float, Figure("over all of them")]
+    p50_ms: Annotated[float, Figure("half of them have no more")]
+    p95_ms: Annotated[float, Figure("95 of 100 have no more")]
+    p99_ms: Annotated[float, Figure("99 of 100 have no more")]
+    max_ms: Annotated[float, Figure("the most of any")]
 
 
 class Quantile(Struct, frozen=True, rename="camel"):
@@ -157,13 +158,16 @@ class ReceiveTotals(Struct, frozen=True, rename="camel"):
     further: Annotated[int, "messages stored later, which keep the load up and count nowhere else"]
     received: Annotated[int, "of these, received by a client"]
     acknowledged: Annotated[int, "of these, acknowledged by the end"]
-    dead_lettered: Annotated[int, "delivered so often that they went to the dead-letter queue"]
-    left: Annotated[int, "neither by the end: on a broker that stays away, or without a consumer to receive them"]
-    not_stored: Annotated[int, "messages that came while their broker failed, so that producers send them elsewhere"]
-    redelivered: Annotated[int, "messages delivered more than once"]
-    receives: Annotated[int, "requests"]
-    empty_receives: Annotated[int, "of these, ended without a message when their time was over"]
-    failed_receives: Annotated[int, "of these, ended with an error"]
+    dead_lettered: Annotated[int, Figure("delivered so often that they went to the dead-letter queue", of="messages")]
+    left: Annotated[
+        int,
+        Figure("neither by the end: their broker stays away, or no consumer receives them", of="messages"),
+    ]
+    not_stored: Annotated[int, Figure("messages that came while their broker failed; producers send them elsewhere")]
+    redelivered: Annotated[int, Figure("messages delivered more than once", of="messages")]
+    receives: Annotated[int, Figure("requests", of="receives")]
+    empty_receives: Annotated[int, Figure("of these, ended without a message when their time was over", of="receives")]
+    failed_receives: Annotated[int, Figure("of these, ended with an error", of="receives")]
     lasted_ms: Annotated[float, "how long was simulated"]
 
 

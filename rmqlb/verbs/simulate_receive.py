@@ -71,9 +71,9 @@ def simulate_receive(
         snapshot = source().fetch(Wanted((topic,), groups=False))
     route = snapshot.route(topic or _GIVEN)
     queues = engine.readable_queues(route)
-    brokers = list(dict.fromkeys(queue.broker_name for queue in queues))
-    given = _rates(rates, queues, brokers, route.topic)
-    scenario = replace(scenario, failures=failures(brokers, route.topic), rates=given)
+    counts = Counter(queue.broker_name for queue in queues)
+    given = _rates(rates, queues, list(counts), route.topic)
+    scenario = replace(scenario, failures=failures(list(counts), route.topic), rates=given)
     scenario, assumed = _lasting(scenario, queues)
     engine.check(route, scenario)
     total = 0 if scenario.messages is None or scenario.duration_us is not None else scenario.messages
@@ -90,31 +90,29 @@ def simulate_receive(
         several = engine.receive_trials(route, scenario, trials, lambda done: progress("trials", done, trials))
         report = replace(report, trials=several)
     report = replace(report, conditions=tuple(engine.try_on_receive(condition, report) for condition in asked))
-    findings = [
+    findings = (
         *sighting_findings(snapshot.routes[route.topic]),
         *source_findings(snapshot),
-        *engine.receive_findings(scenario, [sum(queue.broker_name == name for queue in queues) for name in brokers]),
+        *engine.receive_findings(scenario, list(counts.values())),
         *assumed,
         *engine.ended_findings(report),
-    ]
-    return with_meta(report, Meta(snapshot, tuple(findings)))
+    )
+    return with_meta(report, Meta(snapshot, findings))
 
 
 def _given(texts: Sequence[str], topic: str) -> ClusterSnapshot:
     """The topic on the brokers of `--broker NAME:QUEUES`."""
-    brokers: dict[str, int] = {}
-    names = []
+    brokers: list[tuple[str, int]] = []
     for text in texts:
-        name, colon, number = text.rpartition(":")
-        if not colon or not name:
+        name, _, number = text.rpartition(":")
+        if not name:
             raise UsageError(f"--broker {text}: expected NAME:QUEUES, as in broker-a:8")
-        names.append(name)
-        brokers[name] = queue_number(number, f"--broker {text}")
-    must_differ(texts, names, "--broker")
+        brokers.append((name, queue_number(number, f"--broker {text}")))
+    must_differ(texts, [name for name, _ in brokers], "--broker")
     route = TopicRouteData(
         topic,
-        tuple(QueueData(broker, queues, queues, 6) for broker, queues in brokers.items()),
-        tuple(BrokerData(_GIVEN, broker, {0: broker}) for broker in brokers),
+        tuple(QueueData(broker, queues, queues, 6) for broker, queues in brokers),
+        tuple(BrokerData(_GIVEN, broker, {0: broker}) for broker, _ in brokers),
     )
     return ClusterSnapshot(_GIVEN, "--broker", routes={topic: RouteSighting(route, Seen("--broker"))})
 
@@ -143,13 +141,11 @@ def _rates(
 
 
 def _place(about: str, option: str, queues: Sequence[MessageQueue], brokers: Sequence[str], topic: str) -> Place:
-    if not about:
-        return None, None
-    if about in brokers:
-        return about, None
-    broker, colon, number = about.rpartition(":")
-    if colon and broker in brokers and re.fullmatch(r"\d{1,9}", number):
-        if any(queue.broker_name == broker and queue.queue_id == int(number) for queue in queues):
+    if not about or about in brokers:
+        return about or None, None
+    broker, _, number = about.rpartition(":")
+    if broker in brokers and re.fullmatch(r"\d{1,9}", number):
+        if MessageQueue(topic, broker, int(number)) in queues:
             return broker, int(number)
         raise UsageError(f"{option}: {broker} has no queue {int(number)} of topic {topic} to receive from")
     hint = suggestion("brokers", about, brokers)
@@ -161,21 +157,17 @@ def _lasting(scenario: ReceiveScenario, queues: Sequence[MessageQueue]) -> tuple
     moments = [moment for failure in scenario.failures for moment in (failure.start, failure.end) if moment is not None]
     events_us = [moment.us for moment in moments if moment.us is not None]
     events_us += [crash.at_us for crash in scenario.crashes]
-    has_rate = not scenario.rare
-    if not has_rate and not events_us:
+    if scenario.rare and not events_us:
         return scenario, ()
-    if not has_rate:
+    findings: tuple[Finding, ...] = ()
+    duration_us = scenario.duration_us
+    if events_us and duration_us is None and scenario.messages is None:
+        duration_us = min(max(events_us) + _AFTER_US, LONGEST_US)
+    if scenario.rare:
         each = _ASSUMED_RATE / len(queues)
-        rates = tuple(QueueRate(queue.broker_name, queue.queue_id, each) for queue in queues)
-        scenario = replace(scenario, rates=rates)
-    if events_us and scenario.duration_us is None and scenario.messages is None:
-        scenario = replace(scenario, duration_us=min(max(events_us) + _AFTER_US, LONGEST_US))
-    findings = []
-    if not has_rate:
-        lasting = "" if scenario.duration_us is None else f" for {scenario.duration_us / SECOND_US:g} s"
+        scenario = replace(scenario, rates=tuple(QueueRate(q.broker_name, q.queue_id, each) for q in queues))
+        lasting = "" if duration_us is None else f" for {duration_us / SECOND_US:g} s"
         text = f"no --rate is given: 10 messages per second arrive{lasting}; --rate and --for say otherwise"
-        findings.append(Finding("assumed-rate", text, severity=INFO))
-    if scenario.messages is None:
-        messages = _DEFAULT_MESSAGES if scenario.duration_us is None else MOST_RECEIVED
-        scenario = replace(scenario, messages=messages)
-    return scenario, tuple(findings)
+        findings = (Finding("assumed-rate", text, severity=INFO),)
+    messages = scenario.messages or (_DEFAULT_MESSAGES if duration_us is None else MOST_RECEIVED)
+    return replace(scenario, duration_us=duration_us, messages=messages), findings

@@ -28,8 +28,7 @@ _RECORDING = "what rmqlb record wrote with -o json"
 _PREDICTION = "what plan-rebalance or simulate-rebalance wrote with -o json"
 
 
-class StoredPlan(Struct, rename="camel"):
-    group: str | None
+class _Plan(Struct, rename="camel"):
     topics: tuple[TopicPlan, ...]
 
 
@@ -39,47 +38,26 @@ class _Event(Struct, rename="camel"):
     subject: str
 
 
-class StoredSimulation(Struct, rename="camel"):
-    group: str | None
+class _Simulation(Struct, rename="camel"):
     queues: tuple[QueueTimeline, ...]
     events: tuple[_Event, ...]
+
+
+_SHAPES: dict[str, type[_Plan | _Simulation]] = {"rmqlb/plan": _Plan, "rmqlb/simulate-rebalance": _Simulation}
 
 
 def expected(paths: Sequence[str], group: str) -> Expected:
     """The prediction of the files of `--against` for the group (raises UsageError)."""
     parts = []
     for path in paths:
-        document = _document(path, "--against", _PREDICTION)
-        found = predictions(document, f"--against {path}")
+        found = _predictions(_document(path, "--against", _PREDICTION), f"--against {path}")
         if group not in found:
             hint = suggestion("groups", group, list(found))
             raise UsageError(f"--against {path}: it is not of {group}", hint=hint, code="not-of-this")
         parts.append(found[group])
-    plans = [part for part in parts if isinstance(part, StoredPlan)]
-    if plans and len(parts) > 1:
+    if len(parts) > 1 and any(isinstance(part, _Plan) for part in parts):
         raise UsageError("--against takes one plan, or several simulations as trials", hint="name one of them")
-    return planned(plans[0].topics) if plans else of_trials([p for p in parts if isinstance(p, StoredSimulation)])
-
-
-def of_trials(trials: Sequence[StoredSimulation]) -> Expected:
-    first = next(iter(trials[0].events), None)
-    event = None if first is None else (first.kind, first.subject, first.at_ms)
-    return simulated([trial.queues for trial in trials], event)
-
-
-def predictions(document: Any, name: str) -> Mapping[str, StoredPlan | StoredSimulation]:
-    """Group → its plan or simulation in a document (raises UsageError, with the name for the document)."""
-    try:
-        kind = str(document["schema"]).removesuffix("-of-groups")
-        if kind not in ("rmqlb/plan", "rmqlb/simulate-rebalance"):
-            raise KeyError(kind)
-        data = document["data"]
-        parts = data.get("groups", [data]) if "topics" not in data else [data]
-        if kind == "rmqlb/plan":
-            return {str(part["group"]): convert(part, StoredPlan) for part in parts}
-        return {str(part["group"]): convert(part, StoredSimulation) for part in parts}
-    except (KeyError, TypeError, AttributeError, ValidationError) as error:
-        raise _wrong(name, "a plan or a simulation", _PREDICTION, error) from None
+    return _expected(parts)
 
 
 def stored_prediction(path: str) -> Mapping[str, Expected] | None:
@@ -89,13 +67,28 @@ def stored_prediction(path: str) -> Mapping[str, Expected] | None:
             is_one = _SCHEMA.search(file.read(1000)) is not None
     except (OSError, ValueError):
         is_one = False
-    if not is_one:
-        return None
-    found = predictions(_document(path, "A", _PREDICTION), f"A {path}")
-    return {
-        name: planned(part.topics) if isinstance(part, StoredPlan) else of_trials([part])
-        for name, part in found.items()
-    }
+    found = _predictions(_document(path, "A", _PREDICTION), f"A {path}") if is_one else {}
+    return {name: _expected([part]) for name, part in found.items()} if is_one else None
+
+
+def _predictions(document: Any, name: str) -> Mapping[str, _Plan | _Simulation]:
+    """Group → its plan or simulation in a document (raises UsageError, with the name for the document)."""
+    try:
+        shape = _SHAPES[str(document["schema"]).removesuffix("-of-groups")]
+        data = document["data"]
+        parts = data.get("groups", [data]) if "topics" not in data else [data]
+        return {str(part["group"]): convert(part, shape) for part in parts}
+    except (KeyError, TypeError, AttributeError, ValidationError) as error:
+        raise _wrong(name, "a plan or a simulation", _PREDICTION, error) from None
+
+
+def _expected(parts: Sequence[_Plan | _Simulation]) -> Expected:
+    if isinstance(parts[0], _Plan):
+        return planned(parts[0].topics)
+    trials = [part for part in parts if isinstance(part, _Simulation)]
+    first = next(iter(trials[0].events), None)
+    event = None if first is None else (first.kind, first.subject, first.at_ms)
+    return simulated([trial.queues for trial in trials], event)
 
 
 def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:

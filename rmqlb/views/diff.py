@@ -35,15 +35,17 @@ from rmqlb.views.report import (
     Section,
     duration,
     first_places,
+    numbers,
     rows_of,
     worst,
 )
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
-_WHAT = (Column("what changed", "what", "prose"), Column("effect", "effect", "prose"))
 _MOST_PROCESSES = 3
-_MASTER = str(MASTER_ID)
+_WHAT = (Column("what changed", "what", "prose"), Column("effect", "effect", "prose"))
+_GROUP = Column("group", "group", quiet=True)
+_QUEUE_KEYS = ("group", "topic", "brokerName", "queueId")
 _VERBS: Mapping[Change, str] = {
     "moved": "moved",
     "unassigned": "became unassigned",
@@ -51,22 +53,23 @@ _VERBS: Mapping[Change, str] = {
     "added": "added",
     "removed": "removed",
 }
+QueueOfGroup = tuple[Any, Any]  # A group, and one of its queues
 
 
 def diff_report(diff: SnapshotDiff) -> Report:
     """The differences for people and machines."""
-    topics = {topic.topic: topic for topic in diff.topics}
+    s, topics = diff.summary, {topic.topic: topic for topic in diff.topics}
     queues = [(group, queue) for group in diff.groups for queue in group.queues]
     odd = [(group, queue) for group, queue in queues if queue.how == "unexplained"]
     columns = (Column("", "severity", "sign"), Column("group", "group"), *_WHAT)
-    by_group = tuple(row for group in _by_weight(diff.groups) for row in _group_rows(group, topics))
+    by_group = tuple(row for group in sorted(diff.groups, key=_weight) for row in _group_rows(group, topics))
     by_topic = tuple(_topic_row(topic, diff.groups) for topic in diff.topics)
+    groups = Section("groups", "groups", columns, by_group)
     unexplained = replace(
         _queue_table("unexplained", "queues whose owners no change explains", odd),
         brief=first_places(len(odd), _MOST_ROWS),
         chosen=f"the first {_MOST_ROWS}",
     )
-    groups = Section("groups", "groups", columns, by_group)
     sections = (
         _unless_empty(groups),
         _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic)),
@@ -74,56 +77,66 @@ def diff_report(diff: SnapshotDiff) -> Report:
         _lag(diff.groups),
         replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True),
     )
-    more = f"--section queues lists {counted(len(queues), 'queue')} whose owners differ" if queues else ""
+    grave = "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
+    if s.unexplained or s.pending or s.offsets_back or s.groups_removed:
+        grave = WARNING
+    if s.newly_unassigned or s.newly_duplicate_owners:
+        grave = ERROR
     return Report(
         "rmqlb/diff",
         diff,
         tuple(_facts(diff)),
         sections,
-        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in queues]),
+        rows=Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in queues]),
         tables=(groups, *sections[1:]),
-        grave=_grave(diff),
-        more=more,
+        grave=grave,
+        more=f"--section queues lists {counted(len(queues), 'queue')} whose owners differ" if queues else "",
     )
 
 
-def _grave(diff: SnapshotDiff) -> str:
-    s = diff.summary
-    if s.newly_unassigned or s.newly_duplicate_owners:
-        return ERROR
-    if s.unexplained or s.pending or s.offsets_back or s.groups_removed:
-        return WARNING
-    return "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
-
-
-def _lag(groups: Sequence[GroupDiff]) -> Section:
-    """Groups whose offsets differ; shown are those whose lag grew most."""
-    moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
+def prediction_report(found: PredictionDiff) -> Report:
+    """The report of a stored plan or simulation compared with a snapshot."""
+    items = [(group, queue) for group in found.groups for queue in group.queues]
+    differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
+    s = found.summary
+    parts = [f"{of_all(s.queues - s.differences - s.unknown, s.queues)} as predicted"]
+    counts = {"with another owner": s.other_owner, "not yet moved": s.not_yet, "with unknown owners": s.unknown}
+    parts += [f"{number} {outcome}" for outcome, number in counts.items() if number]
+    parts += [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
     columns = (
-        Column("group", "group"),
-        Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
-        Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
-        Column("growth", "lagGrowth", "number"),
-        Column("produced", "produced", "number"),
-        Column("consumed", "consumed", "number"),
-        Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
+        *QUEUE_COLUMNS,
+        Column("predicted", "ownersPredicted", "clients"),
+        Column("observed", "ownersAfter", "clients"),
+        Column("outcome", "outcome"),
     )
-    growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
-    shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
-    section = Section("lag", "lag", columns, rows_of(columns, moved), heads=1, brief=shown, chosen="where it grew most")
-    return section if any(growths) else replace(section, brief=None, named_only=True)
+    differences = _by_group("differences", "queues that differ from the prediction", columns, differ)
+    queues = _by_group("queues", "queues, as predicted and as observed", columns, items)
+    return Report(
+        "rmqlb/diff-prediction",
+        found,
+        ("; ".join(parts), f"{found.prediction} → {_side(found.after)}"),
+        (_unless_empty(differences), replace(queues, named_only=True)),
+        rows=Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in items]),
+        tables=(differences, queues),
+        grave=ERROR if s.other_owner else WARNING if s.differences or s.unknown else "inOrder",
+    )
+
+
+# -- the facts above the tables ----------------------------------------------------------------------------------------
 
 
 def _facts(diff: SnapshotDiff) -> Iterator[str]:
-    s = diff.summary
-    parts = [*_verdicts(diff)]
+    s, parts = diff.summary, [*_verdicts(diff)]
     groups, topics = counted(s.groups, "group"), counted(s.topics, "topic")
     if s.groups_changed:
         yield f"{s.groups_changed} of {groups} {'differs' if s.groups_changed == 1 else 'differ'}: {'; '.join(parts)}"
     else:
         same = "no difference" if not (s.topics_changed or parts) else "no group differs"
         yield "; ".join([f"{same}: {groups} and {topics} compared", *parts])
-    yield f"{_side(diff.before)} → {_side(diff.after)}{_time_between(diff)}"
+    times = [datetime.fromisoformat(side.taken_at) for side in (diff.before, diff.after) if side.taken_at is not None]
+    ms = (times[1] - times[0]).total_seconds() * 1000 if len(times) > 1 else 0
+    between = f", {duration(abs(ms))} {'later' if ms > 0 else 'earlier'}" if ms else ""
+    yield f"{_side(diff.before)} → {_side(diff.after)}{between}"
 
 
 def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
@@ -134,10 +147,10 @@ def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
     if s.newly_duplicate_owners:
         yield f"{counted(s.newly_duplicate_owners, 'queue')} {have(s.newly_duplicate_owners)} duplicate owners now"
     changed = s.moved + s.newly_assigned
-    others = s.groups_changed - s.groups_added - s.groups_removed
-    explained = "" if s.unexplained else ", all explained"
-    if changed or (others and not (s.newly_unassigned or s.unexplained)):
-        yield f"{counted(changed, 'queue')} changed owner{explained}" if changed else "no queue changed owner"
+    if changed:
+        yield f"{counted(changed, 'queue')} changed owner{'' if s.unexplained else ', all explained'}"
+    elif s.groups_changed > s.groups_added + s.groups_removed and not (s.newly_unassigned or s.unexplained):
+        yield "no queue changed owner"
     yield from _added_or_removed(s.queues_removed, s.queues_added, "queue")
     if s.unexplained:
         yield f"{counted(s.unexplained, 'queue')} unexplained"
@@ -164,42 +177,43 @@ def _side(side: SnapshotSide) -> str:
     return name if side.taken_at is None else f"{name} ({side.taken_at})"
 
 
-def _time_between(diff: SnapshotDiff) -> str:
-    times = [side.taken_at for side in (diff.before, diff.after)]
-    if times[0] is None or times[1] is None:
-        return ""
-    first, then = (datetime.fromisoformat(at) for at in times if at is not None)
-    ms = (then - first).total_seconds() * 1000
-    return f", {duration(ms)} later" if ms > 0 else f", {duration(-ms)} earlier" if ms < 0 else ""
+# -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _by_weight(groups: Sequence[GroupDiff]) -> list[GroupDiff]:
-
-    def weight(group: GroupDiff) -> tuple[int, int, int]:
-        bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
-        return -group.count("unassigned"), -bad, -len(group.queues)
-
-    return sorted((group for group in groups if group.change != "same"), key=weight)
+def _weight(group: GroupDiff) -> tuple[int, int, int]:
+    """What sorts the worst group first."""
+    bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
+    return -group.count("unassigned"), -bad, -len(group.queues)
 
 
 def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
-    """Of a group: how grave it is, its name, what changed, and what came of it."""
+    """The rows of a group: severity, name, what changed, and its effect."""
+    name = group.group
+    if group.change == "same":
+        return
     if group.change in ("added", "removed"):
         there = group.after or group.before
         consumers = None if there is None else there.consumers
         number = "consumers unknown" if consumers is None else counted(consumers, "consumer")
         strategy = _strategies_text(group, "before" if group.after is None else "after")
         severity = WARNING if group.after is None else INFO
-        yield severity, group.group, f"group {group.change}", f"{number}, strategy {strategy}"
+        yield severity, name, f"group {group.change}", f"{number}, strategy {strategy}"
         return
     for explained in group.explanations:
+        queues = [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
         what = "; ".join(_cause_text(cause, group, topics) for cause in explained.causes)
-        severity = _severity(_queues_of(explained, group))
-        yield severity, group.group, what or "nothing that decides owners", _effect_text(explained, group)
-    for cause in _causes_without_effect(group):
-        yield INFO, group.group, _cause_text(cause, group, topics), _changes_text(())
+        yield _severity(queues), name, what or "nothing that decides owners", _effect_text(explained, queues, group)
+    effective = {cause for each in group.explanations for cause in each.causes}
+    changes: dict[Cause, bool] = {
+        "consumers": bool(group.joined or group.left or group.processes),
+        "strategy": group.strategy_changed,
+        "subscriptions": bool(group.topics_added or group.topics_removed),
+    }
+    for cause, is_there in changes.items():
+        if is_there and cause not in effective:
+            yield INFO, name, _cause_text(cause, group, topics), _changes_text(())
     for setting in group.settings:
-        yield INFO, group.group, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
+        yield INFO, name, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
 
 
 def _severity(queues: Sequence[QueueDiff]) -> Severity:
@@ -209,24 +223,36 @@ def _severity(queues: Sequence[QueueDiff]) -> Severity:
 
 
 def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...]:
-    queues = {
-        group.group: [q for q in group.queues if q.topic == topic.topic and q.change in ("added", "removed")]
-        for group in groups
-    }
-    concerned = [name for name, some in queues.items() if some]
-    if concerned:
-        counts = {_changes_text(queues[name]) for name in concerned}
-        effect = "; ".join(
-            f"{named(name for name in concerned if _changes_text(queues[name]) == text)}: {text}"
-            for text in sorted(counts)
-        )
-    else:
-        effect = f"read by {named(topic.groups)}" if topic.groups else "no group subscribes to it"
+    by_effect: dict[str, list[str]] = {}
+    for group in groups:
+        queues = [q for q in group.queues if q.topic == topic.topic and q.change in ("added", "removed")]
+        if queues:
+            by_effect.setdefault(_changes_text(queues), []).append(group.group)
+    effect = f"read by {named(topic.groups)}" if topic.groups else "no group subscribes to it"
+    if by_effect:
+        effect = "; ".join(f"{named(by_effect[text])}: {text}" for text in sorted(by_effect))
     return topic.topic, _route_text(topic), effect
 
 
-def _queue_table(name: str, title: str, queues: Sequence[tuple[GroupDiff, QueueDiff]]) -> Section:
-    found = [queue for _, queue in queues]
+def _lag(groups: Sequence[GroupDiff]) -> Section:
+    """Groups whose offsets differ; shown are those whose lag grew most."""
+    moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
+    columns = (
+        Column("group", "group"),
+        Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
+        Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
+        Column("growth", "lagGrowth", "number"),
+        *numbers("produced consumed"),
+        Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
+    )
+    growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
+    shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
+    section = Section("lag", "lag", columns, rows_of(columns, moved), heads=1, brief=shown, chosen="where it grew most")
+    return section if any(growths) else replace(section, brief=None, named_only=True)
+
+
+def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Section:
+    found: list[QueueDiff] = [queue for _, queue in queues]
     predicted = any(queue.predicted_after not in (None, queue.owners_after) for queue in found)
     columns = (
         *QUEUE_COLUMNS,
@@ -243,19 +269,17 @@ def _queue_table(name: str, title: str, queues: Sequence[tuple[GroupDiff, QueueD
     return _by_group(name, title, columns, queues)
 
 
-def _by_group(name: str, title: str, columns: tuple[Column, ...], queues: Sequence[tuple[Any, object]]) -> Section:
+def _by_group(name: str, title: str, columns: tuple[Column, ...], queues: Sequence[QueueOfGroup]) -> Section:
     """A table of queues, each with its group."""
     cells = rows_of(columns, [queue for _, queue in queues])
     rows = tuple((group.group, *row) for (group, _), row in zip(queues, cells, strict=True))
-    return Section(name, title, (Column("group", "group", quiet=True), *columns), rows, heads=4)
+    return Section(name, title, (_GROUP, *columns), rows, heads=4)
 
 
 def _explained_by(queue: QueueDiff) -> str:
-    return {
-        "predicted": " and ".join(queue.causes),
-        "converged": "the prediction before",
-        "pending": f"{' and '.join(queue.causes)}, pending",
-    }.get(queue.how, queue.how)
+    causes = " and ".join(queue.causes)
+    texts = {"predicted": causes, "converged": "the prediction before", "pending": f"{causes}, pending"}
+    return texts.get(queue.how, queue.how)
 
 
 def _owners(owners: tuple[str, ...] | None) -> Cell:
@@ -267,92 +291,48 @@ def _unless_empty(section: Section) -> Section:
     return replace(section, named_only=not section.rows)
 
 
-# -- a stored plan or simulation ---------------------------------------------------------------------------------------
-
-
-def prediction_report(found: PredictionDiff) -> Report:
-    """The report of a prediction compared with a snapshot."""
-    items = [(group, queue) for group in found.groups for queue in group.queues]
-    differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
-    summary = found.summary
-    parts = [f"{of_all(summary.queues - summary.differences - summary.unknown, summary.queues)} as predicted"]
-    parts += [f"{summary.other_owner} with another owner"] if summary.other_owner else []
-    parts += [f"{summary.not_yet} not yet moved"] if summary.not_yet else []
-    parts += [f"{summary.unknown} with unknown owners"] if summary.unknown else []
-    came = [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
-    columns = (
-        *QUEUE_COLUMNS,
-        Column("predicted", "ownersPredicted", "clients"),
-        Column("observed", "ownersAfter", "clients"),
-        Column("outcome", "outcome"),
-    )
-    differences = _by_group("differences", "queues that differ from the prediction", columns, differ)
-    queues = _by_group("queues", "queues, as predicted and as observed", columns, items)
-    return Report(
-        "rmqlb/diff-prediction",
-        found,
-        ("; ".join([*parts, *came]), f"{found.prediction} → {_side(found.after)}"),
-        (_unless_empty(differences), replace(queues, named_only=True)),
-        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in items]),
-        grave=ERROR if summary.other_owner else WARNING if summary.differences or summary.unknown else "inOrder",
-    )
-
-
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
 def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:
-    """What changed, of one kind."""
-    match cause:
-        case "consumers":
-            return "; ".join(_consumers(group))
-        case "strategy":
-            return f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"
-        case "subscriptions":
-            return "; ".join(_subscriptions(group))
-    return "; ".join(f"{topic}: {_route_text(topics[topic])}" for topic in _routes_of(group, topics))
+    """The changes of one kind."""
+    parts: list[str] = []
+    if cause == "strategy":
+        parts = [f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"]
+    elif cause == "consumers":
+        parts = [f"{sign} {named(ids)}" for sign, ids in (("+", group.joined), ("-", group.left)) if ids]
+        for each in group.processes[:_MOST_PROCESSES]:
+            parts.append(f"{each.client_id}: {each.before} → {each.after} process{'' if each.after == 1 else 'es'}")
+    elif cause == "subscriptions":
+        verbs = {"subscribes to": group.topics_added, "no longer subscribes to": group.topics_removed}
+        parts = [f"{verb} {named(names)}" for verb, names in verbs.items() if names]
+        parts = parts or ["subscriptions of single consumers"]
+    else:
+        concerned = {queue.topic for queue in group.queues}
+        for name, topic in topics.items():
+            if name in concerned or group.group in topic.groups:
+                parts.append(f"{name}: {_route_text(topic)}")
+    return "; ".join(parts)
 
 
 def _strategies_text(group: GroupDiff, which: str) -> str:
     """The strategies of a side; the default where neither shows any."""
-    side = group.before if which == "before" else group.after
-    others = group.after if which == "before" else group.before
-    known = next((each.strategies for each in (side, others) if each is not None and each.strategies), ())
+    sides = (group.before, group.after) if which == "before" else (group.after, group.before)
+    known = next((each.strategies for each in sides if each is not None and each.strategies), ())
     return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")
 
 
-def _route_text(topic: TopicDiff) -> str:
-    if topic.change != "changed":
-        return f"topic {topic.change}"
-    settings = [f"{each.name} {each.before or 'not set'} → {each.after or 'not set'}" for each in topic.settings]
-    return "; ".join([*(_broker_text(broker) for broker in topic.brokers), *settings])
-
-
-def _broker_text(broker: BrokerDiff) -> str:
-    if broker.before is None or broker.after is None:
-        there = broker.after or broker.before
-        queues = "" if there is None else f" ({there.read_queue_nums} read, {there.write_queue_nums} write queues)"
-        return f"{'+' if broker.before is None else '-'} {broker.broker_name}{queues}"
-    return f"{broker.broker_name} {', '.join(_of_broker(broker.before, broker.after))}"
-
-
-def _queues_of(explained: Explained, group: GroupDiff) -> list[QueueDiff]:
-    return [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
-
-
-def _effect_text(explained: Explained, group: GroupDiff) -> str:
-    """What came of it, as one explanation says it."""
-    queues = _queues_of(explained, group)
+def _effect_text(explained: Explained, queues: Sequence[QueueDiff], group: GroupDiff) -> str:
+    """The effect on the queues with one explanation."""
+    strategy, counts = _strategies_text(group, "after"), _changes_text(queues)
     if explained.how == "pending":
         unassigned = sum(queue.change == "unassigned" for queue in queues)
         meanwhile = f"; {unassigned} of them unassigned" if unassigned else ""
-        strategy = _strategies_text(group, "after")
         return f"{counted(len(queues), 'queue')} not yet with the owners that {strategy} predicts{meanwhile}"
-    counts = _changes_text(queues)
     if explained.how == "converged":
         return f"{counts}, to the owners predicted before: the group had not converged"
     if explained.how == "predicted":
-        return f"{counts}, as {_strategies_text(group, 'after')} predicts"
+        return f"{counts}, as {strategy} predicts"
     return f"{counts}, unexplained" + (f": {group.not_predicted}" if group.not_predicted else "")
 
 
@@ -365,49 +345,32 @@ def _changes_text(queues: Iterable[QueueDiff]) -> str:
     queues = list(queues)
     counts = Counter(queue.change for queue in queues)
     duplicate = sum(queue.got_duplicate_owners for queue in queues)
-    parts = [f"{number} {_VERBS[change]}" for change in _VERBS if (number := counts[change])]
-    if not parts:
+    changes = [change for change in _VERBS if counts[change]]
+    if not changes:
         return f"{counted(counts['same'], 'queue')} had these owners already" if counts["same"] else "owners unchanged"
-    first, _, rest = parts[0].partition(" ")
-    got = [f"{duplicate} with duplicate owners now"] if duplicate else []
-    return ", ".join([f"{counted(int(first), 'queue')} {rest}", *parts[1:], *got])
+    first, *others = changes
+    parts = [f"{counted(counts[first], 'queue')} {_VERBS[first]}"]
+    parts += [f"{counts[change]} {_VERBS[change]}" for change in others]
+    return ", ".join([*parts, f"{duplicate} with duplicate owners now"] if duplicate else parts)
 
 
-def _causes_without_effect(group: GroupDiff) -> Iterator[Cause]:
-    """What changed without being the cause of anything."""
-    named = {cause for each in group.explanations for cause in each.causes}
-    if (group.joined or group.left or group.processes) and "consumers" not in named:
-        yield "consumers"
-    if group.strategy_changed and "strategy" not in named:
-        yield "strategy"
-    if (group.topics_added or group.topics_removed) and "subscriptions" not in named:
-        yield "subscriptions"
+def _route_text(topic: TopicDiff) -> str:
+    if topic.change != "changed":
+        return f"topic {topic.change}"
+    settings = [f"{each.name} {each.before or 'not set'} → {each.after or 'not set'}" for each in topic.settings]
+    return "; ".join([*(_broker_text(broker) for broker in topic.brokers), *settings])
 
 
-def _consumers(group: GroupDiff) -> Iterator[str]:
-    if group.joined:
-        yield f"+ {named(group.joined)}"
-    if group.left:
-        yield f"- {named(group.left)}"
-    for each in group.processes[:_MOST_PROCESSES]:
-        yield f"{each.client_id}: {each.before} → {each.after} process{'' if each.after == 1 else 'es'}"
+def _broker_text(broker: BrokerDiff) -> str:
+    before, after, name = broker.before, broker.after, broker.broker_name
+    if before is not None and after is not None:
+        return f"{name} {', '.join(_differences(before, after))}"
+    there = after or before
+    queues = "" if there is None else f" ({there.read_queue_nums} read, {there.write_queue_nums} write queues)"
+    return f"{'+' if before is None else '-'} {name}{queues}"
 
 
-def _subscriptions(group: GroupDiff) -> Iterator[str]:
-    if group.topics_added:
-        yield f"subscribes to {named(group.topics_added)}"
-    if group.topics_removed:
-        yield f"no longer subscribes to {named(group.topics_removed)}"
-    if not group.topics_added and not group.topics_removed:
-        yield "subscriptions of single consumers"
-
-
-def _routes_of(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> list[str]:
-    concerned = {queue.topic for queue in group.queues}
-    return [name for name, topic in topics.items() if name in concerned or group.group in topic.groups]
-
-
-def _of_broker(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
+def _differences(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
     if before.read_queue_nums != after.read_queue_nums:
         yield f"{before.read_queue_nums} → {counted(after.read_queue_nums, 'read queue')}"
     if before.write_queue_nums != after.write_queue_nums:
@@ -415,7 +378,7 @@ def _of_broker(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
     if before.perm != after.perm:
         yield f"{_perm(before.perm)} → {_perm(after.perm)}"
     if before.broker_addrs != after.broker_addrs:
-        was, becomes = before.broker_addrs.get(_MASTER), after.broker_addrs.get(_MASTER)
+        was, becomes = (each.broker_addrs.get(str(MASTER_ID)) for each in (before, after))
         yield f"master {was or 'none'} → {becomes or 'none'}" if was != becomes else "other slaves"
 
 

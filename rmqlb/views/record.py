@@ -13,7 +13,10 @@ from rmqlb.model.recording import (
     DIFFERENCES,
     OUTCOMES,
     ConsumerRecording,
+    OwnerChange,
+    QueueComparison,
     QueueRecording,
+    RecordedInterval,
     Recording,
     RecordingComparison,
     RecordingFigures,
@@ -28,6 +31,7 @@ from rmqlb.views.report import (
     Report,
     Section,
     about,
+    columns_of,
     duration,
     first_places,
     labels,
@@ -75,20 +79,19 @@ def recorded_group(recording: Recording) -> RecordedGroup:
 
 def recording_report(recording: Recording) -> Report:
     """The recording for people and machines."""
-    group = recorded_group(recording)
-    compared = recording.comparison
-    changes = _changes(recording)
+    group, compared = recorded_group(recording), recording.comparison
+    changes, ids = _changes(recording), group.client_ids
+    differences, comparison = (None, None) if compared is None else _comparison(compared)
     sections = (
-        *(() if compared is None or not compared.differences else (_differences(compared),)),
+        *(() if differences is None or not differences.rows else (differences,)),
         timeline_section(group),
-        _consumers(recording),
+        _consumers(recording.consumers),
         changes,
         _queues(recording.queues),
         _intervals(recording.queues),
-        *(() if compared is None else (_comparison(compared),)),
+        *(() if comparison is None else (comparison,)),
         _summary(recording.figures),
     )
-    ids = group.client_ids
     return Report(
         "rmqlb/record",
         recording,
@@ -197,14 +200,15 @@ def _against(compared: RecordingComparison) -> str:
 
 def _changes(recording: Recording) -> Section:
     columns = (
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms"),
+        *columns_of(OwnerChange, "fromMs=from toMs=to"),
         Column("change", "change"),
         Column("consumer", "clientId", "clients", of=lambda change: (change.client_id,)),
     )
-    changes = recording.changes
-    cells = rows_of(columns, [change for _, change in changes])
-    rows = tuple((*row, *_name(queue)) for row, (queue, _) in zip(cells, changes, strict=True))
+    rows = tuple(
+        (*cells, queue.topic, queue.broker_name, queue.queue_id)
+        for queue, change in recording.changes
+        for cells in rows_of(columns, [change])
+    )
     return Section(
         "changes",
         "changes, each between two looks",
@@ -217,23 +221,15 @@ def _changes(recording: Recording) -> Section:
     )
 
 
-def _name(queue: QueueRecording) -> tuple[str, str, int]:
-    return queue.topic, queue.broker_name, queue.queue_id
-
-
-def _consumers(recording: Recording) -> Section:
-    letters = symbols([each.client_id for each in recording.consumers])
-    events = {each.client_id: _events(each) for each in recording.consumers}
+def _consumers(found: Sequence[ConsumerRecording]) -> Section:
+    letters = symbols([each.client_id for each in found])
+    events = {each.client_id: _events(each) for each in found}
     columns = (
         Column("", "letter", styles=letter_styles(letters), of=lambda each: letters[each.client_id]),
         Column("consumer", "clientId"),
-        Column("before", "queuesBefore", "number"),
-        Column("after", "queuesAfter", "number"),
-        Column("gained", "gained", "number"),
-        Column("lost", "lost", "number"),
+        *columns_of(ConsumerRecording, "queuesBefore=before queuesAfter=after gained lost"),
         Column("events", "events", shown=any(events.values()), of=lambda each: events[each.client_id]),
     )
-    found = recording.consumers
     badness = [each.gained + each.lost + len(each.changes) + len(each.silences) for each in found]
     brief = worst(badness, _MOST_ROWS)
     return Section("consumers", "consumers: queues before and after", columns, rows_of(columns, found), 2, brief=brief)
@@ -251,10 +247,8 @@ def _queues(queues: Sequence[QueueRecording]) -> Section:
         Column("before", "ownersBefore", "clients"),
         Column("after", "ownersAfter", "clients"),
         Column("changes", "changes", "number", of=lambda queue: len(queue.changes)),
-        Column("longest gap, at least", "longestGapAtLeastMs", "ms"),
-        Column("at most", "longestGapAtMostMs", "ms"),
-        Column("longest overlap, at least", "longestOverlapAtLeastMs", "ms"),
-        Column("at most", "longestOverlapAtMostMs", "ms"),
+        *columns_of(QueueRecording, "longestGapAtLeastMs=longest_gap,_at_least longestGapAtMostMs=at_most"),
+        *columns_of(QueueRecording, "longestOverlapAtLeastMs=longest_overlap,_at_least longestOverlapAtMostMs=at_most"),
     )
     brief = worst([len(queue.changes) + queue.longest_bad_ms for queue in queues], _MOST_ROWS)
     return Section("queues", "queues", columns, rows_of(columns, queues), heads=3, named_only=True, brief=brief)
@@ -262,12 +256,15 @@ def _queues(queues: Sequence[QueueRecording]) -> Section:
 
 def _intervals(queues: Sequence[QueueRecording]) -> Section:
     columns = (
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms"),
+        *columns_of(RecordedInterval, "fromMs=from toMs=to"),
         Column("state", "state"),
         Column("owners", "owners", "clients"),
     )
-    rows = tuple((*_name(queue), *row) for queue in queues for row in rows_of(columns, queue.intervals))
+    rows = tuple(
+        (queue.topic, queue.broker_name, queue.queue_id, *row)
+        for queue in queues
+        for row in rows_of(columns, queue.intervals)
+    )
     return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), rows, heads=3, named_only=True)
 
 
@@ -276,23 +273,17 @@ _COMPARED = (
     Column("outcome", "outcome", of=lambda queue: _OUTCOMES[queue.outcome]),
     Column("predicted", "ownersPredicted", "clients", of=lambda queue: queue.owners_predicted or NOT_THERE),
     Column("seen", "ownersAfter", "clients"),
-    Column("predicted from", "predictedFromMs", "ms"),
-    Column("to", "predictedToMs", "ms"),
-    Column("seen from", "seenFromMs", "ms"),
-    Column("to", "seenToMs", "ms"),
+    *columns_of(QueueComparison, "predictedFromMs=predicted_from predictedToMs=to seenFromMs=seen_from seenToMs=to"),
 )
 
 
-def _differences(compared: RecordingComparison) -> Section:
+def _comparison(compared: RecordingComparison) -> Iterator[Section]:
     found = [queue for queue in compared.queues if queue.outcome in DIFFERENCES]
     brief = first_places(len(found), _MOST_ROWS)
     title = "queues that differ from the prediction"
-    return Section("differences", title, _COMPARED, rows_of(_COMPARED, found), heads=3, brief=brief)
-
-
-def _comparison(compared: RecordingComparison) -> Section:
-    rows = rows_of(_COMPARED, compared.queues)
-    return Section("comparison", "queue by queue, as predicted and as seen", _COMPARED, rows, heads=3, named_only=True)
+    yield Section("differences", title, _COMPARED, rows_of(_COMPARED, found), heads=3, brief=brief)
+    rows, title = rows_of(_COMPARED, compared.queues), "queue by queue, as predicted and as seen"
+    yield Section("comparison", title, _COMPARED, rows, heads=3, named_only=True)
 
 
 def _summary(figures: RecordingFigures) -> Section:

@@ -2,77 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.model.finding import ERROR, WARNING
-from rmqlb.model.simulate_receive import CrashReceived, FailureReceived, ReceiveReport, TargetWait, WaitTimes
+from rmqlb.model.simulate_receive import (
+    BrokerReceives,
+    CrashReceived,
+    FailureReceived,
+    Quantile,
+    QueueWaits,
+    ReceivedMessage,
+    ReceiveReport,
+    TargetWait,
+    WaitTimes,
+)
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Cell, Column, Report, Section, about, duration, numbers, rows_of
+from rmqlb.views.report import Cell, Column, Report, Section, about, columns_of, duration, rows_of
 
 _MOST = 12
 _CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
-_TOTALS: tuple[tuple[str, str], ...] = (
-    ("messages", "messages"),
-    ("further arrivals", "further"),
-    ("received", "received"),
-    ("acknowledged", "acknowledged"),
-    ("redelivered", "redelivered"),
-    ("dead letters", "dead_lettered"),
-    ("left at the end", "left"),
-    ("not stored", "not_stored"),
-    ("receives", "receives"),
-    ("empty receives", "empty_receives"),
-    ("failed receives", "failed_receives"),
+_TOTALS = (
+    "messages further received acknowledged redelivered dead_lettered left not_stored receives empty_receives "
+    "failed_receives"
 )
-_TIMES = (
-    Column("messages", "messages", "number"),
-    Column("p50", "p50Ms", "ms"),
-    Column("p95", "p95Ms", "ms"),
-    Column("p99", "p99Ms", "ms", fold=1),
-    Column("max", "maxMs", "ms"),
-    Column("mean", "meanMs", "ms", fold=1),
-)
-_BROKERS = (
-    Column("broker", "brokerName"),
-    *numbers("queues receives"),
-    Column("share", "share", "share"),
-    *numbers("empty failed messages"),
-    Column("longest without a receive", "longestUnpolledMs", "ms"),
-)
+_TITLES = {"further": "further arrivals", "dead_lettered": "dead letters", "left": "left at the end"}
+"""Field of `ReceiveTotals` → what people read instead of its name."""
+_BROKERS = "brokerName=broker queues receives share empty failed messages longestUnpolledMs=longest_without_a_receive"
 _FAILURES = (
     Column("broker", "brokerName"),
     Column("kind", "kind"),
-    Column("from", "fromMs", "ms"),
-    Column("to", "toMs", "ms"),
-    Column("failed receives", "failed", "number"),
-    Column("the last", "lastFailedMs", "ms"),
-    Column("received from again", "receivedAgainMs", "ms"),
-    Column("longest wait on it", "longestWaitMs", "ms"),
-    Column("left", "left", "number"),
+    *columns_of(FailureReceived, "fromMs=from toMs=to failed=failed_receives lastFailedMs=the_last"),
+    *columns_of(FailureReceived, "receivedAgainMs=received_from_again longestWaitMs=longest_wait_on_it left"),
 )
 _CRASHES = (
-    Column("consumer", "consumer", "number"),
-    Column("dies at", "atMs", "ms"),
-    Column("not acknowledged", "unacknowledged", "number"),
-    Column("received again", "again", "number"),
+    *columns_of(CrashReceived, "consumer atMs=dies_at unacknowledged=not_acknowledged again=received_again"),
     Column("p50 after", "p50Ms", "ms", of=lambda crash: crash.after and crash.after.p50_ms),
     Column("max after", "maxMs", "ms", of=lambda crash: crash.after and crash.after.max_ms),
-    Column("ready at the earliest", "againEarliestMs", "ms"),
-    Column("at the latest", "againLatestMs", "ms"),
+    *columns_of(CrashReceived, "againEarliestMs=ready_at_the_earliest againLatestMs=at_the_latest"),
 )
-_QUEUE = (Column("broker", "brokerName"), Column("queue", "queueId", "number"))
-_QUEUES = (
-    *_QUEUE,
-    Column("messages", "messages", "number"),
-    *(Column(title, f"{title}Ms", "ms") for title in ("mean", "p95", "max")),
-)
+_QUEUES = "brokerName=broker queueId=queue messages meanMs=mean p95Ms=p95 maxMs=max"
 _MESSAGES = (
-    Column("message", "message", "number"),
-    *_QUEUE,
-    *(Column(title, f"{title}Ms", "ms") for title in ("stored", "received", "wait")),
-    *numbers("consumer deliveries"),
+    "message brokerName=broker queueId=queue storedMs=stored receivedMs=received waitMs=wait consumer deliveries"
 )
 
 
@@ -90,48 +63,17 @@ def receive_report(report: ReceiveReport) -> Report:
 
 def _sections(report: ReceiveReport) -> Iterator[Section]:
     yield _waits(report)
-    yield _table("brokers", "brokers", _BROKERS, report.brokers, shown={"failed": bool(report.failures)})
+    failed = () if report.failures else ("failed",)
+    yield _table("brokers", "brokers", BrokerReceives, _BROKERS, report.brokers, hidden=failed)
     if report.failures:
-        yield _table("failures", "brokers that fail", _FAILURES, report.failures)
+        yield Section("failures", "brokers that fail", _FAILURES, rows_of(_FAILURES, report.failures), heads=1)
     if report.crashes:
-        yield _table("crashes", "consumers that die", _CRASHES, report.crashes)
-    quantiles = (Column("messages, %", "percent", "number"), Column("wait up to", "waitMs", "ms"))
-    yield _table("quantiles", "distribution of waits", quantiles, report.quantiles, heads=0, named_only=True)
+        yield Section("crashes", "consumers that die", _CRASHES, rows_of(_CRASHES, report.crashes), heads=1)
+    keys, title = "percent=messages,_% waitMs=wait_up_to", "distribution of waits"
+    yield replace(_table("quantiles", title, Quantile, keys, report.quantiles, heads=0), named_only=True)
     title = "how long messages wait in each queue"
-    yield _table("queues", title, _QUEUES, report.queue_waits, heads=2, named_only=True)
-    yield from _numbers(report)
-    if report.messages is not None:
-        shown = {"consumer": report.scenario.consumers > 1, "deliveries": bool(report.totals.redelivered)}
-        yield _table("messages", "messages", _MESSAGES, report.messages, shown=shown)
-
-
-def _table(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    items: Sequence[object],
-    *,
-    shown: Mapping[str, bool] = {},
-    heads: int = 1,
-    named_only: bool = False,
-) -> Section:
-    there = tuple(replace(column, shown=shown.get(column.key, True)) for column in columns)
-    return Section(name, title, there, rows_of(there, items), heads=heads, named_only=named_only)
-
-
-def _waits(report: ReceiveReport) -> Section:
-    times = {
-        "until received": report.wait,
-        "until redelivered": report.back,
-        **{f"at {broker.broker_name}": broker.wait for broker in report.brokers},
-        "over all trials": None if report.trials is None else report.trials.wait,
-    }
-    rows = tuple((what, *rows_of(_TIMES, [each])[0]) for what, each in times.items() if each is not None)
-    return Section("waits", "how long messages wait", (Column("wait", "wait"), *_TIMES), rows, heads=1)
-
-
-def _numbers(report: ReceiveReport) -> Iterator[Section]:
-    forms = report.closed_forms
+    yield replace(_table("queues", title, QueueWaits, _QUEUES, report.queue_waits, heads=2), named_only=True)
+    forms, totals = report.closed_forms, report.totals
     times: tuple[tuple[Cell, ...], ...] = (
         ("an empty receive", forms.receive_ms),
         ("all queues once", forms.cycle_ms),
@@ -140,9 +82,42 @@ def _numbers(report: ReceiveReport) -> Iterator[Section]:
     )
     columns = (Column("closed form", "name"), Column("value", "value", "ms"))
     yield Section("closed-forms", "without simulation", columns, times, named_only=True)
-    counts = tuple((title, getattr(report.totals, name)) for title, name in _TOTALS)
+    counts = tuple((_TITLES.get(name, name.replace("_", " ")), getattr(totals, name)) for name in _TOTALS.split())
     columns = (Column("count", "name"), Column("number", "value", "number"))
     yield Section("totals", "totals", columns, counts, named_only=True)
+    if report.messages is not None:
+        shown = {"consumer": report.scenario.consumers > 1, "deliveries": bool(totals.redelivered)}
+        hidden = [key for key, is_shown in shown.items() if not is_shown]
+        yield _table("messages", "messages", ReceivedMessage, _MESSAGES, report.messages, hidden=hidden)
+
+
+def _table(
+    name: str,
+    title: str,
+    shape: type[Struct],
+    keys: str,
+    items: Sequence[object],
+    *,
+    hidden: Collection[str] = (),
+    heads: int = 1,
+) -> Section:
+    columns = columns_of(shape, keys, hidden=hidden)
+    return Section(name, title, columns, rows_of(columns, items), heads)
+
+
+def _waits(report: ReceiveReport) -> Section:
+    columns = tuple(
+        replace(column, fold=int(column.title in ("p99", "mean")))
+        for column in columns_of(WaitTimes, "messages p50Ms=p50 p95Ms=p95 p99Ms=p99 maxMs=max meanMs=mean")
+    )
+    times = {
+        "until received": report.wait,
+        "until redelivered": report.back,
+        **{f"at {broker.broker_name}": broker.wait for broker in report.brokers},
+        "over all trials": None if report.trials is None else report.trials.wait,
+    }
+    rows = tuple((what, *rows_of(columns, [each])[0]) for what, each in times.items() if each is not None)
+    return Section("waits", "how long messages wait", (Column("wait", "wait"), *columns), rows, heads=1)
 
 
 def _facts(report: ReceiveReport) -> tuple[str, ...]:

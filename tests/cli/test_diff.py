@@ -101,6 +101,8 @@ def test_a_stored_plan_says_whether_it_went_as_planned(tmp_path: Path) -> None:
     found = data(plan, LATER, "--fail-on", "differences>0")
     assert found["summary"] == {"queues": 25, "differences": 0, "otherOwner": 0, "notYet": 0, "unknown": 0}
     assert found["groups"][0]["placeholders"] == {"placeholder-01": "192.0.2.2@inst3"}
+    ran = run("diff", plan, LATER, "-o", "csv")  # no queue differs
+    assert (ran.code, len(ran.stdout.splitlines())) == (0, 1)
     ran = run("diff", plan, EXAMPLE, "--fail-on", "not-yet>0")  # nobody has joined there
     assert (ran.code, ran.stdout.splitlines()[0]) == (3, "13 of 25 queues as predicted; 12 not yet moved")
     assert run("diff", plan, LATER, "--fail-on", "moved>0").code == 2

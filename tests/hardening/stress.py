@@ -15,29 +15,17 @@ from tests.hardening import walk
 
 LOOPS = 8
 _PROGRAM = "import sys; sys.setswitchinterval({interval}); from rmqlb.__main__ import run; run()"
-USUAL = 0.005
-"""Seconds until another thread may go on, as Python has it; the less, the sooner threads meet."""
+USUAL = 0.005  # seconds until another thread may go on, as Python has it; the less, the sooner threads meet
 
 
 class Line(Struct, frozen=True):
-    """A command line.
-
-    Attributes:
-        words: what follows `rmqlb`.
-        code: the exit code that it must end with.
-    """
+    """A command line without `rmqlb`, and the exit code that it must end with."""
 
     words: tuple[str, ...]
     code: int = 0
 
 
-WITHOUT_A_SOURCE = (
-    Line(("schema",)),
-    Line(("explain", "no-master")),
-    Line(("config", "show")),
-    Line(("context", "list")),
-)
-"""The commands that read none."""
+WITHOUT_A_SOURCE = tuple(map(Line, (("schema",), ("explain", "no-master"), ("config", "show"), ("context", "list"))))
 
 
 class Failed(Struct, frozen=True):
@@ -49,14 +37,7 @@ class Failed(Struct, frozen=True):
 
 
 def reading(source: Sequence[str], group: str, topic: str, codes: Mapping[str, int]) -> list[Line]:
-    """Every command that reads a source, on a live one.
-
-    Args:
-        source: the options that name it.
-        group: of the group that commands are about.
-        topic: likewise.
-        codes: command → its exit code, where it is not 0.
-    """
+    """Every command that reads a source, on a live one; `codes` are the exit codes of commands that do not end with 0."""
     of = {**dict.fromkeys(walk.ON_A_TOPIC, ("--topic", topic)), **dict.fromkeys(walk.ON_A_GROUP, ("--group", group))}
     return [Line((name, *source, *of.get(name, ()), *more), codes.get(name, 0)) for name, more in walk.READING.items()]
 

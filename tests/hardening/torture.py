@@ -2,9 +2,9 @@
 
     python -m tests.hardening.torture FOLDER writes|calls NAME
 
-NAME is one of `WRITING`, or of `CALLING` for calls. Steps are writes and what leads to them (opening, flushing to the
+NAME is one of `WRITING`, or of `CALLING` for calls. Steps are writes and the calls before them (opening, flushing to the
 disk, renaming), or calls of rmqlb's own functions. Each run is a fork of this one process, so that a hundred of them
-take seconds. What came of each is a line of JSON.
+take seconds. The outcome of each is a line of JSON.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ from msgspec import Struct
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
 OLD = "# what was there before\n"
-_PIECE = 16_384
-"""A disk takes no more at once, so that a file has several writes."""
-_MOST = 60
-"""More runs than this of one kind mean that none of them came to its end."""
-_NO_STEP = 0
-"""The step at which nothing fails."""
-MARK = 77
-"""A child's own exit code: the run had fewer steps."""
+TARGET, MODULES = "config.yaml", "modules"
+"""The file that is written, and the one with the names of the modules that a command has imported."""
+_PIECE = 16_384  # a disk takes no more at once, so that a file has several writes
+_MOST = 60  # more runs than this of one kind mean that none of them came to its end
+_NO_STEP = 0  # the step at which nothing fails
+MARK = 77  # a child's own exit code: the run had fewer steps
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--event", "leave #0@5s")
 WRITING: dict[str, tuple[str, ...]] = {
     "fetch-routes --to": ("fetch-routes", "-s", EXAMPLE, "--to", "FILE"),
@@ -44,67 +42,57 @@ WRITING: dict[str, tuple[str, ...]] = {
 }
 """A command for each function that writes a file; `context` writes the one file there is."""
 CALLING = {"fetch-routes --to": 67, "simulate-rebalance --svg": 1511}
-"""Those that are also interrupted at calls → at each how-manieth."""
-TARGET = "config.yaml"
-MODULES = "modules"
-"""The file with the names of what a command has imported."""
+"""Commands that are also interrupted at calls → at each how-manieth."""
 
 
 class Outcome(Struct, frozen=True):
-    """One run.
+    """One run."""
 
-    Attributes:
-        command: its key in `WRITING`.
-        fault: what the step did instead.
-        step: which one, from 1.
-        code: exit code, negative for a signal; MARK when there was no such step.
-        content: old, new, absent or torn.
-        left: other files in the folder.
-        stderr: what it said.
-    """
-
-    command: str
+    command: str  # its key in `WRITING`
     fault: str
-    step: int
-    code: int
-    content: str
-    left: tuple[str, ...]
+    step: int  # from 1
+    code: int  # exit code, negative for a signal; MARK when there was no such step
+    content: str  # old, new, absent or torn
+    left: tuple[str, ...]  # other files in the folder
     stderr: str
-
-
-def _killed() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _interrupted() -> None:
     raise KeyboardInterrupt
 
 
-def _full() -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
+def _fails_with(number: int, text: str) -> Callable[[], None]:
+    def fail() -> None:
+        raise OSError(number, text)
 
-
-def _failing() -> None:
-    raise OSError(errno.EIO, "Input/output error")
+    return fail
 
 
 WRITE_FAULTS: dict[str, Callable[[], None]] = {
-    "kill -9": _killed, "Ctrl-C": _interrupted, "full disk": _full, "failing disk": _failing,
-}  # fmt: skip
+    "kill -9": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "Ctrl-C": _interrupted,
+    "full disk": _fails_with(errno.ENOSPC, "No space left on device"),
+    "failing disk": _fails_with(errno.EIO, "Input/output error"),
+}
 
 
 class Steps:
     """Counts steps; the k-th one fails."""
 
     def __init__(self, failing: int, fault: Callable[[], None]) -> None:
-        self.count = 0
-        self._failing = failing
-        self._fault = fault
+        self.count, self._failing, self._fault = 0, failing, fault
 
     def step(self) -> None:
         self.count += 1
         if self.count == self._failing:
             self._fault()
+
+    def counted(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **more: Any) -> Any:
+            self.step()
+            return real(*arguments, **more)
+
+        return call
 
 
 def count_writes(steps: Steps) -> None:
@@ -130,15 +118,8 @@ def count_writes(steps: Steps) -> None:
             steps.step()
         return real_os_open(path, flags, *rest, **more)
 
-    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **more: Any) -> Any:
-            steps.step()
-            return real(*arguments, **more)
-
-        return call
-
     builtins.open, io.open, os.open = opened, opened, os_open
-    os.fsync, os.replace = counted(os.fsync), counted(os.replace)
+    os.fsync, os.replace = steps.counted(os.fsync), steps.counted(os.replace)
 
 
 def count_calls(steps: Steps) -> None:
@@ -155,7 +136,7 @@ def count_calls(steps: Steps) -> None:
 def attempt(
     folder: Path, name: str, fault: str, step: int, prepare: Callable[[Steps], None], act: Callable[[], None]
 ) -> Outcome:
-    """One run in a child, and what it left behind."""
+    """One run in a child, and the files that it left behind."""
     target = folder / TARGET
     target.write_text(OLD)
     child = os.fork()
@@ -163,7 +144,11 @@ def attempt(
         _run(folder, WRITING[name], step, prepare, act)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     stderr = (folder.parent / "stderr").read_text()
-    content = _content(target)
+    content = "absent"
+    if target.exists():
+        text = target.read_text()
+        is_whole = text.endswith(("}\n", "</svg>\n", "</html>\n", "source: rocketmq://127.0.0.1:9876\n"))
+        content = "old" if text == OLD else "new" if is_whole and len(text) > 100 else "torn"
     left = tuple(sorted(path.name for path in folder.iterdir() if path != target))
     for path in folder.iterdir():
         path.unlink()
@@ -202,58 +187,37 @@ def _run(
         os._exit(code or 0)
 
 
-def _content(path: Path) -> str:
-    if not path.exists():
-        return "absent"
-    text = path.read_text()
-    if text == OLD:
-        return "old"
-    is_whole = text.endswith(("}\n", "</svg>\n", "</html>\n", "source: rocketmq://127.0.0.1:9876\n"))
-    return "new" if is_whole and len(text) > 100 else "torn"
-
-
-def _tell(outcome: Outcome) -> None:
-    sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
-    sys.stdout.flush()
-
-
 def main() -> None:
-    """All runs of one kind."""
+    """All runs of one kind: a run for each step, up to one that has fewer."""
     _, home, what, name = sys.argv
     folder = Path(home, "rmqlb")
     os.umask(0o077)
     folder.mkdir()
     os.environ["XDG_CONFIG_HOME"] = home
+    steps, prepare, faults = range(1, _MOST), count_writes, WRITE_FAULTS
     if what == "calls":
         stride = CALLING[name]
-        _until_the_end(folder, name, "Ctrl-C at a call", range(2, _MOST * stride, stride), count_calls, _interrupted)
-        return
-    _import_for(folder, name)
-    for fault, act in WRITE_FAULTS.items():
-        _until_the_end(folder, name, fault, range(1, _MOST), count_writes, act)
+        steps, prepare, faults = range(2, _MOST * stride, stride), count_calls, {"Ctrl-C at a call": _interrupted}
+    else:
+        _import_for(folder, name)
+    for fault, act in faults.items():
+        for step in steps:
+            outcome = attempt(folder, name, fault, step, prepare, act)
+            sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
+            sys.stdout.flush()
+            if outcome.code == MARK:
+                break
 
 
 def _import_for(folder: Path, name: str) -> None:
     """Import what a run imports, so that none of the forks has to: it is most of what they would do."""
     outcome = attempt(folder, name, "none", _NO_STEP, lambda _: None, lambda: None)
-    if outcome.content != "new":
-        raise AssertionError(outcome.stderr)
+    assert outcome.content == "new", outcome.stderr
     modules = folder.parent / MODULES
     for module in modules.read_text().split():
         with suppress(ImportError):
             importlib.import_module(module)
     modules.unlink()
-
-
-def _until_the_end(
-    folder: Path, name: str, fault: str, steps: range, prepare: Callable[[Steps], None], act: Callable[[], None]
-) -> None:
-    """A run for each step, up to one that has fewer."""
-    for step in steps:
-        outcome = attempt(folder, name, fault, step, prepare, act)
-        _tell(outcome)
-        if outcome.code == MARK:
-            break
 
 
 if __name__ == "__main__":

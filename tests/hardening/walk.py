@@ -1,6 +1,6 @@
 """Every command with arguments that make it say as much as it can: what the tests of this folder walk.
 
-A command that is added is added here; `test_walk.py` fails until it is.
+A command that is added is added here; `test_command_lines.py` fails until it is.
 """
 
 from __future__ import annotations

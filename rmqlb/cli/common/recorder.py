@@ -40,49 +40,38 @@ class Schedule(Struct, frozen=True):
         left = began + self.for_s - time.monotonic()
         return left if self.at_ms is None else min(left, (self.at_ms - time.time() * 1000) / 1000)
 
-    def wait_s(self, look_began: float) -> float:
-        """The seconds until the next look after one that began then."""
-        return max(look_began + self.every_s - time.monotonic(), LEAST_S)
-
-
-class Recorded(Struct, frozen=True):
-    """The group to record."""
-
-    read: Reader  # requests snapshots; after the first look for at most twice the time between two looks
-    group: str
-    topics: tuple[str, ...]  # only these; () is all that it subscribes to
-    settings: Settings  # the settings of its consumers' strategies
-
-
-class _Rest(Struct, frozen=True):
-    """A consumer gets no request until then, by the monotonic clock; and the length of that rest in seconds."""
-
-    until: float
-    wait_s: float
-
 
 class GroupRecorder:
-    """One recording; an error of the first look is raised, later ones are looks that failed."""
+    """One recording of a group, of all its topics or these; an error of the first look is raised, later looks fail."""
 
-    def __init__(self, recorded: Recorded, schedule: Schedule, terminal: Terminal) -> None:
-        self._recorded, self._schedule, self._terminal = recorded, schedule, terminal
-        self._follower = Follower(recorded.group, round(schedule.every_s * 1000))
-        self._wanted = Wanted(recorded.topics or None, recorded.group)
-        self._read = recorded.read.hurried(2 * schedule.every_s)
-        self._rest: dict[str, _Rest] = {}
+    def __init__(
+        self,
+        reader: Reader,
+        group: str,
+        topics: tuple[str, ...],
+        settings: Settings,
+        schedule: Schedule,
+        terminal: Terminal,
+    ) -> None:
+        self._reader, self._group, self._topics, self._settings = reader, group, topics, settings
+        self._schedule, self._terminal = schedule, terminal
+        self._follower = Follower(group, round(schedule.every_s * 1000))
+        self._wanted = Wanted(topics or None, group)
+        # consumer → until when, by the monotonic clock, it gets no request, and the length of that rest in seconds
+        self._rest: dict[str, tuple[float, float]] = {}
 
     def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
         """Look until the recording ends: the recording, the first snapshot, and the findings on it."""
-        terminal, name = self._terminal, self._recorded.group
+        terminal = self._terminal
         with heeding_an_end():
-            began = time.monotonic()
-            asked_at = _now_ms()
-            first = self._recorded.read.fetch(self._wanted)
+            began, asked_at = time.monotonic(), _now_ms()
+            first = self._reader.fetch(self._wanted)
             answered_at = _now_ms(up=True)
-            group = Group(first, first.group(name).group, given=Given(assume=None), gaps=gaps(first))
+            group = Group(first, self._group, given=Given(assume=None), gaps=gaps(first))
             group.must_share()
             findings = planning_findings(group)
-            self._add(self._look_of(first, asked_at, answered_at))
+            self._add(look_of(first, self._group, asked_at, answered_at, self._topics, self._settings))
+            self._reader = self._reader.hurried(2 * self._schedule.every_s)
             with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
                 terminal.repeating = True
                 ended = self._follow(began, progress)
@@ -91,13 +80,13 @@ class GroupRecorder:
         return recording, replace(first, unread=()), findings
 
     def _follow(self, began: float, progress: Progress) -> Ended:
-        follower, look_began = self._follower, began
+        follower, schedule, look_began = self._follower, self._schedule, began
         try:
             while True:
-                if self._schedule.until_converged and follower.has_changed and follower.converged():
+                if schedule.until_converged and follower.has_changed and follower.converged():
                     return "converged"
-                left = self._schedule.left_s(began)
-                wait = self._schedule.wait_s(look_began)
+                left = schedule.left_s(began)
+                wait = max(look_began + schedule.every_s - time.monotonic(), LEAST_S)
                 if left < wait:
                     wait_for_next(max(left, 0))
                     if left >= LEAST_S:
@@ -105,7 +94,7 @@ class GroupRecorder:
                     return "time"
                 changed = follower.changed_queues
                 news = f"{counted(changed, 'queue')} changed owners" if changed else "no change"
-                so_far = f"{self._recorded.group}: {counted(follower.looks, 'look')}, {news}"
+                so_far = f"{self._group}: {counted(follower.looks, 'look')}, {news}"
                 progress(f"{so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
                 wait_for_next(wait)
                 look_began = time.monotonic()
@@ -115,18 +104,15 @@ class GroupRecorder:
 
     def _look(self) -> None:
         asked_at = _now_ms()
-        resting = frozenset(each for each, rest in self._rest.items() if time.monotonic() < rest.until)
+        resting = frozenset(each for each, (until, _) in self._rest.items() if time.monotonic() < until)
         try:
-            snapshot = self._read.fetch(replace(self._wanted, unasked=resting))
+            snapshot = self._reader.fetch(replace(self._wanted, unasked=resting))
             self._let_rest(snapshot.unread, resting)
-            look = self._look_of(snapshot, asked_at, max(_now_ms(up=True), asked_at))
+            answered_at = max(_now_ms(up=True), asked_at)
+            look = look_of(snapshot, self._group, asked_at, answered_at, self._topics, self._settings)
         except (DataError, EndpointError) as error:
             look = Look(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
         self._add(look)
-
-    def _look_of(self, snapshot: ClusterSnapshot, asked_at: int, answered_at: int) -> Look:
-        recorded = self._recorded
-        return look_of(snapshot, recorded.group, asked_at, answered_at, recorded.topics, recorded.settings)
 
     def _let_rest(self, unread: Sequence[Unread], resting: frozenset[str]) -> None:
         """Send ever fewer requests to a consumer that does not answer.
@@ -138,8 +124,8 @@ class GroupRecorder:
         before = self._rest
         self._rest = {each: rest for each, rest in before.items() if each in resting}
         for each in silent:
-            wait_s = min(2 * before[each].wait_s, MOST_REST_S) if each in before else FIRST_REST_S
-            self._rest[each] = _Rest(time.monotonic() + wait_s, wait_s)
+            wait_s = min(2 * before[each][1], MOST_REST_S) if each in before else FIRST_REST_S
+            self._rest[each] = time.monotonic() + wait_s, wait_s
 
     def _add(self, look: Look) -> None:
         self._write(self._follower.add(look))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -11,15 +12,14 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.diff.explain import GroupSide, Prediction, explanations, group_side, queue_diffs, sdks_that_differ
-from rmqlb.engine.group import Gaps, Given, Group, gaps
-from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
+from rmqlb.engine.diff.explain import GroupSide, Prediction, explanations, queue_diffs, sdks_that_differ
+from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.model.diagnosis import GroupFinding, group_finding
 from rmqlb.model.diff import (
     BrokerDiff,
     BrokerQueues,
     DiffSummary,
     GroupDiff,
-    How,
     NotCompared,
     Presence,
     ProcessesDiff,
@@ -31,15 +31,14 @@ from rmqlb.model.diff import (
 from rmqlb.model.finding import WARNING, Finding, Severity
 from rmqlb.model.group import RETRY_PREFIX, QueueState
 from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.route import BrokerData, TopicRouteData
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted
 
-_MOST_GROUPS = 5
-"""So many groups have a finding of their own."""
+_MOST_GROUPS = 5  # so many groups have a finding of their own
 
 
 def compare_snapshots(
@@ -62,23 +61,37 @@ def compare_snapshots(
     wanted = wanted or Everything()
     missing = gaps(before), gaps(after)
     not_compared: list[NotCompared] = []
+
+    def comparable(kind: Literal["topic", "group"], names: Iterable[str], *known: Collection[str]) -> list[str]:
+        """The names that both snapshots could read; the others are listed as not compared, with the reason."""
+        found = []
+        for name in sorted(names):
+            reason = None
+            for there, gap in zip(known, missing, strict=True):
+                if name not in there:
+                    reason = gap.topics.get(name) if kind == "topic" else gap.groups.get(name, gap.unlisted)
+            if reason is None:
+                found.append(name)
+            else:
+                not_compared.append(NotCompared(kind, name, reason))
+        return found
+
     own = () if wanted.system else (before.own_topics | after.own_topics) - {*wanted.topics}
-    names = {name for name in {*before.routes, *after.routes} if wanted.takes_topic(name) and name not in own}
-    topics = sorted(_comparable("topic", names, (before.routes, after.routes), missing, not_compared))
+    routes = {name for name in {*before.routes, *after.routes} if wanted.takes_topic(name) and name not in own}
+    topics = comparable("topic", routes, before.routes, after.routes)
     named = {name for name in {*before.groups, *after.groups} if wanted.takes_group(name)}
-    groups = sorted(_comparable("group", named, (before.groups, after.groups), missing, not_compared))
+    groups = comparable("group", named, before.groups, after.groups)
     topic_diffs = tuple(_topic_diffs(topics, before, after))
     found = []
     for done, name in enumerate(groups):
         progress("groups", done, len(groups))
-        facts = [
+        first, then = (
             Group(snapshot, name, settings or Settings(), Given(), gap) if name in snapshot.groups else None
             for snapshot, gap in zip((before, after), missing, strict=True)
-        ]
-        first, then = (None if each is None else group_side(each) for each in facts)
-        differs = _group_diff(name, first, then)
-        if facts[0] is not None and facts[1] is not None:
-            differs = replace(differs, findings=tuple(_group_findings(differs, before, facts[1])))
+        )
+        differs = _group_diff(name, *(None if facts is None else GroupSide(facts) for facts in (first, then)))
+        if first is not None and then is not None:
+            differs = replace(differs, findings=tuple(_group_findings(differs, before, then)))
         found.append(differs)
     summary = _summary(len(topics), found, topic_diffs)
     group_diffs = tuple(each for each in found if each.differs)
@@ -89,25 +102,6 @@ def side_of(snapshot: ClusterSnapshot) -> SnapshotSide:
     """The snapshot as one side of a comparison."""
     at = snapshot.taken_at
     return SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
-
-
-def _comparable(
-    kind: str,
-    names: Iterable[str],
-    known: tuple[Mapping[str, object], Mapping[str, object]],
-    missing: tuple[Gaps, Gaps],
-    not_compared: list[NotCompared],
-) -> Iterator[str]:
-    """The names that both snapshots could read; the others, with the reason, are listed as not compared."""
-    for name in sorted(names):
-        reason = None
-        for there, gap in zip(known, missing, strict=True):
-            if name not in there:
-                reason = gap.topics.get(name) if kind == "topic" else gap.groups.get(name, gap.unlisted)
-        if reason is None:
-            yield name
-        else:
-            not_compared.append(NotCompared("topic" if kind == "topic" else "group", name, reason))
 
 
 def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[TopicDiff]:
@@ -152,45 +146,38 @@ def _summary(topics: int, groups: Sequence[GroupDiff], routes: Sequence[TopicDif
 
 
 def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) -> GroupDiff:
-    """What of a group differs, if anything does; a side that is None is not there."""
+    """The differences of a group, if there are any; a side that is None is not there."""
     was, becomes = (None if side is None else side.summary for side in (before, after))
     if before is None or after is None:
         return GroupDiff(name, _presence(before, after), was, becomes)
     prediction, is_known = Prediction(before, after), before.strategy_known or after.strategy_known
     queues = tuple(queue_diffs(before, after, prediction))
-    found = GroupDiff(
-        group=name,
-        change="same",
-        before=was,
-        after=becomes,
-        joined=_gone(after, before),
-        left=_gone(before, after),
-        processes=tuple(_processes(before, after)),
-        topics_added=_only_topics(after, before),
-        topics_removed=_only_topics(before, after),
-        strategy_changed=_strategy_changed(before, after, prediction),
-        strategy_assumed=bool(queues) and prediction.problem is None and not is_known,
-        settings=tuple(_group_settings(before, after)),
-        explanations=explanations(queues),
-        queues=queues,
-        not_predicted=prediction.problem if queues else None,
-    )
-    is_other = (
-        *(found.queues, found.joined, found.left, found.processes),
-        *(found.topics_added, found.topics_removed, found.settings),
-    )
-    changed = found.strategy_changed or any(is_other)
-    return _with_offsets(replace(found, change="changed") if changed else found, before, after)
-
-
-def _with_offsets(found: GroupDiff, before: GroupSide, after: GroupSide) -> GroupDiff:
-    was, becomes = before.states, after.states
-    both = [(was[queue], becomes[queue]) for queue in was.keys() & becomes.keys()]
+    joined, left = _gone(after, before), _gone(before, after)
+    processes = tuple(_processes(before, after))
+    topics_added, topics_removed = _only_topics(after, before), _only_topics(before, after)
+    strategy_changed = _strategy_changed(before, after, prediction)
+    settings = tuple(_group_settings(before, after))
+    changed = any((queues, joined, left, processes, topics_added, topics_removed, strategy_changed, settings))
+    both = [(before.states[queue], after.states[queue]) for queue in before.states.keys() & after.states.keys()]
     growth = _steps((first.lag, then.lag) for first, then in both)
     produced = _steps((first.broker_offset, then.broker_offset) for first, then in both)
     consumed = _steps((_stored(first), _stored(then)) for first, then in both)
-    return replace(
-        found,
+    return GroupDiff(
+        group=name,
+        change="changed" if changed else "same",
+        before=was,
+        after=becomes,
+        joined=joined,
+        left=left,
+        processes=processes,
+        topics_added=topics_added,
+        topics_removed=topics_removed,
+        strategy_changed=strategy_changed,
+        strategy_assumed=bool(queues) and prediction.problem is None and not is_known,
+        settings=settings,
+        explanations=explanations(queues),
+        queues=queues,
+        not_predicted=prediction.problem if queues else None,
         lag_growth=sum(growth) if growth else None,
         produced=sum(produced) if produced else None,
         consumed=sum(consumed) if consumed else None,
@@ -215,9 +202,7 @@ def _gone(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
 
 
 def _processes(before: GroupSide, after: GroupSide) -> Iterator[ProcessesDiff]:
-    if before.client_ids is None or after.client_ids is None:
-        return
-    first, then = Counter(before.client_ids), Counter(after.client_ids)
+    first, then = Counter(before.client_ids or ()), Counter(after.client_ids or ())
     for client_id in sort_client_ids(first.keys() & then.keys()):
         if first[client_id] != then[client_id]:
             yield ProcessesDiff(client_id, first[client_id], then[client_id])
@@ -237,17 +222,21 @@ def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Predictio
 
 
 def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff]:
-    first, then = before.group, after.group
     if before.offline or after.offline:  # nobody reports them any more
-        return iter(())
-    return _settings_that_differ(
-        {
-            "messageModel": (first.message_model, then.message_model),
-            "consumeType": (first.consume_type, then.consume_type),
-            "consumeFromWhere": (first.consume_from_where, then.consume_from_where),
-            **{f"sdk of {each}": (was, becomes) for each, was, becomes in sorted(sdks_that_differ(before, after))},
-        }
-    )
+        return
+    for name, field in (
+        ("messageModel", "message_model"),
+        ("consumeType", "consume_type"),
+        ("consumeFromWhere", "consume_from_where"),
+    ):
+        yield from _setting(name, getattr(before.group, field), getattr(after.group, field))
+    for client_id, (was, becomes) in sorted(sdks_that_differ(before, after).items()):
+        yield from _setting(f"sdk of {client_id}", was, becomes)
+
+
+def _setting(name: str, before: str | None, after: str | None) -> Iterator[SettingDiff]:
+    if before != after:
+        yield SettingDiff(name, before, after)
 
 
 # -- one topic ---------------------------------------------------------------------------------------------------------
@@ -256,12 +245,22 @@ def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff
 def _topic_diff(
     before: TopicRouteData | None, after: TopicRouteData | None, groups: Sequence[str] = ()
 ) -> TopicDiff | None:
-    """What of a topic differs, None when nothing does; a route that is None is not there."""
+    """The differences of a topic, None without any; a route that is None is not there."""
     either = after or before
     if either is None:
         return None
-    brokers = tuple(_brokers(_queues_of(before), _queues_of(after)))
-    settings = tuple(_settings(before, after)) if before and after else ()
+    first, then = _queues_of(before), _queues_of(after)
+    brokers = tuple(
+        BrokerDiff(name, _presence(first.get(name), then.get(name)), first.get(name), then.get(name))
+        for name in sorted({*first, *then}, key=sort_key)
+        if first.get(name) != then.get(name)
+    )
+    settings: tuple[SettingDiff, ...] = ()
+    if before is not None and after is not None:
+        settings = (
+            *_setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf),
+            *_setting("topicQueueMappingByBroker", _mapping(before), _mapping(after)),
+        )
     change = _presence(before, after)
     if change == "changed" and not brokers and not settings:
         return None
@@ -272,47 +271,22 @@ def _presence(before: object | None, after: object | None) -> Presence:
     return "added" if before is None else "removed" if after is None else "changed"
 
 
-def _settings_that_differ(pairs: Mapping[str, tuple[str | None, str | None]]) -> Iterator[SettingDiff]:
-    """Of name → its value before and after, those that differ."""
-    return (SettingDiff(name, was, becomes) for name, (was, becomes) in pairs.items() if was != becomes)
-
-
 def _queues_of(route: TopicRouteData | None) -> dict[str, BrokerQueues]:
-    if route is None:
-        return {}
-    brokers = route.brokers_by_name()
+    """Broker → the topic's queues on it."""
+    brokers = {} if route is None else {name: data.broker_addrs for name, data in route.brokers_by_name().items()}
     return {
         data.broker_name: BrokerQueues(
             data.read_queue_nums,
             data.write_queue_nums,
             data.perm,
-            _addresses(brokers.get(data.broker_name)),
+            {str(number): address for number, address in sorted(brokers.get(data.broker_name, {}).items())},
         )
-        for data in route.queue_datas
+        for data in (() if route is None else route.queue_datas)
     }
 
 
-def _addresses(broker: BrokerData | None) -> dict[str, str]:
-    return {} if broker is None else {str(each): broker.broker_addrs[each] for each in sorted(broker.broker_addrs)}
-
-
-def _brokers(before: Mapping[str, BrokerQueues], after: Mapping[str, BrokerQueues]) -> Iterator[BrokerDiff]:
-    for name in sorted({*before, *after}, key=sort_key):
-        was, becomes = before.get(name), after.get(name)
-        if was != becomes:
-            yield BrokerDiff(name, _presence(was, becomes), was, becomes)
-
-
-def _settings(before: TopicRouteData, after: TopicRouteData) -> Iterator[SettingDiff]:
-    return _settings_that_differ(
-        {
-            "orderTopicConf": (before.order_topic_conf, after.order_topic_conf),
-            "topicQueueMappingByBroker": (_mapping(before), _mapping(after)),
-        }
-    )
-
-
 def _mapping(route: TopicRouteData) -> str | None:
+    """The brokers of a static topic's queues as a text."""
     if not route.is_static:
         return None
     found: dict[str, list[int]] = {}
@@ -359,24 +333,32 @@ def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
 
 def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     """The findings on a group of both snapshots; `facts` are those of the second."""
-    evidence = GroupEvidence(facts)
-    unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
-    if unexplained:
-        why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
-        text = f"no change explains the owners of {counted(len(unexplained), 'queue')} of group {group.group}{why}"
-        seen = evidence.seen("queues whose owners no change explains", len(unexplained), threshold=1)
-        yield _of_queues(Finding("unexplained-owners", text, group.group), unexplained, seen)
-    if pending:
-        number, are = counted(len(pending), "queue"), "is" if len(pending) == 1 else "are"
-        text = f"{number} of group {group.group} {are} not yet with the predicted owners: not converged"
-        seen = evidence.seen("queues not yet with the predicted owners", len(pending), threshold=1)
-        yield _of_queues(Finding("not-moved-yet", text, group.group), pending, seen)
+    evidence, name = GroupEvidence(facts), group.group
+    for how, code in (("unexplained", "unexplained-owners"), ("pending", "not-moved-yet")):
+        queues = tuple(queue.queue for queue in group.queues if queue.how == how)
+        if not queues:
+            continue
+        number, are = counted(len(queues), "queue"), "is" if len(queues) == 1 else "are"
+        if how == "pending":
+            text = f"{number} of group {name} {are} not yet with the predicted owners: not converged"
+            fact = "queues not yet with the predicted owners"
+        else:
+            why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
+            text = f"no change explains the owners of {number} of group {name}{why}"
+            fact = "queues whose owners no change explains"
+        yield replace(
+            group_finding(Finding(code, text, name), name),
+            queues=queues,
+            evidence=(evidence.seen(fact, len(queues), threshold=1),),
+            consequence=f"Owners of {number} are not as predicted.",
+            remedy="Compare with another snapshot a minute later.",
+        )
     if group.strategy_assumed:
-        text = f"{DEFAULT}, the client's default, is assumed of group {group.group}: no snapshot shows its strategy"
-        yield group_finding(Finding("assumed-strategy", text, group.group), group.group)
+        text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
+        yield group_finding(Finding("assumed-strategy", text, name), name)
     times = before.taken_at, facts.snapshot.taken_at
     if group.offsets_back and not (times[0] is not None and times[1] is not None and times[0] > times[1]):
-        look, then = earlier_look(before, group.group), facts.group.queues
+        look, then = earlier_look(before, name), facts.group.queues
         stored = {
             queue: state
             for queue, state in look.queues.items()
@@ -385,21 +367,7 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
         }
         found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
         # Where the rule says that it comes of something else, or cannot decide, it is the case all the same.
-        yield from found or (group_finding(_rewound(group, WARNING), group.group),)
-
-
-def _queues(group: GroupDiff, how: How) -> tuple[MessageQueue, ...]:
-    return tuple(queue.queue for queue in group.queues if queue.how == how)
-
-
-def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidence) -> GroupFinding:
-    return replace(
-        group_finding(finding, finding.group or ""),
-        queues=queues,
-        evidence=(seen,),
-        consequence=f"Owners of {counted(len(queues), 'queue')} are not as predicted.",
-        remedy="Compare with another snapshot a minute later.",
-    )
+        yield from found or (group_finding(_rewound(group, WARNING), name),)
 
 
 def _rewound(group: GroupDiff, severity: Severity) -> Finding:

@@ -7,10 +7,9 @@ smallest combination that gives a queue its present owners explains it; among eq
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
@@ -19,51 +18,58 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.group import Group, gaps, known
 from rmqlb.engine.plan.rebalance import change_of
-from rmqlb.engine.record.compare import Expected, outcome_of
+from rmqlb.engine.record.compare import Expected
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diff import CAUSES, Cause, Explained, GroupOwners, How, PredictedGroup, PredictionSummary, QueueDiff
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, QueueState, States
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.plan import SAME
-from rmqlb.model.recording import DIFFERENCES, QueueComparison
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.model.recording import DIFFERENCES
+from rmqlb.model.snapshot import ClusterSnapshot
 
 Causes = tuple[Cause, ...]
 _QueueOwners = tuple[str, ...] | None
 """None is a queue that does not exist."""
 
 
-class GroupSide(Struct, frozen=True):
-    """A group in one snapshot."""
+class GroupSide:
+    """A group in one snapshot: what decides its owners, and its observed owners.
 
-    group: ConsumerGroup  # the group without offsets of other groups
-    # with duplicates; None when not all of them are reported, or they are behind an unknown Proxy
-    client_ids: tuple[str, ...] | None
-    members: Members | None  # the consumers and their strategy; None when `problem` says why nothing can be predicted
-    strategy_known: bool  # it is reported, or follows from the observed owners; otherwise it is the default
-    topics: tuple[str, ...] | None  # those whose queues its consumers share; None when unknown
-    routes: Mapping[str, RouteSighting]  # those of all topics of the snapshot
-    observed: Owners  # queue → its reported owners
-    problem: str | None  # why nothing can be predicted; None when it can
+    Attributes:
+        client_ids: with duplicates; None when not all of them are reported, or they are behind an unknown Proxy.
+        members: the consumers and their strategy; None when `problem` says why nothing can be predicted.
+        strategy_known: the strategy is reported, or follows from the observed owners; otherwise it is the default.
+        topics: those whose queues its consumers share; None when unknown.
+        offline: brokers list no consumer, so nobody reports its strategy, and often not its subscriptions.
+        states: its queues without those of its retry topic, and without offsets of other groups.
+    """
 
-    @property
-    def broadcasting(self) -> bool:
-        """Each consumer reads every queue."""
-        return self.group.message_model == BROADCASTING
-
-    @property
-    def offline(self) -> bool:
-        """Brokers list no consumer: what it ran, and often what it subscribed to, nobody reports any more."""
-        return self.client_ids == ()
-
-    @property
-    def states(self) -> States:
-        """What is known of its queues, without those of its retry topic."""
-        return {q: state for q, state in self.group.queues.items() if not q.topic.startswith(RETRY_PREFIX)}
+    def __init__(self, facts: Group) -> None:
+        self.group = facts.group.without_foreign_offsets
+        self.client_ids = None if facts.untold is not None else facts.listed
+        self.routes = facts.snapshot.routes
+        self.observed = facts.observed
+        self.broadcasting = self.group.message_model == BROADCASTING
+        self.offline = self.client_ids == ()
+        self.states = {q: state for q, state in self.group.queues.items() if not q.topic.startswith(RETRY_PREFIX)}
+        self.members: Members | None = None
+        self.strategy_known = False
+        self.topics: tuple[str, ...] | None = None
+        self.problem = facts.apart
+        if self.problem is None and self.offline:
+            self.members = Members((), DEFAULT, facts.settings)
+            routes = known(lambda: facts.routes)
+            self.topics = None if routes is None else tuple(route.topic for route in routes)
+        elif self.problem is None:
+            try:
+                is_known, _ = facts.basis != "assumed", facts.all_client_ids
+                members, topics = facts.members, tuple(route.topic for route in facts.routes)
+                self.members, self.topics, self.strategy_known = members, topics, is_known
+            except DataError as error:
+                self.problem = error.message
 
     @property
     def summary(self) -> GroupOwners:
-        """What of it is compared."""
         lags = [state.lag for state in self.states.values() if state.lag is not None]
         return GroupOwners(
             consumers=None if self.client_ids is None else len(set(self.client_ids)),
@@ -77,40 +83,31 @@ class GroupSide(Struct, frozen=True):
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """What its consumers run, the most frequent first; empty when not known."""
+        """The strategies of its consumers, the most frequent first; empty when not known."""
         reported = Counter(reported_strategies(self.group).values())
         if reported:
             return tuple(name for name, _ in reported.most_common())
         return (self.members.name,) if self.members is not None and self.strategy_known and self.client_ids else ()
 
+    @property
+    def sdks(self) -> dict[str, str]:
+        """Client ID → its client library."""
+        members = self.members
+        return {} if members is None else {each: members.sdk_for(each).name for each in members.client_ids}
 
-def group_side(facts: Group) -> GroupSide:
-    """The group in one snapshot; `facts.assume` replaces a strategy that nobody reports."""
-    group = facts.group.without_foreign_offsets
-    side = GroupSide(
-        group=group,
-        client_ids=None if facts.untold is not None else facts.listed,
-        members=None,
-        strategy_known=False,
-        topics=None,
-        routes=facts.snapshot.routes,
-        observed=facts.observed,
-        problem=facts.apart,
-    )
-    if side.problem is not None:
-        return side
-    if side.offline:
-        return replace(side, members=Members((), DEFAULT, facts.settings), topics=known(lambda: _topics(facts)))
-    try:
-        is_known = facts.basis != "assumed"
-        _ = facts.all_client_ids
-        return replace(side, members=facts.members, strategy_known=is_known, topics=_topics(facts))
-    except DataError as error:
-        return replace(side, problem=error.message)
+    @property
+    def subscribed(self) -> dict[str, frozenset[str]]:
+        """Client ID → its topics, where it reports them."""
+        reports = self.group.reports
+        return {each: report.topics for each, report in reports.items() if report.topics is not None}
 
-
-def _topics(facts: Group) -> tuple[str, ...]:
-    return tuple(route.topic for route in facts.routes)
+    def complete_from(self, other: GroupSide) -> None:
+        """Take what nobody reports from the other snapshot."""
+        mine, theirs = self.members, other.members
+        if mine is not None and theirs is not None and not self.strategy_known and other.strategy_known:
+            self.members = replace(mine, strategy=theirs.strategy, strategy_of=theirs.strategy_of)
+        if self.topics is None:
+            self.topics = other.topics
 
 
 class Prediction:
@@ -123,51 +120,48 @@ class Prediction:
     """
 
     def __init__(self, before: GroupSide, after: GroupSide) -> None:
-        self._before, self._after = _completed(before, after)
-        self.problem = self._before.problem or self._after.problem
-        self.changed = () if self.problem else tuple(_changed(self._before, self._after))
+        self._before, self._after = before, after
+        before.complete_from(after)
+        after.complete_from(before)
+        self.problem = before.problem or after.problem
+        self.changed = () if self.problem else tuple(_changed(before, after))
         self._known: dict[Causes, Owners] = {}
         self.ends: tuple[Owners, Owners] = {}, {}
         if self.problem is None and (self.changed or before.observed != after.observed):
             try:
-                self.ends = self.owners(()), self.owners(self.changed)
+                self.ends = self._owners(()), self._owners(self.changed)
             except RmqlbError as error:  # what a client would throw
                 self.problem = error.message
-
-    def owners(self, causes: Causes) -> Owners:
-        """Queue → its owners with these changes applied to the first snapshot.
-
-        Raises:
-            AllocationError: every client throws then.
-        """
-        if causes not in self._known:
-            self._known[causes] = self._predicted(causes)
-        return self._known[causes]
 
     def causes_of(self, queue: MessageQueue, owners: _QueueOwners) -> Causes | None:
         """The fewest changes that give the queue these owners; None when none do."""
         for number in range(len(self.changed) + 1):
             for causes in combinations(self.changed, number):
                 try:
-                    if self.owners(causes).get(queue) == owners:
+                    if self._owners(causes).get(queue) == owners:
                         return causes
                 except RmqlbError:  # clients throw with these changes, and keep their queues
                     continue
         return None
 
-    def _predicted(self, causes: Causes) -> Owners:
-        chosen = {cause: self._after if cause in causes else self._before for cause in CAUSES}
+    def _owners(self, causes: Causes) -> Owners:
+        """Queue → its owners with these changes applied to the first snapshot (raises AllocationError)."""
+        if causes in self._known:
+            return self._known[causes]
+        first, then = self._before, self._after
+        chosen = {cause: then if cause in causes else first for cause in CAUSES}
         strategy, ids = chosen["strategy"].members, chosen["consumers"].client_ids
         topics, routes = chosen["subscriptions"].topics, chosen["routes"].routes
-        if strategy is None or ids is None or topics is None:
-            return {}
-        first, then = self._before, self._after
-        if chosen["subscriptions"] is first:
-            first, then = then, first
-        subscribed = {**_subscribed(first), **_subscribed(then)}
-        sdks = {**_sdks(self._before), **_sdks(self._after), **_sdks(chosen["consumers"])}
-        members = replace(strategy, client_ids=ids, subscribed=subscribed, sdk_of=sdks)
-        return owners_at_rest([routes[topic].route for topic in topics if topic in routes], members)
+        owners: Owners = {}
+        if strategy is not None and ids is not None and topics is not None:
+            if chosen["subscriptions"] is first:
+                first, then = then, first
+            subscribed = {**first.subscribed, **then.subscribed}
+            sdks = {**self._before.sdks, **self._after.sdks, **chosen["consumers"].sdks}
+            members = replace(strategy, client_ids=ids, subscribed=subscribed, sdk_of=sdks)
+            owners = owners_at_rest([routes[topic].route for topic in topics if topic in routes], members)
+        self._known[causes] = owners
+        return owners
 
 
 def queue_diffs(before: GroupSide, after: GroupSide, prediction: Prediction) -> Iterator[QueueDiff]:
@@ -194,11 +188,10 @@ def _queue_diff(
     prediction: Prediction,
     predicted: tuple[_QueueOwners, _QueueOwners],
 ) -> QueueDiff | None:
-    """What became of a queue; None when nothing did, or when it is not known."""
+    """The change of a queue; None when nothing changed, or when it is not known."""
     observed = before.observed.get(queue), after.observed.get(queue)
-    exists = [owners is not None for owners in predicted]
-    if not any(exists):  # no prediction, or a queue that no route has any more
-        exists = [True, True]
+    # Without a prediction, or when no route has the queue any more, it exists on both sides.
+    exists = [owners is not None or predicted == (None, None) for owners in predicted]
     is_observed = all(seen is not None for seen, there in zip(observed, exists, strict=True) if there)
     if not is_observed and predicted == (None, None):
         return None
@@ -245,25 +238,13 @@ def _explained(
     return "unexplained", ()
 
 
-def _completed(before: GroupSide, after: GroupSide) -> tuple[GroupSide, GroupSide]:
-    """Both sides, each with what the other knows in place of what nobody reports."""
-    return _with(before, after), _with(after, before)
-
-
-def _with(side: GroupSide, other: GroupSide) -> GroupSide:
-    members = side.members
-    if members is not None and other.members is not None and not side.strategy_known and other.strategy_known:
-        members = replace(members, strategy=other.members.strategy, strategy_of=other.members.strategy_of)
-    return replace(side, members=members, topics=other.topics if side.topics is None else side.topics)
-
-
 def _changed(before: GroupSide, after: GroupSide) -> Iterator[Cause]:
-    if before.client_ids != after.client_ids or next(sdks_that_differ(before, after), None) is not None:
+    if before.client_ids != after.client_ids or sdks_that_differ(before, after):
         yield "consumers"
     if _strategies_differ(before, after):
         yield "strategy"
     topics, others = before.topics or (), after.topics or ()
-    first, then = _subscribed(before), _subscribed(after)
+    first, then = before.subscribed, after.subscribed
     looked_at = {*topics, *others}
     stayed = first.keys() & then.keys()
     if set(topics) != set(others) or any((first[each] ^ then[each]) & looked_at for each in stayed):
@@ -287,23 +268,10 @@ def _strategies_differ(before: GroupSide, after: GroupSide) -> bool:
     )
 
 
-def sdks_that_differ(before: GroupSide, after: GroupSide) -> Iterator[tuple[str, str, str]]:
-    """The consumers of both that run another client library: client ID, the one before, the one after."""
-    first, then = _sdks(before), _sdks(after)
-    for client_id in first.keys() & then.keys():
-        if first[client_id] != then[client_id]:
-            yield client_id, first[client_id], then[client_id]
-
-
-def _sdks(side: GroupSide) -> dict[str, str]:
-    """Client ID → its client library."""
-    members = side.members
-    return {} if members is None else {each: members.sdk_for(each).name for each in members.client_ids}
-
-
-def _subscribed(side: GroupSide) -> dict[str, frozenset[str]]:
-    reports = side.group.reports
-    return {each: report.topics for each, report in reports.items() if report.topics is not None}
+def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str, str]]:
+    """Client ID → its client library before and after, of the consumers of both that run another one."""
+    first, then = before.sdks, after.sdks
+    return {each: (first[each], then[each]) for each in first.keys() & then.keys() if first[each] != then[each]}
 
 
 # -- a stored plan or simulation: did it go as planned? ----------------------------------------------------------------
@@ -313,19 +281,15 @@ def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> Pr
     """Compare the predicted owners of a group with those of the snapshot (raises DataError: the group is not there)."""
     group = Group(after, name, gaps=gaps(after))
     names = expected.placeholders(set(group.group.client_ids or ()))
-    queues = []
-    for queue in sort_queues(expected.after):
-        before, owners = expected.owners(queue, names)
-        observed = group.observed.get(queue)
-        seen = None if observed is None else tuple(sort_client_ids(observed))
-        outcome = outcome_of(before, seen, owners)
-        queues.append(QueueComparison(*(queue.topic, queue.broker_name, queue.queue_id), outcome, owners, seen))
-    return PredictedGroup(name, expected.kind, names, tuple(queues))
+    owners = {queue: tuple(sort_client_ids(observed)) for queue, observed in group.observed.items()}
+    queues = tuple(expected.compare(queue, owners.get(queue), names) for queue in sort_queues(expected.after))
+    return PredictedGroup(name, expected.kind, names, queues)
 
 
 def prediction_summary(groups: Iterable[PredictedGroup]) -> PredictionSummary:
     """The number of queues by outcome."""
     numbers = Counter(queue.outcome for group in groups for queue in group.queues)
     differences = sum(numbers[outcome] for outcome in DIFFERENCES)
-    total = sum(numbers.values())
-    return PredictionSummary(total, differences, numbers["other-owner"], numbers["not-yet"], numbers["unknown"])
+    return PredictionSummary(
+        numbers.total(), differences, numbers["other-owner"], numbers["not-yet"], numbers["unknown"]
+    )

@@ -55,10 +55,26 @@ class Expected(Struct, frozen=True):
         came = sort_client_ids(client_ids - known)
         return dict(zip(invented, came, strict=True)) if len(invented) == len(came) else {}
 
-    def owners(self, queue: MessageQueue, names: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The predicted owners of a queue before and after, the latter with these names for placeholders."""
-        after = tuple(sort_client_ids(names.get(each, each) for each in self.after[queue]))
-        return tuple(sort_client_ids(self.before.get(queue, ()))), after
+    def compare(
+        self,
+        queue: MessageQueue,
+        observed: tuple[str, ...] | None,
+        names: Mapping[str, str],
+        before: tuple[str, ...] | None = None,
+    ) -> QueueComparison:
+        """Compare a queue by its owners alone; `names` are those that came for placeholders.
+
+        A queue with some of its old and new owners has not moved yet; its old owners are predicted, too, where they
+        were not observed.
+        """
+        owners = tuple(sort_client_ids(names.get(each, each) for each in self.after[queue]))
+        was = tuple(sort_client_ids(self.before.get(queue, ()))) if before is None else before
+        outcome: Outcome = "as-predicted"
+        if observed is None:
+            outcome = "unknown"
+        elif observed != owners:
+            outcome = "not-yet" if was != owners and set(observed) <= {*was, *owners} else "other-owner"
+        return QueueComparison(queue.topic, queue.broker_name, queue.queue_id, outcome, owners, observed)
 
 
 def planned(topics: Iterable[TopicPlan]) -> Expected:
@@ -101,7 +117,7 @@ def gained_at(one: QueueTimeline) -> float | None:
 
 
 def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance: float) -> Outcome:
-    """Whether what lies in one interval is clearly before or after what lies in the other, in any one unit.
+    """Whether a moment in one interval is clearly before or after a moment in the other, in any one unit.
 
     >>> placed((5, 6), (6, 7), 0), placed((5, 6), (8, 9), 1), placed((5, 6), (2, 3), 1)
     ('as-predicted', 'earlier', 'later')
@@ -120,43 +136,29 @@ def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: 
     for queue in recording.queues:
         if queue.queue not in expected.after:
             continue
-        was, owners = expected.owners(queue.queue, names)
-        times = expected.gained_ms.get(queue.queue, ())
-        when: tuple[int, int] | tuple[None, None] = None, None
+        found = expected.compare(queue.queue, queue.owners_after, names, queue.owners_before)
+        times, when = expected.gained_ms.get(queue.queue, ()), None
         if times and anchor is not None:
             when = round(anchor.from_ms + min(times) - zero[1]), round(anchor.to_ms + max(times) - zero[0])
+            found = replace(found, predicted_from_ms=when[0], predicted_to_ms=when[1])
         gains = [one for one in queue.changes if one.change == "gained" and one.client_id in (queue.owners_after or ())]
-        seen: tuple[int, int] | tuple[None, None] = None, None
         if gains:
             seen = max(one.from_ms for one in gains), max(one.to_ms for one in gains)
-        outcome = outcome_of(was if queue.owners_before is None else queue.owners_before, queue.owners_after, owners)
-        if outcome == "as-predicted" and seen[0] is not None and when[0] is not None:
-            outcome = placed(seen, when, tolerance_ms)
-        queues.append(
-            QueueComparison(
-                *(queue.topic, queue.broker_name, queue.queue_id), outcome, owners, queue.owners_after, *when, *seen
-            )
-        )
+            found = replace(found, seen_from_ms=seen[0], seen_to_ms=seen[1])
+            if when is not None and found.outcome == "as-predicted":
+                found = replace(found, outcome=placed(seen, when, tolerance_ms))
+        queues.append(found)
     return RecordingComparison(
-        file,
-        expected.kind,
-        by,
-        None if anchor is None else anchor.from_ms,
-        None if anchor is None else anchor.to_ms,
-        tolerance_ms,
-        names,
-        sum(each.outcome in DIFFERENCES for each in queues),
-        tuple(queues),
+        file=file,
+        kind=expected.kind,
+        aligned_by=by,
+        aligned_from_ms=None if anchor is None else anchor.from_ms,
+        aligned_to_ms=None if anchor is None else anchor.to_ms,
+        tolerance_ms=tolerance_ms,
+        placeholders=names,
+        differences=sum(each.outcome in DIFFERENCES for each in queues),
+        queues=tuple(queues),
     )
-
-
-def outcome_of(before: tuple[str, ...], after: tuple[str, ...] | None, expected: tuple[str, ...]) -> Outcome:
-    """The outcome by the owners alone; a queue with some of its old and new owners has not moved yet."""
-    if after is None:
-        return "unknown"
-    if after == expected:
-        return "as-predicted"
-    return "not-yet" if before != expected and set(after) <= {*before, *expected} else "other-owner"
 
 
 Aligned = Literal["event-at", "left", "first-change"]

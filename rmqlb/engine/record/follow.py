@@ -11,7 +11,8 @@ Rules of this file:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from typing import Literal
@@ -43,8 +44,7 @@ from rmqlb.model.recording import (
 )
 from rmqlb.model.snapshot import ClusterSnapshot
 
-STEADY_MS = 25_000
-"""Each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay."""
+STEADY_MS = 25_000  # each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay
 _LONGEST = tuple(name for name in QueueRecording.__struct_fields__ if name.startswith("longest_"))
 SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
 _NO_REPORT = "it did not say which queues it owns"
@@ -99,27 +99,22 @@ def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> froze
 
 # -- certain and possible owners of one queue over time ----------------------------------------------------------------
 
+Pairs = Mapping[str, list[tuple[int, int]]]
+"""Client ID → stretches of time, sorted; each overlaps at most with the next."""
 
-class _Span(Struct, frozen=True):
+
+class _Span(Struct):
     """A consumer owns a queue: from a gain, or the first look, to a loss, or the last look."""
 
     gain: Between = Between(SINCE_EVER, SINCE_EVER)
     loss: Between = Between(FOR_EVER, FOR_EVER)
 
-    @property
-    def certain(self) -> tuple[int, int]:
-        return self.gain.to_ms, self.loss.from_ms
-
-    @property
-    def possible(self) -> tuple[int, int]:
-        return self.gain.from_ms, self.loss.to_ms
-
 
 class _Stretch(Struct, frozen=True):
-    """A stretch of time in which what is known of a queue does not change."""
+    """A stretch of time in which the knowledge about a queue does not change."""
 
-    from_ms: int  # its begin
-    to_ms: int  # its end
+    from_ms: int
+    to_ms: int
     certain: frozenset[str]  # consumers that own the queue
     possible: frozenset[str]  # consumers that own it or may, as far as they were seen to own it at some time next to it
     silent: frozenset[str]  # further consumers that did not say whether they do
@@ -146,14 +141,18 @@ class _Queue(Struct):
     spans: dict[str, list[_Span]] = field(default_factory=dict)
     changes: list[OwnerChange] = field(default_factory=list)
 
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The owners as far as is known, silent ones included."""
+        return tuple(sort_client_ids(i for i, spans in self.spans.items() if spans[-1].loss.to_ms == FOR_EVER))
+
     def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> list[_Stretch]:
         """The time from 0 to the end, cut wherever anything about the queue changes."""
-        mute = {client_id: [(each.from_ms, each.to_ms) for each in several] for client_id, several in silences.items()}
-        certain = {client_id: [span.certain for span in spans] for client_id, spans in self.spans.items()}
-        possible = {client_id: [span.possible for span in spans] for client_id, spans in self.spans.items()}
+        mute: Pairs = {each: [(one.from_ms, one.to_ms) for one in several] for each, several in silences.items()}
+        certain: Pairs = {each: [(one.gain.to_ms, one.loss.from_ms) for one in of] for each, of in self.spans.items()}
+        possible: Pairs = {each: [(one.gain.from_ms, one.loss.to_ms) for one in of] for each, of in self.spans.items()}
         edges = {edge for of in (mute, certain, possible) for pairs in of.values() for pair in pairs for edge in pair}
-        for life in (self.came, self.went):
-            edges |= set() if life is None else {life.from_ms, life.to_ms}
+        edges |= {edge for life in (self.came, self.went) if life is not None for edge in (life.from_ms, life.to_ms)}
         found = []
         for begin, end in pairwise(sorted({0, end_ms, *(edge for edge in edges if 0 < edge < end_ms)})):
             speechless = _covering(mute, begin, end)
@@ -169,8 +168,8 @@ class _Queue(Struct):
         return True if is_sure else None
 
 
-def _covering(of: Mapping[str, list[tuple[int, int]]], begin: int, end: int) -> frozenset[str]:
-    """The consumers with a stretch that covers this one; each one's are sorted, and overlap at most with the next."""
+def _covering(of: Pairs, begin: int, end: int) -> frozenset[str]:
+    """The consumers with a stretch that covers this one."""
     found = set()
     for client_id, pairs in of.items():
         last = bisect_right(pairs, begin, key=lambda pair: pair[0])
@@ -187,68 +186,62 @@ def _intervals(found: Sequence[_Stretch]) -> Iterator[RecordedInterval]:
 
 
 def _longest(found: Sequence[_Stretch], has: Callable[[_Stretch], bool]) -> int:
-    lengths = [0]
-    for is_so, equal in groupby(found, key=has):
-        several = list(equal)
-        lengths += [several[-1].to_ms - several[0].from_ms] if is_so else []
-    return max(lengths)
+    runs = [list(equal) for is_so, equal in groupby(found, key=has) if is_so]
+    return max((run[-1].to_ms - run[0].from_ms for run in runs), default=0)
 
 
 # -- all looks ---------------------------------------------------------------------------------------------------------
 
 
-class _Seen(Struct, frozen=True):
-    """A look that showed something: its number and the time of its first request."""
-
-    look: int
-    asked_ms: int
-
-
 class _Consumer(Struct):
     """The history of a consumer so far."""
 
-    answered: _Seen | None  # the last look in which it said what it owns, or no broker listed it
+    queues_before: int | None  # the number of its queues in the first look
+    answered: int = 0  # the last look in which it reported its queues, or all brokers did not list it; 0 is none
+    answered_ms: int = SINCE_EVER  # the request of that look
     queues: frozenset[MessageQueue] = frozenset()  # the queues that it owned then
     silent_because: str | None = None  # why it does not answer now; None when it does
     listed: bool = False  # a broker lists it
     listed_ms: int = 0  # the request of the last look in which it was listed
-    queues_before: int | None = None  # the number of its queues in the first look
     silences: list[Silence] = field(default_factory=list)  # when it did not answer
     changes: list[ConsumerChange] = field(default_factory=list)  # when it joined or left
 
 
 class Follower:
-    """Take the looks at a group one after the other; the first one has to show something."""
+    """Take the looks at a group one after the other; the first one has to show something.
+
+    Attributes:
+        looks: how many there were.
+        has_changed: the owners, or the list of consumers, changed.
+        changed_queues: how many queues changed owners.
+    """
 
     def __init__(self, group: str, every_ms: int) -> None:
         self._group, self._every_ms = group, every_ms
-        self.looks = self._failed = 0
+        self.looks = self._failed = self.changed_queues = 0
         self._origin = self._asked_ms = self._answered_ms = self._steady_since_ms = 0
         self._last = Look(0, 0)
-        self._blind: str | None = None  # why the last look showed nothing
-        self._lists: _Seen | None = None  # the last look in which all brokers said whom they list
-        self._routes: dict[str, _Seen] = {}  # topic → the last look that had its route
+        self._lists: tuple[int, int] | None = None  # the last look in which all brokers listed consumers; its request
+        self._routes: dict[str, int] = {}  # topic → the request of the last look that had its route
         self._consumers: dict[str, _Consumer] = {}
         self._queues: dict[MessageQueue, _Queue] = {}
-        self.has_changed = False  # the owners, or the list of consumers
-        self.changed_queues = 0
+        self.has_changed = False
 
     def add(self, look: Look) -> list[RecordLine]:
-        """What the look shows that is new."""
+        """Return the news of the look."""
         self.looks += 1
         if self.looks == 1:
             self._origin = look.answered_at
         self._asked_ms, self._answered_ms = look.asked_at - self._origin, look.answered_at - self._origin
-        self._last = look
-        before, self._blind = self._blind, look.failed
+        before, self._last = self._last.failed, look
         if look.failed is not None:
             self._failed += 1
             return [] if before is not None else [self._line("failed", reason=look.failed)]
         self._add_routes(look)
         lines = [self._line("seen")] if before is not None else []
         lines += [*self._add_lists(look), *self._add_silences(look)]
-        changes = [*self._add_answers(look)]
-        lines += [self._owners_line(change.change, queue, change) for queue, change in changes]
+        changes = [*self._add_answers(look)]  # all of them, before a line says who owns a queue now
+        lines += [self._line(change.change, change, client_id=change.client_id, queue=q) for q, change in changes]
         if self.looks == 1:
             lines += self._first()
         if self.looks == 1 or any(line.change in ("gained", "lost", "joined", "left") for line in lines):
@@ -258,21 +251,20 @@ class Follower:
 
     def converged(self) -> ConvergedBy | None:
         """Whether each queue has the one owner that it will keep, and how that is known; None where it is not so."""
-        states = [self._state(queue) for queue, history in self._queues.items() if history.went is None]
-        if self._blind is not None or self._last.listed is None or any(state != "one" for state in states):
+        look, there = self._last, [queue for queue, history in self._queues.items() if history.went is None]
+        if look.failed is not None or look.listed is None or look.unanswered or not there:
             return None
-        if self._last.unanswered or not states or self._steady_since_ms == self._answered_ms:
+        if self._steady_since_ms == self._answered_ms or any(self._state(queue) != "one" for queue in there):
             return None
-        predicted = self._last.predicted
-        if predicted is not None:
-            right = all(predicted.get(queue) == self._owners(queue) for queue in self._there())
+        if look.predicted is not None:
+            right = all(look.predicted.get(queue) == self._queues[queue].owners for queue in there)
             return "prediction" if right else None
         return "unchanged" if self._asked_ms - self._steady_since_ms >= STEADY_MS else None
 
     def ended(self, ended: Ended, by: ConvergedBy | None) -> RecordLine:
         """The last line of a stream."""
-        reasons = {"prediction": "as the strategy predicts", "unchanged": "unchanged for 25 s"}
         if ended == "converged" and by is not None:
+            reasons = {"prediction": "as the strategy predicts", "unchanged": "unchanged for 25 s"}
             return self._line("converged", reason=reasons[by])
         return self._line("ended", reason={"time": "the time is over", "interrupted": "interrupted"}.get(ended))
 
@@ -280,10 +272,25 @@ class Follower:
         """What all looks show together; `event_at_ms` counts from 1970."""
         end_ms = max(self._asked_ms, 0)
         silences = {client_id: self._silences(each) for client_id, each in self._consumers.items()}
-        queues = tuple(self._queue(queue, silences, end_ms) for queue in sort_queues(self._queues))
-        consumers = tuple(self._consumer(each, queues, silences) for each in sort_client_ids(self._consumers))
-        event = None if event_at_ms is None else event_at_ms - self._origin
-        by = self.converged()
+        queues = tuple(self._recorded_queue(queue, silences, end_ms) for queue in sort_queues(self._queues))
+        gained = Counter(each.client_id for one in queues for each in one.changes if each.change == "gained")
+        lost = Counter(each.client_id for one in queues for each in one.changes if each.change == "lost")
+        consumers = tuple(
+            ConsumerRecording(
+                client_id,
+                each.queues_before,
+                None if self._is_silent(client_id) else len(each.queues),
+                gained[client_id],
+                lost[client_id],
+                tuple(each.changes),
+                tuple(
+                    replace(one, from_ms=max(one.from_ms, 0), to_ms=min(one.to_ms, end_ms))
+                    for one in silences[client_id]
+                ),
+            )
+            for client_id, each in ((each, self._consumers[each]) for each in sort_client_ids(self._consumers))
+        )
+        event, by = None if event_at_ms is None else event_at_ms - self._origin, self.converged()
         return Recording(
             group=self._group,
             started_at=self._text(0),
@@ -304,7 +311,7 @@ class Follower:
     def _add_routes(self, look: Look) -> None:
         for topic, queues in look.routes.items():
             before = self._routes.get(topic)
-            since = Between(before.asked_ms if before else 0, self._answered_ms)
+            since = Between(before or 0, self._answered_ms)
             for queue in queues:
                 if queue not in self._queues:
                     self._queues[queue] = _Queue(came=None if self.looks == 1 else since)
@@ -313,27 +320,27 @@ class Follower:
             for queue, history in self._queues.items():
                 if queue.topic == topic and queue not in there and history.went is None and before is not None:
                     history.went = since
-            self._routes[topic] = _Seen(self.looks, self._asked_ms)
+            self._routes[topic] = self._asked_ms
 
     def _add_lists(self, look: Look) -> Iterator[RecordLine]:
         present = (look.listed or frozenset()) | look.owned.keys() | look.unanswered.keys()
         for client_id in sort_client_ids(present):
             each = self._consumers.get(client_id)
             if each is None:
-                each = self._consumers[client_id] = _Consumer(self._lists)
-                each.queues_before = None if self._lists is None else 0
+                each = _Consumer(None) if self._lists is None else _Consumer(0, *self._lists)
+                self._consumers[client_id] = each
             if not each.listed and self._lists is not None:
-                yield self._moved("joined", client_id, self._lists.asked_ms)
+                yield self._come_or_go("joined", client_id, self._lists[1])
             each.listed, each.listed_ms = True, self._asked_ms
         if look.listed is None:
             return
         for client_id, each in self._consumers.items():
             if each.listed and client_id not in present:
-                yield self._moved("left", client_id, each.listed_ms)
+                yield self._come_or_go("left", client_id, each.listed_ms)
                 each.listed = False
-        self._lists = _Seen(self.looks, self._asked_ms)
+        self._lists = self.looks, self._asked_ms
 
-    def _moved(self, change: Literal["joined", "left"], client_id: str, from_ms: int) -> RecordLine:
+    def _come_or_go(self, change: Literal["joined", "left"], client_id: str, from_ms: int) -> RecordLine:
         what = ConsumerChange(from_ms, self._answered_ms, change, client_id)
         self._consumers[client_id].changes.append(what)
         return self._line(change, what, client_id=client_id)
@@ -352,56 +359,40 @@ class Follower:
             each = self._consumers[client_id]
             if each.silent_because is not None:
                 continue
-            queues, before = look.owned.get(client_id, frozenset()), each.answered
-            if self.looks > 1 and (before is None or before.look < self.looks - 1):
-                from_ms = SINCE_EVER if before is None else before.asked_ms
-                each.silences.append(Silence(from_ms, self._answered_ms, "it did not answer"))
+            queues, since = look.owned.get(client_id, frozenset()), each.answered_ms
+            if self.looks > 1 and each.answered < self.looks - 1:
+                each.silences.append(Silence(since, self._answered_ms, "it did not answer"))
             for queue in sort_queues(queues ^ each.queues):
-                change = self._changed(queue, client_id, before, gains=queue in queues)
-                if change is not None:
-                    yield queue, change
-            each.queues, each.answered = queues, _Seen(self.looks, self._asked_ms)
-
-    def _changed(self, queue: MessageQueue, client_id: str, before: _Seen | None, *, gains: bool) -> OwnerChange | None:
-        """A consumer owns a queue now, or no longer; None where it may always have owned it."""
-        history = self._queues.setdefault(queue, _Queue())
-        spans = history.spans.setdefault(client_id, [])
-        if before is None:
-            spans.append(_Span())
-            return None
-        between = Between(before.asked_ms, self._answered_ms)
-        if gains:
-            spans.append(_Span(between))
-        else:
-            spans[-1] = replace(spans[-1], loss=between)
-        change = OwnerChange(between.from_ms, between.to_ms, "gained" if gains else "lost", client_id)
-        self.changed_queues += not history.changes
-        history.changes.append(change)
-        return change
+                spans = self._queues.setdefault(queue, _Queue()).spans.setdefault(client_id, [])
+                if not each.answered:  # it may always have owned the queue
+                    spans.append(_Span())
+                    continue
+                gains = queue in queues
+                change = OwnerChange(since, self._answered_ms, "gained" if gains else "lost", client_id)
+                between = Between(since, self._answered_ms)
+                if gains:
+                    spans.append(_Span(between))
+                else:
+                    spans[-1].loss = between
+                self.changed_queues += not self._queues[queue].changes
+                self._queues[queue].changes.append(change)
+                yield queue, change
+            each.queues, each.answered, each.answered_ms = queues, self.looks, self._asked_ms
 
     def _first(self) -> Iterator[RecordLine]:
         for each in self._consumers.values():
             each.queues_before = None if each.silent_because is not None else len(each.queues)
         for queue in sort_queues(self._queues):
             self._queues[queue].owners_before = self._known_owners(queue)
-            yield self._owners_line("owners", queue)
+            yield self._line("owners", queue=queue)
 
     # -- what is known now -----------------------------------------------------------------------------------------
 
-    def _there(self) -> list[MessageQueue]:
-        return [queue for queue, history in self._queues.items() if history.went is None]
-
-    def _owners(self, queue: MessageQueue) -> tuple[str, ...]:
-        """Those that own the queue as far as is known, silent ones included."""
-        return tuple(
-            sort_client_ids(i for i, spans in self._queues[queue].spans.items() if spans[-1].loss.to_ms == FOR_EVER)
-        )
-
     def _is_silent(self, client_id: str) -> bool:
-        return self._blind is not None or self._consumers[client_id].silent_because is not None
+        return self._last.failed is not None or self._consumers[client_id].silent_because is not None
 
     def _state(self, queue: MessageQueue) -> KnownState:
-        owners = self._owners(queue)
+        owners = self._queues[queue].owners
         known = [each for each in owners if not self._is_silent(each)]
         if len(known) > 1:
             return "duplicate-owners"
@@ -410,14 +401,11 @@ class Follower:
         return "one" if owners else "unassigned"
 
     def _known_owners(self, queue: MessageQueue) -> tuple[str, ...] | None:
-        return None if self._state(queue) == "unknown" else self._owners(queue)
-
-    # -- lines -----------------------------------------------------------------------------------------------------
+        return None if self._state(queue) == "unknown" else self._queues[queue].owners
 
     def _text(self, ms: int) -> str:
         """A time of the recording as ISO 8601, with milliseconds."""
-        at = datetime.fromtimestamp(self._origin // 1000, UTC) + timedelta(milliseconds=self._origin % 1000 + ms)
-        return _iso(at)
+        return _iso(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self._origin + ms))
 
     def _line(
         self,
@@ -426,8 +414,9 @@ class Follower:
         *,
         client_id: str | None = None,
         reason: str | None = None,
+        queue: MessageQueue | None = None,
     ) -> RecordLine:
-        return RecordLine(
+        line = RecordLine(
             self._text(self._answered_ms),
             self.looks,
             change,
@@ -436,61 +425,34 @@ class Follower:
             not_after=None if between is None else self._text(between.to_ms),
             reason=reason,
         )
-
-    def _owners_line(self, change: LineChange, queue: MessageQueue, what: OwnerChange | None = None) -> RecordLine:
-        line = self._line(change, what, client_id=None if what is None else what.client_id)
-        known = tuple(each for each in self._owners(queue) if not self._is_silent(each))
-        return replace(
-            line,
-            topic=queue.topic,
-            broker_name=queue.broker_name,
-            queue_id=queue.queue_id,
-            state=self._state(queue),
-            owners=known,
-        )
+        if queue is None:
+            return line
+        known = tuple(each for each in self._queues[queue].owners if not self._is_silent(each))
+        return replace(_about(line, queue), state=self._state(queue), owners=known)
 
     # -- all looks -------------------------------------------------------------------------------------------------
 
     def _silences(self, each: _Consumer) -> tuple[Silence, ...]:
-        if each.answered is not None and each.answered.look == self.looks:
+        if each.answered == self.looks:
             return tuple(each.silences)
-        from_ms = SINCE_EVER if each.answered is None else each.answered.asked_ms
-        reason = each.silent_because or self._blind or "it did not answer"
-        return (*each.silences, Silence(from_ms, FOR_EVER, reason))
+        reason = each.silent_because or self._last.failed or "it did not answer"
+        return (*each.silences, Silence(each.answered_ms, FOR_EVER, reason))
 
-    def _queue(self, queue: MessageQueue, silences: dict[str, tuple[Silence, ...]], end_ms: int) -> QueueRecording:
+    def _recorded_queue(
+        self, queue: MessageQueue, silences: Mapping[str, Sequence[Silence]], end_ms: int
+    ) -> QueueRecording:
         history = self._queues[queue]
         found = history.stretches(silences, end_ms)
         return QueueRecording(
             *(queue.topic, queue.broker_name, queue.queue_id),
             owners_before=history.owners_before if history.came is None else (),
             owners_after=self._known_owners(queue) if history.went is None else (),
-            longest_gap_at_least_ms=_longest(
-                found, lambda each: each.exists is True and not each.possible and not each.silent
-            ),
-            longest_gap_at_most_ms=_longest(found, lambda each: each.exists is not False and not each.certain),
-            longest_overlap_at_least_ms=_longest(found, lambda each: len(each.certain) > 1),
-            longest_overlap_at_most_ms=_longest(found, lambda each: len(each.possible | each.silent) > 1),
+            longest_gap_at_least_ms=_longest(found, lambda one: bool(one.exists) and not (one.possible or one.silent)),
+            longest_gap_at_most_ms=_longest(found, lambda one: one.exists is not False and not one.certain),
+            longest_overlap_at_least_ms=_longest(found, lambda one: len(one.certain) > 1),
+            longest_overlap_at_most_ms=_longest(found, lambda one: len(one.possible | one.silent) > 1),
             changes=tuple(history.changes),
             intervals=tuple(_intervals(found)),
-        )
-
-    def _consumer(
-        self, client_id: str, queues: Iterable[QueueRecording], silences: dict[str, tuple[Silence, ...]]
-    ) -> ConsumerRecording:
-        each, end_ms = self._consumers[client_id], max(self._asked_ms, 0)
-        mine = [change.change for queue in queues for change in queue.changes if change.client_id == client_id]
-        clipped = [
-            replace(one, from_ms=max(one.from_ms, 0), to_ms=min(one.to_ms, end_ms)) for one in silences[client_id]
-        ]
-        return ConsumerRecording(
-            client_id,
-            each.queues_before,
-            None if self._is_silent(client_id) else len(each.queues),
-            mine.count("gained"),
-            mine.count("lost"),
-            tuple(each.changes),
-            tuple(clipped),
         )
 
 
@@ -503,10 +465,12 @@ def lines_of(recording: Recording) -> list[RecordLine]:
     for queue, each in sorted(changes, key=lambda pair: pair[1].to_ms):
         seen, before = (_iso(since + timedelta(milliseconds=ms)) for ms in (each.to_ms, each.from_ms))
         line = RecordLine(seen, None, each.change, client_id=each.client_id, not_before=before, not_after=seen)
-        if queue is not None:
-            line = replace(line, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
-        found.append(line)
+        found.append(line if queue is None else _about(line, queue.queue))
     return found
+
+
+def _about(line: RecordLine, queue: MessageQueue) -> RecordLine:
+    return replace(line, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
 
 
 def _iso(at: datetime) -> str:

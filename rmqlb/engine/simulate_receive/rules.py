@@ -1,7 +1,7 @@
 """The rules and times that brokers, Proxies and clients have built in: RocketMQ 5.5.0, rocketmq-client-java 5.2.0.
 
-Each constant names its class. Settings are at their defaults. `BROKERS` has what other broker versions do differently;
-the other classes of this simulation have the same rules from 5.1.0 on.
+Each constant names its class. Settings are at their defaults. `BROKERS` lists how other broker versions differ; the
+Proxy and the clients follow the same rules from 5.1.0 on.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ MS_US = 1000
 
 # A receive at its broker
 
-EARLY_US = 50 * MS_US
-"""How long before its time a waiting request ends (`PopRequest.isTimeout`)."""
-SCAN_US = 20 * MS_US
-"""How often the broker looks for requests to end (`PopLongPollingService.run`)."""
+EARLY_US = 50 * MS_US  # how long before its time a waiting request ends (`PopRequest.isTimeout`)
+SCAN_US = 20 * MS_US  # how often the broker looks for requests to end (`PopLongPollingService.run`)
 RETRY_FIRST_PERCENT = 20
 """Percentage of requests in which the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
-RANDOM_QUEUES = 100
-"""A request draws one of a hundred numbers (`PopMessageProcessor.processRequest`)."""
+RANDOM_QUEUES = 100  # A request draws one of a hundred numbers (`PopMessageProcessor.processRequest`)
 
 
 class BrokerRules(Struct, frozen=True):
@@ -48,11 +45,7 @@ class BrokerRules(Struct, frozen=True):
     retry_wakes: bool = True
 
     def walk(self, number: int, queues: int) -> Iterator[int]:
-        """The queues of a broker in the order in which a request that drew this number looks at them.
-
-        >>> [list(broker_rules(version).walk(2, 4)) for version in ("5.3.4", "5.4.0")]
-        [[2, 3, 0, 1], [1, 0, 3, 2]]
-        """
+        """The queues of a broker in the order in which a request that drew this number looks at them."""
         steps = range(queues - 1, -1, -1) if self.counts_down else range(queues)
         return ((number + step) % queues for step in steps)
 
@@ -78,14 +71,9 @@ def broker_rules(version: str) -> BrokerRules:
 
 
 def rules_followed(scenario: ReceiveScenario) -> str:
-    """The versions of broker, Proxy and client whose rules a simulation follows.
-
-    >>> rules_followed(ReceiveScenario("pop", broker_version="5.3.2"))
-    'broker 5.3.2 (rules of 5.3.1 to 5.3.3), remoting client 5.5.0'
-    """
-    broker = f"broker {scenario.broker_version} (rules of {broker_rules(scenario.broker_version).name})"
-    grpc = "Proxy 5.5.0, rocketmq-client-java 5.2.0"
-    return f"{broker}, {'remoting client 5.5.0' if scenario.client == 'pop' else grpc}"
+    """The versions of broker, Proxy and client whose rules a simulation follows."""
+    client = "remoting client 5.5.0" if scenario.client == "pop" else "Proxy 5.5.0, rocketmq-client-java 5.2.0"
+    return f"broker {scenario.broker_version} (rules of {broker_rules(scenario.broker_version).name}), {client}"
 
 
 # The Proxy
@@ -123,17 +111,13 @@ REQUEST_TIMEOUT_US = 3 * SECOND_US
 """How long after its await duration a gRPC receive's deadline is (`ConsumerImpl.receiveMessage`)."""
 PUSH_PAUSE_US = SECOND_US
 """The pause of a PushConsumer after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
-POP_AWAIT_US = 15 * SECOND_US
-"""`DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`."""
-POP_TIMEOUT_US = 10 * SECOND_US
-"""How long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)."""
-POP_PAUSE_US = 3 * SECOND_US
-"""The pause of a POP client after an error (`pullTimeDelayMillsWhenException`)."""
+POP_AWAIT_US = 15 * SECOND_US  # `DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`
+POP_TIMEOUT_US = 10 * SECOND_US  # how long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)
+POP_PAUSE_US = 3 * SECOND_US  # the pause of a POP client after an error (`pullTimeDelayMillsWhenException`)
 POP_SHORTEST_INVISIBLE_US = 5 * SECOND_US
 POP_LONGEST_INVISIBLE_US = 300 * SECOND_US
 """`popMessage` uses 60 s for a `popInvisibleTime` outside (`MIN_POP_INVISIBLE_TIME`, `MAX_POP_INVISIBLE_TIME`)."""
-REBALANCE_US = 20 * SECOND_US
-"""How often a POP client requests its queues (`RebalanceService`)."""
+REBALANCE_US = 20 * SECOND_US  # how often a POP client requests its queues (`RebalanceService`)
 FIRST_POP_ROUTE_US = 10 * MS_US
 """`MQClientInstance.startScheduledTask`; then every `ROUTE_US` (`pollNameServerInterval`)."""
 
@@ -160,18 +144,13 @@ REVIVE_INTERVAL_US = SECOND_US
 REVIVE_MOST_SLOW = 3
 """The pause of a service before each look (`reviveInterval`). After looks without checkpoints it waits that time once
 more for each of them, up to three times (`reviveMaxSlow`)."""
-LOCK_TICK_US = 100 * MS_US
-"""In order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)."""
+LOCK_TICK_US = 100 * MS_US  # in order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)
 MOST_DELIVERIES = 17
 """One delivery and 16 more, then a message is a dead letter (`SubscriptionGroupConfig.retryMaxTimes`)."""
 
 
 def awaited_us(scenario: ReceiveScenario) -> int:
-    """How long a broker lets a receive wait, by the client's kind and the Proxy's limits.
-
-    >>> awaited_us(ReceiveScenario(await_us=30 * SECOND_US)), awaited_us(ReceiveScenario("pop"))
-    (20000000, 15000000)
-    """
+    """How long a broker lets a receive wait, by the client's kind and the Proxy's limits."""
     if scenario.client == "simple":
         return min(max(scenario.await_us, SHORTEST_AWAIT_US), LONGEST_AWAIT_US)
     return LONGEST_AWAIT_US if scenario.client == "push" else POP_AWAIT_US
@@ -180,7 +159,7 @@ def awaited_us(scenario: ReceiveScenario) -> int:
 def is_refused(scenario: ReceiveScenario) -> bool:
     """Whether the Proxy refuses each receive, since its deadline comes before the shortest await.
 
-    The time that is left is counted in whole milliseconds, and some has passed on the way (`ILLEGAL_POLLING_TIME`).
+    The Proxy counts the remaining time in whole milliseconds, after the way there (`ILLEGAL_POLLING_TIME`).
 
     >>> [is_refused(ReceiveScenario(await_us=seconds * SECOND_US)) for seconds in (1, 2, 3)]
     [True, True, False]
@@ -195,29 +174,26 @@ def invisible_us(scenario: ReceiveScenario) -> int:
     >>> invisible_us(ReceiveScenario("pop", invisible_us=1)), invisible_us(ReceiveScenario(invisible_us=12_000_000))
     (60000000, 12000000)
     """
-    if scenario.client == "push":
-        return RENEWED_US
     allowed = POP_SHORTEST_INVISIBLE_US <= scenario.invisible_us <= POP_LONGEST_INVISIBLE_US
-    return scenario.invisible_us if allowed or scenario.client == "simple" else RENEWED_US
+    as_asked = scenario.client == "simple" or (scenario.client == "pop" and allowed)
+    return scenario.invisible_us if as_asked else RENEWED_US
 
 
 def may_come_back(scenario: ReceiveScenario) -> bool:
     """Whether some message may not be acknowledged in time."""
     busy_us = scenario.batch * scenario.consume_us + scenario.round_trip_us
-    in_time = scenario.client == "push" or busy_us <= invisible_us(scenario)
-    return bool(scenario.crashes or scenario.failures) or not in_time
+    late = scenario.client != "push" and busy_us > invisible_us(scenario)
+    return bool(scenario.crashes or scenario.failures) or late
 
 
 def silence_us(scenario: ReceiveScenario) -> int:
-    """When a receive fails whose broker is silent."""
+    """How long after its start a receive fails whose broker is silent."""
     return awaited_us(scenario) + (POP_TIMEOUT_US if scenario.client == "pop" else REQUEST_TIMEOUT_US)
 
 
 def error_pause_us(scenario: ReceiveScenario) -> int:
     """How long a client waits after a receive that failed."""
-    if scenario.client == "simple":
-        return scenario.error_pause_us
-    return PUSH_PAUSE_US if scenario.client == "push" else POP_PAUSE_US
+    return {"simple": scenario.error_pause_us, "push": PUSH_PAUSE_US, "pop": POP_PAUSE_US}[scenario.client]
 
 
 def over_at(born: int, awaited: int, phase: int) -> int:
@@ -264,32 +240,21 @@ def cleared_at(crash_us: int, heartbeat_phase: int, scan_phase: int) -> int:
 #   work W on its batch, the gap is at most ⌈g/L⌉·P + W.
 #
 # A PushConsumer and a POP client wait at every broker at all times.
+# `queues` has the readable queues of each broker.
 
 
 def longest_receive_us(scenario: ReceiveScenario) -> int:
-    """The longest that an empty receive takes, with its way there and back.
-
-    >>> longest_receive_us(ReceiveScenario(round_trip_us=0))
-    19970000
-    """
+    """The longest that an empty receive takes, with its way there and back."""
     return awaited_us(scenario) - EARLY_US + SCAN_US + scenario.round_trip_us
 
 
 def longest_row(queues: Sequence[int]) -> int:
-    """The most queues of other brokers in a row; `queues` has the readable queues of each broker.
-
-    >>> longest_row([8, 8]), longest_row([8, 4, 4]), longest_row([8])
-    (8, 12, 0)
-    """
+    """The most queues of other brokers in a row: g of the worst broker."""
     return sum(queues) - min(queues)
 
 
 def rare_wait_us(queues: Sequence[int], loops: int, receive_us: int) -> int:
-    """The longest wait when messages are rare.
-
-    >>> rare_wait_us([8, 8], 1, 20), rare_wait_us([8, 8], 3, 20), rare_wait_us([8, 8], 9, 20)
-    (160, 40, 0)
-    """
+    """The longest wait when messages are rare."""
     return longest_row(queues) // loops * receive_us
 
 
@@ -316,8 +281,8 @@ def rare_receives(queues: Sequence[int], target_us: int, receive_us: int) -> int
 def again_after_us(scenario: ReceiveScenario) -> tuple[int, int]:
     """How long after its consumer's death a message can be received again, at the earliest and at the latest.
 
-    The consumer received it at its death, or earlier by the time that the application takes for a receive. Of a
-    PushConsumer the Proxy must first learn that it is dead.
+    The consumer received the message at its death, or earlier by the time that the application takes for a receive.
+    The Proxy must first learn that a PushConsumer is dead.
 
     >>> again_after_us(ReceiveScenario(invisible_us=30_000_000)), again_after_us(ReceiveScenario("push"))
     ((32000000, 35200000), (113000000, 136200000))
@@ -329,5 +294,5 @@ def again_after_us(scenario: ReceiveScenario) -> tuple[int, int]:
         late = EXPIRED_US + EXPIRY_SCAN_US + CLEARED_US
     if scenario.fifo:
         return early, late + LOCK_TICK_US
-    # What is read last may be due two seconds after the message is visible, and then nothing comes for three more.
+    # The last entry read may be due two seconds after the message is visible, and then nothing comes for three more.
     return early + REVIVE_LAG_US, late + REVIVE_LAG_US + REVIVE_STALE_US + 2 * REVIVE_STEP_US

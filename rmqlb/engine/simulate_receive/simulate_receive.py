@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
-from rmqlb.engine.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.simulate_receive import rules
-from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN, Message, Outage
+from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import figures_of
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import PositiveTime, TrialNumber
 from rmqlb.model.message_queue import MessageQueue
@@ -24,6 +25,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_receive import (
     MOST_LOOPS,
     MOST_RECEIVE_TRIALS,
+    SECOND_US,
     BrokerReceives,
     ClosedForms,
     CrashReceived,
@@ -44,8 +46,7 @@ from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.model.words import counted
 
 _FEWEST_RARE, _MOST_RARE = 100, 1000
-_RECEIVES = 100_000
-"""About how many receives the rare messages of a simulation take when their number is not given."""
+_RECEIVES = 100_000  # about how many receives the rare messages of a simulation take when their number is not given
 Progress = Callable[[int], None]
 
 
@@ -94,20 +95,16 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
             "one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s",
             hint="take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner",
         )
-    if (
-        scenario.client == "simple"
-        and not rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
-    ):
-        raise UsageError(
-            f"invisible duration of {milliseconds(scenario.invisible_us):g} ms: the Proxy refuses less than 10 s and "
-            "more than 12 h"
-        )
+    allowed = rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
+    if scenario.client == "simple" and not allowed:
+        invisible = f"invisible duration of {milliseconds(scenario.invisible_us):g} ms"
+        raise UsageError(f"{invisible}: the Proxy refuses less than 10 s and more than 12 h")
     _check_rates_and_failures(route, scenario, queues)
-    dying = [crash.consumer for crash in scenario.crashes]
-    for consumer in dying:
+    dying = Counter(crash.consumer for crash in scenario.crashes)
+    for consumer, times in dying.items():
         if consumer > scenario.consumers:
             raise UsageError(f"consumer {consumer} dies, of {scenario.consumers}")
-        if dying.count(consumer) > 1:
+        if times > 1:
             raise UsageError(f"consumer {consumer} dies twice")
     if scenario.rates and scenario.messages is None and scenario.duration_us is None:
         raise UsageError("neither messages nor duration_us: the simulation would not end")
@@ -118,22 +115,23 @@ def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, 
     names = list(dict.fromkeys(queue.broker_name for queue in queues))
     known = {(queue.broker_name, queue.queue_id) for queue in queues}
 
-    def unknown(broker: str, what: str) -> UsageError:
-        hint = suggestion("brokers", broker, names)
-        return UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
+    def require_known(broker: str, what: str, *, is_known: bool) -> None:
+        if not is_known:
+            hint = suggestion("brokers", broker, names)
+            raise UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
 
     for rate in scenario.rates:
+        broker, place = rate.broker_name, f"{rate.broker_name}:{rate.queue_id}"
         if rate.per_second <= 0:
-            raise UsageError(f"rate of {rate.broker_name}:{rate.queue_id} is {rate.per_second}: more than 0 is needed")
-        if (rate.broker_name, rate.queue_id) not in known:
-            raise unknown(rate.broker_name, f"queue {rate.broker_name}:{rate.queue_id}")
+            raise UsageError(f"rate of {place} is {rate.per_second}: more than 0 is needed")
+        require_known(broker, f"queue {place}", is_known=(broker, rate.queue_id) in known)
     for failure in scenario.failures:
-        if failure.broker_name not in names:
-            raise unknown(failure.broker_name, f"broker {failure.broker_name}")
+        broker = failure.broker_name
+        require_known(broker, f"broker {broker}", is_known=broker in names)
         if failure.reaction.kind not in ("refused", "timeout"):
-            raise UsageError(f"{failure.broker_name}: receives are simulated with brokers that are refused or timeout")
-        if failure.start.us is None or (failure.end is not None and failure.end.us is None):
-            raise UsageError(f"{failure.broker_name} fails by message numbers: receives count by times")
+            raise UsageError(f"{broker}: receives are simulated with brokers that are refused or timeout")
+        if any(moment is not None and moment.us is None for moment in (failure.start, failure.end)):
+            raise UsageError(f"{broker} fails by message numbers: receives count by times")
 
 
 def simulate_receive(
@@ -163,6 +161,36 @@ def simulate_receive(
     return _report(_run(route, scenario, trial, progress), trace=trace)
 
 
+def receive_trials(
+    route: TopicRouteData, scenario: ReceiveScenario, trials: int, progress: Progress | None = None
+) -> TrialWaits:
+    """Waits of many trials, of which the first is `simulate_receive`'s own; `progress` counts trials.
+
+    Raises as `simulate_receive` does.
+    """
+    if not 1 <= trials <= MOST_RECEIVE_TRIALS:
+        raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
+    waits: list[list[int]] = []
+    left = redelivered = 0
+    for trial in range(trials):
+        simulation = _run(route, scenario, trial)
+        waits.append([wait for broker in simulation.brokers for wait in broker.waits])
+        left += sum(broker.open for broker in simulation.brokers)
+        redelivered += sum(message.deliveries > 1 for message in simulation.messages)
+        if progress is not None:
+            progress(trial + 1)
+    times = [each for each in map(wait_times, waits) if each is not None]
+    return TrialWaits(
+        trials=trials,
+        wait=wait_times([wait for own in waits for wait in own]),
+        lowest_max_ms=min((each.max_ms for each in times), default=None),
+        lowest_p95_ms=min((each.p95_ms for each in times), default=None),
+        highest_p95_ms=max((each.p95_ms for each in times), default=None),
+        left=left,
+        redelivered=redelivered,
+    )
+
+
 def _run(
     route: TopicRouteData,
     scenario: ReceiveScenario,
@@ -181,39 +209,7 @@ def _run(
     return simulation
 
 
-def receive_trials(
-    route: TopicRouteData, scenario: ReceiveScenario, trials: int, progress: Progress | None = None
-) -> TrialWaits:
-    """Waits of many trials, of which the first is `simulate_receive`'s own; `progress` counts trials.
-
-    Raises as `simulate_receive` does.
-    """
-    if not 1 <= trials <= MOST_RECEIVE_TRIALS:
-        raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
-    waits: list[int] = []
-    times: list[WaitTimes] = []
-    left = redelivered = 0
-    for trial in range(trials):
-        simulation = _run(route, scenario, trial)
-        own = [wait for broker in simulation.brokers for wait in broker.waits]
-        waits += own
-        spread = wait_times(own)
-        if spread is not None:
-            times.append(spread)
-        left += sum(broker.open for broker in simulation.brokers)
-        redelivered += sum(message.deliveries > 1 for message in simulation.messages)
-        if progress is not None:
-            progress(trial + 1)
-    return TrialWaits(
-        trials=trials,
-        wait=wait_times(waits),
-        lowest_max_ms=min((each.max_ms for each in times), default=None),
-        lowest_p95_ms=min((each.p95_ms for each in times), default=None),
-        highest_p95_ms=max((each.p95_ms for each in times), default=None),
-        left=left,
-        redelivered=redelivered,
-    )
-
+# The report
 
 _PERCENTS = (0, *range(5, 100, 5), 99, 100)
 
@@ -233,17 +229,18 @@ def wait_times(waits: Sequence[int]) -> WaitTimes | None:
         return None
     ordered = sorted(waits)
     mean_ms = round(math.fsum(ordered) / len(ordered)) / 1000
-    p50, p95, p99, longest = (_quantile_ms(ordered, percent) for percent in (50, 95, 99, 100))
-    return WaitTimes(len(ordered), mean_ms, p50, p95, p99, longest)
+    return WaitTimes(len(ordered), mean_ms, *(_quantile_ms(ordered, percent) for percent in (50, 95, 99, 100)))
 
 
-# The report
+def _known_ms(us: int) -> float | None:
+    return None if us in (UNKNOWN, NEVER) else milliseconds(us)
 
 
 def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
-    brokers, messages = simulation.brokers, simulation.messages
+    scenario, brokers, messages = simulation.scenario, simulation.brokers, simulation.messages
     waits = sorted(wait for broker in brokers for wait in broker.waits)
     receives = sum(broker.receives for broker in brokers)
+    earliest, latest = map(milliseconds, rules.again_after_us(scenario))
     return ReceiveReport(
         topic=simulation.queues[0].topic,
         scenario=_simulated(simulation),
@@ -279,11 +276,52 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
             failed_receives=sum(broker.failed for broker in brokers),
             lasted_ms=milliseconds(simulation.clock.now),
         ),
-        closed_forms=closed_forms([len(broker.queues) for broker in brokers], simulation.scenario),
-        failures=tuple(_failure(outage, messages) for outage in simulation.outages),
-        crashes=tuple(_crashes(simulation)),
-        messages=tuple(_message(message) for message in messages) if trace else None,
+        closed_forms=closed_forms([len(broker.queues) for broker in brokers], scenario),
+        failures=tuple(
+            FailureReceived(
+                broker_name=outage.failure.broker_name,
+                kind=outage.failure.reaction.kind,
+                from_ms=milliseconds(outage.begin),
+                to_ms=_known_ms(outage.end),
+                failed=outage.failed,
+                last_failed_ms=_known_ms(outage.last_failed),
+                received_again_ms=_known_ms(outage.received_again),
+                longest_wait_ms=_known_ms(outage.longest_wait),
+                left=sum(message.outage is outage and message.received == UNKNOWN for message in messages),
+            )
+            for outage in simulation.outages
+        ),
+        crashes=tuple(
+            CrashReceived(
+                consumer=crash.consumer,
+                at_ms=milliseconds(crash.at_us),
+                unacknowledged=dead.unacknowledged,
+                again=len(dead.again),
+                after=wait_times(dead.again),
+                again_earliest_ms=earliest,
+                again_latest_ms=latest,
+            )
+            for crash in scenario.crashes
+            for dead in (simulation.consumers[crash.consumer - 1],)
+        ),
+        messages=tuple(_traced(simulation)) if trace else None,
     )
+
+
+def _traced(simulation: ReceiveSimulation) -> Iterator[ReceivedMessage]:
+    for message in simulation.messages:
+        known = message.received != UNKNOWN
+        yield ReceivedMessage(
+            message=message.number,
+            broker_name=message.broker.name,
+            queue_id=message.queue,
+            stored_ms=milliseconds(message.stored),
+            received_ms=_known_ms(message.received),
+            wait_ms=milliseconds(message.received - message.stored) if known else None,
+            consumer=message.consumer if known else None,
+            deliveries=message.deliveries,
+            done_ms=_known_ms(message.done),
+        )
 
 
 def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
@@ -291,24 +329,18 @@ def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
     rates = {broker.name: Fraction() for broker in simulation.brokers if scenario.rates}
     for rate in scenario.rates:
         rates[rate.broker_name] += rate.per_second
+    same = "client", "broker_version", "consumers", "loops", "batch", "fifo", "messages", "seed"
     return SimulatedReceivers(
-        client=scenario.client,
-        broker_version=scenario.broker_version,
+        **{name: getattr(scenario, name) for name in same},
         rules=rules.rules_followed(scenario),
-        consumers=scenario.consumers,
-        loops=scenario.loops,
         await_ms=milliseconds(rules.awaited_us(scenario)),
         invisible_ms=milliseconds(rules.invisible_us(scenario)),
-        batch=scenario.batch,
-        fifo=scenario.fifo,
         consume_ms=milliseconds(scenario.consume_us),
         error_pause_ms=milliseconds(rules.error_pause_us(scenario)),
         round_trip_ms=milliseconds(scenario.round_trip_us),
         rate_per_second=None if scenario.rare else float(sum(rates.values())),
         rates={name: float(rate) for name, rate in rates.items()},
-        messages=scenario.messages,
         duration_ms=milliseconds_if_known(scenario.duration_us),
-        seed=scenario.seed,
     )
 
 
@@ -318,12 +350,10 @@ def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
         if message.received != UNKNOWN:
             waits.setdefault((message.broker.name, message.queue), []).append(message.received - message.stored)
     for queue in simulation.queues:
-        times = wait_times(waits.get((queue.broker_name, queue.queue_id), ()))
-        if times is None:
-            yield QueueWaits(queue.broker_name, queue.queue_id, 0, None, None, None)
-        else:
-            found = times.messages, times.mean_ms, times.p95_ms, times.max_ms
-            yield QueueWaits(queue.broker_name, queue.queue_id, *found)
+        place = queue.broker_name, queue.queue_id
+        times = wait_times(waits.get(place, ()))
+        found = (0, None, None, None) if times is None else (times.messages, times.mean_ms, times.p95_ms, times.max_ms)
+        yield QueueWaits(*place, *found)
 
 
 def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForms:
@@ -341,76 +371,28 @@ def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForm
     )
 
 
-def _failure(outage: Outage, messages: Sequence[Message]) -> FailureReceived:
-    return FailureReceived(
-        broker_name=outage.failure.broker_name,
-        kind=outage.failure.reaction.kind,
-        from_ms=milliseconds(outage.begin),
-        to_ms=None if outage.end >= NEVER else milliseconds(outage.end),
-        failed=outage.failed,
-        last_failed_ms=_known_ms(outage.last_failed),
-        received_again_ms=_known_ms(outage.received_again),
-        longest_wait_ms=_known_ms(outage.longest_wait),
-        left=sum(message.outage is outage and message.received == UNKNOWN for message in messages),
-    )
-
-
-def _crashes(simulation: ReceiveSimulation) -> Iterator[CrashReceived]:
-    earliest, latest = map(milliseconds, rules.again_after_us(simulation.scenario))
-    for crash in simulation.scenario.crashes:
-        dead = simulation.consumers[crash.consumer - 1]
-        yield CrashReceived(
-            consumer=crash.consumer,
-            at_ms=milliseconds(crash.at_us),
-            unacknowledged=dead.unacknowledged,
-            again=len(dead.again),
-            after=wait_times(dead.again),
-            again_earliest_ms=earliest,
-            again_latest_ms=latest,
-        )
-
-
-def _message(message: Message) -> ReceivedMessage:
-    known = message.received != UNKNOWN
-    return ReceivedMessage(
-        message=message.number,
-        broker_name=message.broker.name,
-        queue_id=message.queue,
-        stored_ms=milliseconds(message.stored),
-        received_ms=_known_ms(message.received),
-        wait_ms=milliseconds(message.received - message.stored) if known else None,
-        consumer=message.consumer if known else None,
-        deliveries=message.deliveries,
-        done_ms=_known_ms(message.done),
-    )
-
-
-def _known_ms(us: int) -> float | None:
-    return None if us == UNKNOWN else milliseconds(us)
-
-
 # Findings
 
 
 def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Iterator[Finding]:
     """The findings on a scenario; `read_queues` has the readable queues of each broker."""
-    await_us = rules.awaited_us(scenario)
-    if scenario.client == "simple" and await_us != scenario.await_us:
+    await_us, simple = rules.awaited_us(scenario), scenario.client == "simple"
+    if simple and await_us != scenario.await_us:
         limit = "the least" if await_us > scenario.await_us else "the most"
-        text = f"the Proxy lets a receive wait {await_us // 1_000_000} s, {limit} that its settings allow"
-        yield Finding("await-limited", f"await duration of {scenario.await_us / 1_000_000:g} s: {text}")
+        text = f"the Proxy lets a receive wait {await_us // SECOND_US} s, {limit} that its settings allow"
+        yield Finding("await-limited", f"await duration of {scenario.await_us / SECOND_US:g} s: {text}")
     if scenario.client == "pop" and rules.invisible_us(scenario) != scenario.invisible_us:
-        text = f"POP clients take {rules.RENEWED_US // 1_000_000} s for what is not between 5 s and 5 minutes"
-        yield Finding("invisible-limited", f"popInvisibleTime of {scenario.invisible_us / 1_000_000:g} s: {text}")
-    if scenario.client == "simple" and scenario.batch * scenario.consume_us > scenario.invisible_us:
-        batch, each = counted(scenario.batch, "message"), f"{scenario.consume_us / 1_000_000:g} s each"
+        text = f"POP clients take {rules.RENEWED_US // SECOND_US} s for what is not between 5 s and 5 minutes"
+        yield Finding("invisible-limited", f"popInvisibleTime of {scenario.invisible_us / SECOND_US:g} s: {text}")
+    if simple and scenario.batch * scenario.consume_us > scenario.invisible_us:
+        batch, each = counted(scenario.batch, "message"), f"{scenario.consume_us / SECOND_US:g} s each"
         text = f"a full receive of {batch} at {each} takes longer than the invisible duration"
         yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are consumed")
-    most = max(read_queues)
+    most, last = max(read_queues), rules.RANDOM_QUEUES - 1
     if most > rules.RANDOM_QUEUES:
-        begin = f"one of queues 0 to {rules.RANDOM_QUEUES - 1} and go up"
+        begin = f"one of queues 0 to {last} and go up"
         if rules.broker_rules(scenario.broker_version).counts_down:
-            begin = f"queue {most - 1} or one of queues 0 to {rules.RANDOM_QUEUES - 2} and go down"
+            begin = f"queue {most - 1} or one of queues 0 to {last - 1} and go down"
         text = f"a broker has {most} readable queues: receives begin at {begin}"
         yield Finding("queues-beyond-100", text, severity=INFO)
 
@@ -424,58 +406,45 @@ def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
 
 # The figures of --fail-on
 
-_SPREAD = ("mean", "p50", "p95", "p99", "max")
-_TOTALS: Mapping[str, str | None] = {
-    "left": "messages",
-    "not-stored": None,
-    "redelivered": "messages",
-    "dead-lettered": "messages",
-    "receives": "receives",
-    "empty-receives": "receives",
-    "failed-receives": "receives",
-}
-"""Fields of `ReceiveTotals`, and the field that is 100 %."""
-
-
-def _times(name: str, times: WaitTimes | None, otherwise: float | None = None) -> dict[str, float | None]:
-    return {f"{name}-{each}-ms": getattr(times, f"{each}_ms") if times else otherwise for each in _SPREAD}
-
-
+_TIMES, _TOTALS = figures_of(WaitTimes), declared(ReceiveTotals)
+_WAITS = tuple(f"wait-{name}" for name in _TIMES)
 RECEIVE_FIGURES = Figures(
-    names=(*_times("wait", None), *_times("back", None), *_TOTALS, "unpolled-ms", "receives-needed"),
-    of_subject=(*_times("wait", None), "receives", "unpolled-ms"),
-    shares=tuple(name for name, whole in _TOTALS.items() if whole),
+    names=(*_WAITS, *(f"back-{name}" for name in _TIMES), *_TOTALS.names, "unpolled-ms", "receives-needed"),
+    of_subject=(*_WAITS, "receives", "unpolled-ms"),
+    shares=_TOTALS.shares,
 )
-"""`unpolled-ms` is the longest time in which no receive waited at a broker; `receives-needed` is of --target-wait. Of
+"""`unpolled-ms` is the longest time in which no receive waited at a broker; `receives-needed` is of --target-wait. With
 many trials, the figures of waits are those of all their messages together."""
 
 
 def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedCondition:
     """Whether the condition is met (raises UsageError)."""
-    name, totals = condition.name, report.totals
-    if condition.subject is not None:
-        broker = next((each for each in report.brokers if each.broker_name == condition.subject), None)
-        if broker is None:
+    name, subject, brokers = condition.name, condition.subject, report.brokers
+    if subject is not None:
+        brokers = tuple(broker for broker in brokers if broker.broker_name == subject)
+        if not brokers:
             raise UsageError(
-                f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
-                hint=suggestion("brokers", condition.subject, [each.broker_name for each in report.brokers]),
+                f"--fail-on {condition.text!r}: topic {report.topic} has no broker {subject}",
+                hint=suggestion("brokers", subject, [each.broker_name for each in report.brokers]),
                 code="unknown-broker",
             )
-        own = {"receives": broker.receives, "unpolled-ms": broker.longest_unpolled_ms}
-        return condition.try_on((own | _times("wait", broker.wait))[name], totals.receives)
-    if name in _TOTALS:
-        whole = _TOTALS[name]
-        return condition.try_on(getattr(totals, name.replace("-", "_")), getattr(totals, whole) if whole else None)
+    if name == "unpolled-ms":
+        return condition.try_on(max(broker.longest_unpolled_ms for broker in brokers))
+    if name == "receives":
+        return condition.try_on(sum(broker.receives for broker in brokers), report.totals.receives)
+    if name in _TOTALS.names:
+        return condition.judge(report.totals)
     if name == "receives-needed":
         if report.target is None:
             raise UsageError(f"--fail-on {condition.text!r}: for which wait?", hint="name it with --target-wait TIME")
         if report.target.receives is None:
             return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
         return condition.try_on(report.target.receives)
-    wait = report.wait if report.trials is None else report.trials.wait
-    unpolled = {"unpolled-ms": max(broker.longest_unpolled_ms for broker in report.brokers)}
-    # Messages that are never redelivered come back after no time.
-    return condition.try_on((unpolled | _times("wait", wait) | _times("back", report.back, 0))[name])
+    which, _, time = name.partition("-")
+    if which == "back":  # messages that are never redelivered come back after no time
+        return condition.try_on(getattr(report.back, _TIMES[time][0]) if report.back else 0)
+    wait = brokers[0].wait if subject else report.wait if report.trials is None else report.trials.wait
+    return condition.try_on(None if wait is None else getattr(wait, _TIMES[time][0]))
 
 
 # How many receives a wait needs
@@ -483,8 +452,7 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
 _TRIALS = 3
 _FIRST_MESSAGES, _MOST_MESSAGES = 5_000, 20_000
 """Of each simulation: while a number is looked for, and of the number."""
-_IN_A_ROW = 4
-"""Numbers that must be enough, of which the answer is the first."""
+_IN_A_ROW = 4  # numbers that must be enough, of which the answer is the first
 
 
 def receives_within(
@@ -500,51 +468,48 @@ def receives_within(
         target_us: the time.
         progress: is called with each number tried.
     """
-    queues = check(route, scenario)
+    counts = list(Counter(queue.broker_name for queue in check(route, scenario)).values())
     require(target_us, PositiveTime, "target_us")
-    counts = list(Counter(queue.broker_name for queue in queues).values())
-    receive_us, simple = rules.longest_receive_us(scenario), scenario.client == "simple"
+    simple, receive_us = scenario.client == "simple", rules.longest_receive_us(scenario)
     rare = rules.rare_receives(counts, target_us, receive_us) if simple else 1
     target_ms = milliseconds(target_us)
     if scenario.rare and not scenario.failures and not scenario.crashes:
-        longest = (
-            None if rare is None else rules.rare_wait_us(counts, rare, receive_us) if simple else scenario.round_trip_us
-        )
+        longest = scenario.round_trip_us if not simple else rare and rules.rare_wait_us(counts, rare, receive_us)
         return TargetWait(target_ms, rare, rare, simulated=False, trials=0, max_ms=milliseconds_if_known(longest))
 
-    def keeps(longest: int | None) -> bool:
+    longest_us = cache(partial(_longest_us, route, scenario, target_us))
+
+    def keeps(loops: int, messages: int, trials: int) -> bool:
+        longest = longest_us(loops, messages, trials)
         return longest is not None and longest <= target_us
 
     def seems_enough(loops: int) -> bool:
         if progress is not None:
             progress(loops)
-        return keeps(_longest_us(route, _with_at_most(_FIRST_MESSAGES, replace(scenario, loops=loops)), 1, target_us))
-
-    @cache
-    def longest_of(loops: int) -> int | None:
-        return _longest_us(route, _with_at_most(_MOST_MESSAGES, replace(scenario, loops=loops)), _TRIALS, target_us)
+        return keeps(loops, _FIRST_MESSAGES, 1)
 
     most = MOST_LOOPS if simple else 1
     found = _least(seems_enough, most)
     while found is not None:
         row = range(min(found + _IN_A_ROW - 1, most), found - 1, -1)
-        too_few = next((loops for loops in row if not keeps(longest_of(loops))), None)
+        too_few = next((loops for loops in row if not keeps(loops, _MOST_MESSAGES, _TRIALS)), None)
         if too_few is None:
             break
         found = too_few + 1 if too_few < most else None
-    max_ms = None if found is None else milliseconds_if_known(longest_of(found))
+    max_ms = None if found is None else milliseconds_if_known(longest_us(found, _MOST_MESSAGES, _TRIALS))
     return TargetWait(target_ms, found, rare, simulated=True, trials=_TRIALS, max_ms=max_ms)
 
 
-def _with_at_most(messages: int, scenario: ReceiveScenario) -> ReceiveScenario:
-    """The scenario with its first messages only; whole when something happens to brokers or consumers in it."""
-    if scenario.failures or scenario.crashes:
-        return scenario
-    return replace(scenario, messages=min(scenario.messages or messages, messages))
+def _longest_us(
+    route: TopicRouteData, scenario: ReceiveScenario, target_us: int, loops: int, messages: int, trials: int
+) -> int | None:
+    """The longest wait of trials, up to the first beyond the target; None if some message is not received.
 
-
-def _longest_us(route: TopicRouteData, scenario: ReceiveScenario, trials: int, target_us: int) -> int | None:
-    """The longest wait of several trials, up to the first beyond the target; None if some message is not received."""
+    Only so many messages are simulated, unless something happens to brokers or consumers.
+    """
+    scenario = replace(scenario, loops=loops)
+    if not scenario.failures and not scenario.crashes:
+        scenario = replace(scenario, messages=min(scenario.messages or messages, messages))
     longest = 0
     for trial in range(trials):
         simulation = _run(route, scenario, trial, until_wait_us=target_us)
@@ -557,11 +522,7 @@ def _longest_us(route: TopicRouteData, scenario: ReceiveScenario, trials: int, t
 
 
 def _least(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least number that is enough, found by doubling and halving; None when `most` is not.
-
-    >>> _least(lambda number: number >= 9, 100), _least(lambda number: False, 100)
-    (9, None)
-    """
+    """The least number that is enough, found by doubling and halving; None when `most` is not."""
     below, above = 0, 1
     while not enough(above):
         if above >= most:
@@ -569,8 +530,5 @@ def _least(enough: Callable[[int], bool], most: int) -> int | None:
         below, above = above, min(2 * above, most)
     while above - below > 1:
         middle = (below + above) // 2
-        if enough(middle):
-            above = middle
-        else:
-            below = middle
+        below, above = (below, middle) if enough(middle) else (middle, above)
     return above

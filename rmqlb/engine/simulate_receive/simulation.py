@@ -10,6 +10,12 @@ Rules of this file:
 - Rare messages come one at a time, one to three rounds of all receives apart, in any queue: each finds the receives
   idle.
 - A broker registers as soon as it is back. A poll at the very moment of a change comes before the change.
+- A SimpleConsumer's loops share one counter, which decides for which queue a receive is (`SimpleConsumerImpl.receive0`,
+  `SubscriptionLoadBalancer.takeMessageQueue`). The counter begins at random and survives route changes.
+- A gRPC PushConsumer and a client in POP mode wait at every broker at all times: the next receive follows as soon as
+  one is answered, and the application works alongside (`ProcessQueueImpl.onReceiveMessageResult`,
+  `DefaultMQPushConsumerImpl.popMessage`). Full caches are not simulated. Each loop stands for one assignment: a broker,
+  or in order one of its queues (`RouteActivity.queryAssignment`).
 """
 
 from __future__ import annotations
@@ -19,186 +25,21 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heapreplace
 from math import log
 
-from rmqlb.engine.kernel import Clock, Draws, last_tick
+from rmqlb.engine.kernel import Clock, Draws, last_tick, stream_key
 from rmqlb.engine.simulate_receive import rules
-from rmqlb.engine.simulate_receive.broker import (
-    ARRIVALS,
-    CONSUMER,
-    NEVER,
-    PROXY,
-    UNKNOWN,
-    Broker,
-    Client,
-    Message,
-    Outage,
-    Receive,
-    draws,
-)
+from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN, Broker, Consumer, Message, Outage, Receive
 from rmqlb.model.java import sort_key
 from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_receive import ReceiveScenario
 
-MOST_FURTHER = 100_000
-"""Messages that arrive after the measured ones, at the most."""
-_TOLD_EVERY = 1000
+MOST_FURTHER = 100_000  # messages that arrive after the measured ones, at the most
+_ARRIVALS, _CONSUMER, _PROXY = 0, 2, 3
+_PLACES = 1 << 32
+_REPORTED_EVERY = 1000
 _JAVA_INT = (1 << 31) - 1
 _FINE = 1 << 53
-Arrival = tuple[int, int]
-"""When, in microseconds, and the place of the queue in the list."""
-
-
-def _arrivals(queues: Sequence[MessageQueue], scenario: ReceiveScenario, trial: int) -> Iterator[Arrival]:
-    """All arrivals in order, without end."""
-    return _at_rates(queues, scenario, trial) if scenario.rates else _rare(len(queues), scenario, trial)
-
-
-def _rare(queues: int, scenario: ReceiveScenario, trial: int) -> Iterator[Arrival]:
-    round_us = rules.longest_receive_us(scenario)  # for all receives to go round once when no message comes
-    if scenario.client == "simple":
-        round_us *= -(-queues // (scenario.loops * scenario.consumers))
-    numbers, now = draws(scenario, trial, ARRIVALS), 0
-    while True:
-        now += round_us + numbers.below(2 * round_us + 1)
-        yield now, numbers.below(queues)
-
-
-def _at_rates(queues: Sequence[MessageQueue], scenario: ReceiveScenario, trial: int) -> Iterator[Arrival]:
-    places = {(queue.broker_name, queue.queue_id): place for place, queue in enumerate(queues)}
-    streams: dict[int, tuple[Draws, float]] = {}
-    for rate in scenario.rates:
-        place = places[rate.broker_name, rate.queue_id]
-        streams[place] = draws(scenario, trial, ARRIVALS, place), float(1_000_000 / rate.per_second)
-    due = [(_gap(*stream), place) for place, stream in streams.items()]
-    heapify(due)
-    while True:
-        at, place = due[0]
-        heapreplace(due, (at + _gap(*streams[place]), place))
-        yield at, place
-
-
-def _gap(numbers: Draws, mean_us: float) -> int:
-    return round(-log((numbers.below(_FINE) + 1) / _FINE) * mean_us)
-
-
-class Proxy:
-    """The Proxy's view of the route, which is up to 20 s old."""
-
-    def __init__(self, brokers: Sequence[Broker], scenario: ReceiveScenario, trial: int) -> None:
-        self._sorted = sorted(brokers, key=lambda broker: sort_key(broker.name))
-        self._phase = draws(scenario, trial, PROXY).below(rules.PROXY_ROUTE_US)
-        self._turn = draws(scenario, trial, PROXY, 1).below(1 << 31)
-
-    def knows(self, broker: Broker, now: int) -> bool:
-        return broker.registered(last_tick(self._phase, rules.PROXY_ROUTE_US, now))
-
-    def select(self, broker: Broker, now: int) -> Broker | None:
-        """The broker that the Proxy requests for the one that a client named (`ReceiveMessageQueueSelector.select`).
-
-        The same broker if the Proxy's view has it, otherwise the next of those in its view; None without any.
-        """
-        if self.knows(broker, now):
-            return broker
-        known = [each for each in self._sorted if self.knows(each, now)]
-        if not known:
-            return None
-        self._turn += 1
-        return known[self._turn % len(known)]
-
-
-class Consumer(Client):
-    """A client with loops, each of which has one receive at a time."""
-
-    one_by_one = True  # the application consumes the messages of a receive one after the other
-
-    def __init__(self, number: int, simulation: ReceiveSimulation) -> None:
-        scenario = simulation.scenario
-        own = [crash.at_us for crash in scenario.crashes if crash.consumer == number]
-        super().__init__(number, min(own, default=None))
-        self.simulation, self.scenario, self.clock = simulation, scenario, simulation.clock
-        self.loops = scenario.loops
-
-    def start(self) -> None:
-        for loop in range(self.loops):
-            self.receive(loop)
-
-    def receive(self, loop: int) -> None:
-        """Send the next receive of a loop."""
-        raise NotImplementedError
-
-    def received(self, loop: int, messages: int) -> None:
-        """Go on after a receive that brought so many messages."""
-        raise NotImplementedError
-
-
-class SimpleConsumer(Consumer):
-    """A gRPC SimpleConsumer, whose application receives in loops (`SimpleConsumerImpl.receive0`).
-
-    One counter of the client decides for which queue a receive is (`SubscriptionLoadBalancer.takeMessageQueue`). It
-    begins at random and survives route changes.
-    """
-
-    def __init__(self, number: int, simulation: ReceiveSimulation) -> None:
-        super().__init__(number, simulation)
-        self._index = draws(self.scenario, simulation.trial, CONSUMER, number).below(_JAVA_INT)
-        self._brokers = simulation.queue_brokers
-
-    def receive(self, loop: int) -> None:
-        simulation, now = self.simulation, self.clock.now
-        if self.dead(now):
-            return
-        if simulation.outages:
-            polled = last_tick(rules.FIRST_ROUTE_US, rules.ROUTE_US, now)
-            gone = {each for each in simulation.brokers if not simulation.proxy.knows(each, polled)}
-            # A client keeps its list when the route has no queue any more.
-            self._brokers = [each for each in simulation.queue_brokers if each not in gone] or self._brokers
-        broker = self._brokers[self._index % len(self._brokers)]
-        self._index += 1
-        simulation.send(self, loop, simulation.proxy.select(broker, now))
-
-    def received(self, loop: int, messages: int) -> None:
-        busy_us = messages * self.scenario.consume_us
-        if busy_us:
-            self.clock.call(busy_us, self.receive, loop)
-        else:
-            self.receive(loop)
-
-
-class BrokerConsumer(Consumer):
-    """A client that waits at every broker at all times: a gRPC PushConsumer or a remoting client in POP mode.
-
-    The next receive follows as soon as one is answered; the application works alongside (`ProcessQueueImpl
-    .onReceiveMessageResult`, `DefaultMQPushConsumerImpl.popMessage`). Full caches are not simulated. A loop stands for
-    one assignment: a broker, or in order one of its queues (`RouteActivity.queryAssignment`).
-    """
-
-    def __init__(self, number: int, simulation: ReceiveSimulation) -> None:
-        super().__init__(number, simulation)
-        self.one_by_one = self.scenario.fifo
-        self._assigned = simulation.queue_brokers if self.scenario.fifo else simulation.brokers
-        self.loops = len(self._assigned)
-
-    def receive(self, loop: int) -> None:
-        simulation, now, broker = self.simulation, self.clock.now, self._assigned[loop]
-        if self.dead(now):
-            return
-        if self.scenario.client == "pop":
-            rebalanced = last_tick(0, rules.REBALANCE_US, now)
-            assigned, next_us = (
-                broker.registered(last_tick(rules.FIRST_POP_ROUTE_US, rules.ROUTE_US, rebalanced)),
-                rules.REBALANCE_US,
-            )
-        else:
-            queried = last_tick(rules.FIRST_ASSIGNMENT_US, rules.ASSIGNMENT_US, now)
-            assigned, next_us = simulation.proxy.knows(broker, queried), rules.ASSIGNMENT_US
-        if assigned:
-            to = broker if self.scenario.client == "pop" else simulation.proxy.select(broker, now)
-            simulation.send(self, loop, to)
-        else:
-            self.clock.call(next_us, self.receive, loop)  # it begins again when an assignment has the broker
-
-    def received(self, loop: int, messages: int) -> None:  # noqa: ARG002 - it does not wait for its application
-        self.receive(loop)
+_HEARTBEATS = 1 << 20  # the place of a consumer's heartbeats among the random numbers of consumers
 
 
 class ReceiveSimulation:
@@ -212,29 +53,48 @@ class ReceiveSimulation:
         self.not_stored = self.dead_lettered = self.longest_wait = 0
         self.back: list[int] = []  # how long after the first delivery later ones were
         self.outages = [Outage(failure) for failure in scenario.failures]
+        failing: dict[str, list[Outage]] = {}
+        for outage in sorted(self.outages, key=lambda each: each.begin):
+            failing.setdefault(outage.failure.broker_name, []).append(outage)
         counts = Counter(queue.broker_name for queue in queues)
-        by_name = {name: self._broker(name, place, number) for place, (name, number) in enumerate(counts.items())}
-        self.brokers = list(by_name.values())
-        self.queue_brokers = [by_name[queue.broker_name] for queue in queues]  # as a SimpleConsumer goes round
-        self.proxy = Proxy(self.brokers, scenario, trial)
-        kind = SimpleConsumer if scenario.client == "simple" else BrokerConsumer
-        self.consumers: list[Consumer] = [kind(number, self) for number in range(1, scenario.consumers + 1)]
+        self.brokers = [
+            Broker(self, name, place, number, failing.get(name, ()))
+            for place, (name, number) in enumerate(counts.items())
+        ]
+        by_name = {broker.name: broker for broker in self.brokers}
+        self._broker_of = [by_name[queue.broker_name] for queue in queues]
+        self._proxy = _Proxy(self)
+        simple = scenario.client == "simple"
+        self._one_by_one = simple or scenario.fifo  # the application consumes the messages of a receive in turn
+        self._assigned = self._broker_of if scenario.fifo else self.brokers
+        self._loops = scenario.loops if simple else len(self._assigned)
+        deaths = {crash.consumer: crash.at_us for crash in scenario.crashes}
+        self.consumers = [
+            Consumer(
+                number,
+                deaths.get(number, NEVER),
+                turn=self.draws(_CONSUMER, number).below(_JAVA_INT),
+                brokers=self._broker_of,
+            )
+            for number in range(1, scenario.consumers + 1)
+        ]
         self._invisible_us = rules.invisible_us(scenario)
         self._out_us = scenario.round_trip_us // 2
         self._back_us = scenario.round_trip_us - self._out_us
         self._pause_us = rules.error_pause_us(scenario)
         self._all_measured = False  # all messages to be measured have arrived
         self._unreceived = 0  # place of the first message that is not received
-        self._arrivals = _arrivals(queues, scenario, trial)
+        self._arrivals = self._at_rates() if scenario.rates else self._rare()
 
-    def _broker(self, name: str, place: int, queues: int) -> Broker:
-        own = sorted((each for each in self.outages if each.failure.broker_name == name), key=lambda each: each.begin)
-        return Broker(name, place, queues, own, self.clock, self.scenario, self.trial, self._answer, self._meets_outage)
+    def draws(self, kind: int, place: int = 0) -> Draws:
+        """The random numbers of one broker, consumer, queue's arrivals, or of the Proxy."""
+        return Draws(stream_key(self.scenario.seed, self.trial, kind * _PLACES + place))
 
     def run(self, progress: Callable[[int], None] | None = None, until_wait_us: int = NEVER) -> None:
         """Simulate all, or until a message has waited longer; `progress` gets the number of messages now and then."""
         by_name = {broker.name: broker for broker in self.brokers}
-        for broker in dict.fromkeys(by_name[failure.broker_name] for failure in self.scenario.failures):
+        for name in dict.fromkeys(failure.broker_name for failure in self.scenario.failures):
+            broker = by_name[name]
             for outage in broker.outages:
                 self.clock.call(outage.begin, broker.fail, outage)
                 if outage.end < NEVER:
@@ -242,13 +102,13 @@ class ReceiveSimulation:
         for crash in self.scenario.crashes:
             self.clock.call(crash.at_us, self._crash)
         for consumer in self.consumers:
-            self.clock.call(0, consumer.start)
+            self.clock.call(0, self._start, consumer)
         self._next_arrival()
         reported = 0
         while self.longest_wait <= until_wait_us and not self._over() and self.clock.do_next(LONGEST_US):
             if progress is not None and len(self.messages) >= reported:
                 progress(reported)
-                reported += _TOLD_EVERY
+                reported += _REPORTED_EVERY
 
     def _over(self) -> bool:
         return self._all_measured and not any(broker.open for broker in self.brokers if not broker.gone)
@@ -259,38 +119,70 @@ class ReceiveSimulation:
 
     # -- receives --------------------------------------------------------------------------------
 
-    def send(self, client: Consumer, loop: int, broker: Broker | None) -> None:
+    def _start(self, consumer: Consumer) -> None:
+        for loop in range(self._loops):
+            self._receive(consumer, loop)
+
+    def _receive(self, consumer: Consumer, loop: int) -> None:
+        """Send the next receive of a loop."""
+        now = self.clock.now
+        if consumer.dead(now):
+            return
+        if self.scenario.client == "simple":
+            if self.outages:
+                polled = last_tick(rules.FIRST_ROUTE_US, rules.ROUTE_US, now)
+                gone = {each for each in self.brokers if not self._proxy.has(each, polled)}
+                # A client keeps its list when the route has no queue any more.
+                consumer.brokers = [each for each in self._broker_of if each not in gone] or consumer.brokers
+            broker = consumer.brokers[consumer.turn % len(consumer.brokers)]
+            consumer.turn += 1
+            self._send(consumer, loop, self._proxy.select(broker, now))
+            return
+        broker = self._assigned[loop]
+        if self.scenario.client == "pop":
+            rebalanced, next_us = last_tick(0, rules.REBALANCE_US, now), rules.REBALANCE_US
+            assigned = broker.registered(last_tick(rules.FIRST_POP_ROUTE_US, rules.ROUTE_US, rebalanced))
+        else:
+            queried, next_us = last_tick(rules.FIRST_ASSIGNMENT_US, rules.ASSIGNMENT_US, now), rules.ASSIGNMENT_US
+            assigned = self._proxy.has(broker, queried)
+        if not assigned:
+            self.clock.call(next_us, self._receive, consumer, loop)  # until an assignment has the broker
+        elif self.scenario.client == "pop":
+            self._send(consumer, loop, broker)
+        else:
+            self._send(consumer, loop, self._proxy.select(broker, now))
+
+    def _send(self, consumer: Consumer, loop: int, broker: Broker | None) -> None:
         """Send a receive to a broker; it fails where the Proxy knows no broker."""
-        receive = Receive(client, loop, broker or self.brokers[0], self.clock.now)
+        receive = Receive(consumer, loop, broker or self.brokers[0], self.clock.now)
         receive.broker.receives += 1
         if broker is None:
-            self.clock.call(max(self.scenario.round_trip_us, 1), self._fails, receive, None)
+            self.clock.call(max(self.scenario.round_trip_us, 1), self._fail, receive, None)
         else:
             self.clock.call(self._out_us, broker.arrive, receive)
 
-    def _meets_outage(self, receive: Receive) -> None:
+    def meet_outage(self, receive: Receive) -> None:
         now = self.clock.now
         outage = receive.broker.outage(now)
         if outage is not None and outage.silent:
             delay_us = receive.started + rules.silence_us(self.scenario) - now
         else:
-            cost_us = 0 if outage is None else outage.failure.reaction.cost_us
-            delay_us = cost_us + self._back_us
-        self.clock.call(max(delay_us, 1), self._fails, receive, outage)
+            delay_us = self._back_us + (0 if outage is None else outage.failure.reaction.cost_us)
+        self.clock.call(max(delay_us, 1), self._fail, receive, outage)
 
-    def _fails(self, receive: Receive, outage: Outage | None) -> None:
-        now, client = self.clock.now, receive.client
-        if client.dead(now):
+    def _fail(self, receive: Receive, outage: Outage | None) -> None:
+        now = self.clock.now
+        if receive.consumer.dead(now):
             return
         receive.broker.failed += 1
         if outage is not None:
             outage.failed += 1
             outage.last_failed = now
-        self.clock.call(self._pause_us, self._consumer(client).receive, receive.loop)
+        self.clock.call(self._pause_us, self._receive, receive.consumer, receive.loop)
 
-    def _answer(self, receive: Receive, messages: list[Message]) -> None:
+    def answer(self, receive: Receive, messages: list[Message]) -> None:
         popped_at = self.clock.now
-        if not receive.client.dead(popped_at + self._back_us):
+        if not receive.consumer.dead(popped_at + self._back_us):
             self.clock.call(self._back_us, self._answered, receive, messages, popped_at)
         elif messages:
             # The Proxy hands back messages that it cannot write (`processThrowableWhenWriteMessage`).
@@ -298,15 +190,15 @@ class ReceiveSimulation:
             self._orphaned(receive, messages, popped_at + late_us)
 
     def _answered(self, receive: Receive, messages: list[Message], popped_at: int) -> None:
-        client = self._consumer(receive.client)
         for message in messages:
-            self._delivered(message, client.number)
+            self._delivered(message, receive.consumer.number)
         if messages:
-            self._settle(receive, client, messages, popped_at)
-        client.received(receive.loop, len(messages))
-
-    def _consumer(self, client: Client) -> Consumer:
-        return self.consumers[client.number - 1]
+            self._settle(receive, messages, popped_at)
+        busy_us = len(messages) * self.scenario.consume_us if self.scenario.client == "simple" else 0
+        if busy_us:
+            self.clock.call(busy_us, self._receive, receive.consumer, receive.loop)
+        else:
+            self._receive(receive.consumer, receive.loop)
 
     # -- what becomes of messages ----------------------------------------------------------------
 
@@ -327,10 +219,10 @@ class ReceiveSimulation:
         else:
             self.back.append(now - message.received)
         if message.had is not None:
-            message.had.again.append(now - (message.had.dies_at or 0))
+            message.had.again.append(now - message.had.dies_at)
             message.had = None
 
-    def _settle(self, receive: Receive, client: Consumer, messages: list[Message], popped_at: int) -> None:
+    def _settle(self, receive: Receive, messages: list[Message], popped_at: int) -> None:
         """Acknowledge messages, or let them come back."""
         now, broker, consume_us = self.clock.now, receive.broker, self.scenario.consume_us
         renewed = self.scenario.client == "push"  # and acknowledged again and again
@@ -338,8 +230,8 @@ class ReceiveSimulation:
         orphans: list[Message] = []
         late: list[Message] = []
         for place, message in enumerate(messages):
-            done_at = now + consume_us * (place + 1 if client.one_by_one else 1)
-            if client.dead(done_at):
+            done_at = now + consume_us * (place + 1 if self._one_by_one else 1)
+            if receive.consumer.dead(done_at):
                 orphans.append(message)
             elif not renewed and (done_at > visible_at or broker.outage(done_at) is not None):
                 late.append(message)
@@ -350,7 +242,7 @@ class ReceiveSimulation:
         if late:
             self._come_back(broker, late, visible_at)
         if orphans and renewed:
-            cleared = self._cleared_at(client)
+            cleared = self._cleared_at(receive.consumer)
             self._orphaned(receive, orphans, cleared + rules.CLEARED_US, known_at=cleared)
         elif orphans:
             self._orphaned(receive, orphans, visible_at)
@@ -368,8 +260,8 @@ class ReceiveSimulation:
         for message in messages:
             # A message that several orphaned receives get, one after the other, counts once.
             if message.number and message.had is None:
-                receive.client.unacknowledged += 1
-                message.had = receive.client
+                receive.consumer.unacknowledged += 1
+                message.had = receive.consumer
         delay_us = max(known_at - self.clock.now, 0)
         self.clock.call(delay_us, self._come_back, receive.broker, messages, visible_at)
 
@@ -385,12 +277,35 @@ class ReceiveSimulation:
         if alive:
             broker.come_back(alive, visible_at)
 
-    def _cleared_at(self, client: Client) -> int:
-        heartbeats = draws(self.scenario, self.trial, CONSUMER, client.number + (1 << 20)).below(rules.HEARTBEAT_US)
-        scans = draws(self.scenario, self.trial, PROXY, 2).below(rules.EXPIRY_SCAN_US)
-        return rules.cleared_at(client.dies_at or 0, heartbeats, scans)
+    def _cleared_at(self, consumer: Consumer) -> int:
+        heartbeats = self.draws(_CONSUMER, consumer.number + _HEARTBEATS).below(rules.HEARTBEAT_US)
+        scans = self.draws(_PROXY, 2).below(rules.EXPIRY_SCAN_US)
+        return rules.cleared_at(consumer.dies_at, heartbeats, scans)
 
     # -- arrivals --------------------------------------------------------------------------------
+
+    def _rare(self) -> Iterator[tuple[int, int]]:
+        """All arrivals without end: when, and the place of the queue in the list."""
+        round_us = rules.longest_receive_us(self.scenario)  # for all receives to go round once when no message comes
+        if self.scenario.client == "simple":
+            round_us *= -(-len(self.queues) // (self.scenario.loops * self.scenario.consumers))
+        numbers, now = self.draws(_ARRIVALS), 0
+        while True:
+            now += round_us + numbers.below(2 * round_us + 1)
+            yield now, numbers.below(len(self.queues))
+
+    def _at_rates(self) -> Iterator[tuple[int, int]]:
+        places = {(queue.broker_name, queue.queue_id): place for place, queue in enumerate(self.queues)}
+        streams: dict[int, tuple[Draws, float]] = {}
+        for rate in self.scenario.rates:
+            place = places[rate.broker_name, rate.queue_id]
+            streams[place] = self.draws(_ARRIVALS, place), float(1_000_000 / rate.per_second)
+        due = [(_gap(*stream), place) for place, stream in streams.items()]
+        heapify(due)
+        while True:
+            at, place = due[0]
+            heapreplace(due, (at + _gap(*streams[place]), place))
+            yield at, place
 
     def _next_arrival(self) -> None:
         scenario, now = self.scenario, self.clock.now
@@ -399,16 +314,16 @@ class ReceiveSimulation:
         at, place = next(self._arrivals)
         if not self._all_measured and scenario.duration_us is not None and at >= scenario.duration_us:
             self.clock.call(max(scenario.duration_us - now, 0), self._measure_no_more)
-        self.clock.call(max(at - now, 0), self._arrives, place)
+        self.clock.call(max(at - now, 0), self._arrive, place)
 
     def _measure_no_more(self) -> None:
         self._all_measured = True
 
-    def _arrives(self, place: int) -> None:
+    def _arrive(self, place: int) -> None:
         measured = not self._all_measured
         if not measured and not self._goes_on():
             return
-        broker, now = self.queue_brokers[place], self.clock.now
+        broker, now = self._broker_of[place], self.clock.now
         if broker.outage(now) is None:
             message = Message(len(self.messages) + 1 if measured else 0, broker, self.queues[place].queue_id, now)
             if measured:
@@ -435,3 +350,32 @@ class ReceiveSimulation:
                 return True
             self._unreceived += 1
         return False
+
+
+def _gap(numbers: Draws, mean_us: float) -> int:
+    return round(-log((numbers.below(_FINE) + 1) / _FINE) * mean_us)
+
+
+class _Proxy:
+    """The Proxy's view of the route, which is up to 20 s old."""
+
+    def __init__(self, simulation: ReceiveSimulation) -> None:
+        self._sorted = sorted(simulation.brokers, key=lambda broker: sort_key(broker.name))
+        self._phase = simulation.draws(_PROXY).below(rules.PROXY_ROUTE_US)
+        self._turn = simulation.draws(_PROXY, 1).below(1 << 31)
+
+    def has(self, broker: Broker, now: int) -> bool:
+        return broker.registered(last_tick(self._phase, rules.PROXY_ROUTE_US, now))
+
+    def select(self, broker: Broker, now: int) -> Broker | None:
+        """The broker that the Proxy requests for the one that a client named (`ReceiveMessageQueueSelector.select`).
+
+        The same broker if the Proxy's view has it, otherwise the next of those in its view; None without any.
+        """
+        if self.has(broker, now):
+            return broker
+        known = [each for each in self._sorted if self.has(each, now)]
+        if not known:
+            return None
+        self._turn += 1
+        return known[self._turn % len(known)]

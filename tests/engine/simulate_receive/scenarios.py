@@ -23,13 +23,16 @@ def rates(topic: TopicRouteData, **per_second: float) -> tuple[QueueRate, ...]:
     )
 
 
+def _failing(broker: str, reaction: Reaction, begin_s: int, end_s: int | None, notices_us: int) -> Failure:
+    end = None if end_s is None else Moment(us=end_s * SECOND_US)
+    return Failure(broker, reaction, Moment(us=begin_s * SECOND_US), end, notices_us)
+
+
 def refused(broker: str, begin_s: int, end_s: int | None) -> Failure:
     """A broker whose process dies, which the NameServer notices at once."""
-    end = None if end_s is None else Moment(us=end_s * SECOND_US)
-    return Failure(broker, Reaction("refused", "refused", 0, REFUSED_US), Moment(us=begin_s * SECOND_US), end, 0)
+    return _failing(broker, Reaction("refused", "refused", 0, REFUSED_US), begin_s, end_s, 0)
 
 
 def silent(broker: str, begin_s: int, end_s: int | None) -> Failure:
     """A broker whose host is lost."""
-    end = None if end_s is None else Moment(us=end_s * SECOND_US)
-    return Failure(broker, Reaction("timeout", "timeout"), Moment(us=begin_s * SECOND_US), end, HOST_LOSS_US)
+    return _failing(broker, Reaction("timeout", "timeout"), begin_s, end_s, HOST_LOSS_US)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from rmqlb.engine.kernel import Clock
-from rmqlb.engine.simulate_receive.broker import IDLE_US, Message, ReviveService, TimerWheel
+from rmqlb.engine.simulate_receive.broker import Message
+from rmqlb.engine.simulate_receive.revive import IDLE_US, ReviveService, TimerWheel
 from rmqlb.engine.simulate_receive.rules import again_after_us
 from rmqlb.model.simulate_receive import INVISIBLE_US, SECOND_US, ReceiveScenario
 from tests.support.mismatches import every_case

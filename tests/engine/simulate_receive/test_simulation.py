@@ -24,11 +24,12 @@ from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure, Moment, Reaction
-from rmqlb.model.simulate_receive import SECOND_US, Crash, QueueRate, ReceiveReport, ReceiveScenario
+from rmqlb.model.simulate_receive import SECOND_US, Crash, QueueRate, ReceivedMessage, ReceiveScenario
 from tests.engine.simulate_receive.scenarios import MINUTE_US, TWO, rates, refused, silent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
+FOUR = route(a=4, b=4)
 LOADED = ReceiveScenario(rates=rates(TWO, a=3, b=3), duration_us=3 * MINUTE_US)
 
 
@@ -59,33 +60,24 @@ def scenarios(draw: some.DrawFn) -> ReceiveScenario:
 
 @settings(max_examples=80, deadline=None)
 @given(scenarios())
-def test_no_message_is_lost_or_made(scenario: ReceiveScenario) -> None:
+def test_no_message_is_lost_or_made_and_equal_arguments_give_equal_bytes(scenario: ReceiveScenario) -> None:
     report = simulate_receive(TWO, scenario, trace=True)
     totals, messages = report.totals, report.messages or ()
     assert totals.messages + totals.not_stored == scenario.messages
     assert totals.acknowledged + totals.dead_lettered + totals.left == totals.messages == len(messages)
-    assert (
-        totals.received == sum(m.received_ms is not None for m in messages) == sum(b.messages for b in report.brokers)
-    )
-    assert totals.received >= totals.acknowledged
+    received = sum(message.received_ms is not None for message in messages)
+    assert totals.received == received == sum(broker.messages for broker in report.brokers) >= totals.acknowledged
     assert [message.message for message in messages] == list(range(1, totals.messages + 1))
     assert totals.received == sum(queue.messages for queue in report.queue_waits)
-    assert totals.receives == sum(b.receives for b in report.brokers)
+    assert totals.receives == sum(broker.receives for broker in report.brokers)
     for message in messages:
-        assert message.wait_ms is None or message.wait_ms >= 0
-        assert (message.received_ms is None) or message.deliveries >= 1
+        assert (message.wait_ms or 0) >= 0
+        assert message.received_ms is None or message.deliveries >= 1
         assert message.done_ms is None or message.received_ms is not None
-    someone_lives = len(scenario.crashes) < scenario.consumers
-    stays_away = any(failure.end is None for failure in scenario.failures)
-    if someone_lives and not stays_away:
+    if len(scenario.crashes) < scenario.consumers and all(failure.end for failure in scenario.failures):
         assert totals.left == 0
-
-
-@settings(max_examples=5, deadline=None)
-@given(scenarios())
-def test_equal_arguments_give_equal_bytes(scenario: ReceiveScenario) -> None:
-    once, twice = (encode(simulate_receive(TWO, scenario, trace=True)) for _ in range(2))
-    assert once == twice
+    if scenario.seed % 9 == 0:
+        assert encode(simulate_receive(TWO, scenario, trace=True)) == encode(report)
 
 
 def test_trials_are_simulations_put_together() -> None:
@@ -147,8 +139,8 @@ def test_brokers_count_down_their_queues_from_5_4_0_on(version: str, favoured: i
 
 
 def test_each_broker_version_walks_its_queues_as_its_class_does() -> None:
-    assert list(broker_rules("5.3.4").walk(99, 4)) == [3, 0, 1, 2]
-    assert [list(broker_rules("5.5.1").walk(begin, 4)) for begin in (0, 99)] == [[3, 2, 1, 0], [2, 1, 0, 3]]
+    walks = {"5.3.4": [[2, 3, 0, 1], [3, 0, 1, 2]], "5.4.0": [[1, 0, 3, 2], [2, 1, 0, 3]]}
+    assert {version: [list(broker_rules(version).walk(n, 4)) for n in (2, 99)] for version in walks} == walks
     for rules in BROKERS:
         since = ".".join(map(str, rules.since))
         assert broker_rules(since) is rules
@@ -196,58 +188,40 @@ def test_what_many_queues_mean_depends_on_the_direction(version: str, text: str,
     assert {next(iter(broker_rules(version).walk(number, 150))) for number in range(100)} == begins
 
 
-def test_what_takes_longer_than_it_is_invisible_is_redelivered() -> None:
+def test_what_takes_longer_than_it_is_invisible_is_redelivered_up_to_sixteen_times() -> None:
     topic = route(a=1)
     slow = ReceiveScenario(
         consume_us=4 * SECOND_US, invisible_us=10 * SECOND_US, rates=rates(topic, a=5), messages=40, batch=8
     )
     report = simulate_receive(topic, slow)
-    assert report.totals.redelivered > 0
-    assert report.totals.acknowledged == 40
+    assert (report.totals.redelivered > 0, report.totals.acknowledged) == (True, 40)
     assert report.back is not None
     assert report.back.max_ms > 12_000
-
-
-def test_more_than_sixteen_redeliveries_are_dead_letters() -> None:
-    topic = route(a=1)
-    never = ReceiveScenario(consume_us=11 * SECOND_US, invisible_us=10 * SECOND_US, rates=rates(topic, a=1), messages=1)
+    never = replace(slow, consume_us=11 * SECOND_US, rates=rates(topic, a=1), messages=1)
     report = simulate_receive(topic, never, trace=True)
     assert (report.totals.dead_lettered, report.totals.left) == (1, 0)
     assert [message.deliveries for message in report.messages or ()] == [17]
 
 
-def in_order(report: ReceiveReport) -> bool:
-    """Each queue's messages were received in the order in which they came."""
-    received: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for message in report.messages or ():
-        assert message.received_ms is not None
-        received[message.broker_name, message.queue_id].append(message.received_ms)
-    return all(times == sorted(times) for times in received.values())
-
-
 def test_in_order_a_queue_is_with_one_consumer_until_it_is_done() -> None:
     topic = route(a=2, b=1)
-    load = rates(topic, a=4, b=4)
     for client in ("simple", "push"):
         scenario = ReceiveScenario(
             client,
             consumers=3,
             fifo=True,
-            rates=load,
+            rates=rates(topic, a=4, b=4),
             batch=2,
             consume_us=50_000,
             duration_us=MINUTE_US,
         )
-        report = simulate_receive(topic, scenario, trace=True)
-        assert in_order(report)
-        by_queue = defaultdict(list)
-        for message in report.messages or ():
+        by_queue: dict[tuple[str, int], list[ReceivedMessage]] = defaultdict(list)
+        for message in simulate_receive(topic, scenario, trace=True).messages or ():
             by_queue[message.broker_name, message.queue_id].append(message)
-        for own in by_queue.values():
-            for one, other in itertools.pairwise(own):
-                assert one.done_ms is not None
-                assert other.received_ms is not None
-                assert other.consumer == one.consumer or other.received_ms >= one.done_ms
+        for one, other in (pair for own in by_queue.values() for pair in itertools.pairwise(own)):
+            assert one.done_ms is not None
+            assert (one.received_ms or 0) <= (other.received_ms or 0)
+            assert other.consumer == one.consumer or (other.received_ms or 0) >= one.done_ms
 
 
 def test_a_pop_clients_connection_is_closed_so_that_its_receives_take_nothing_more() -> None:
@@ -272,18 +246,14 @@ def test_a_silent_broker_costs_a_loop_its_await_and_three_seconds() -> None:
     topic = route(a=1, b=1)
     scenario = ReceiveScenario(rates=rates(topic, a=2), duration_us=5 * MINUTE_US, failures=(silent("b", 60, 150),))
     report = simulate_receive(topic, scenario)
-    (failure,) = report.failures
-    assert failure.failed > 0
-    broken = next(broker for broker in report.brokers if broker.broker_name == "a")
-    assert 22_000 <= broken.longest_unpolled_ms <= 23_002
+    assert report.failures[0].failed > 0
+    assert 22_000 <= report.brokers[0].longest_unpolled_ms <= 23_002
 
 
 def test_receives_for_a_broker_that_the_proxy_has_dropped_go_to_another_one() -> None:
-    topic = route(a=4, b=4)
-    scenario = ReceiveScenario(
-        rates=rates(topic, a=50, b=50), duration_us=2 * MINUTE_US, failures=(refused("b", 40, None),)
-    )
-    (failure,) = simulate_receive(topic, scenario).failures
+    gone = (refused("b", 40, None),)
+    scenario = ReceiveScenario(rates=rates(FOUR, a=50, b=50), duration_us=2 * MINUTE_US, failures=gone)
+    (failure,) = simulate_receive(FOUR, scenario).failures
     assert failure.last_failed_ms is not None
     assert failure.last_failed_ms <= 60_000 + 1000  # its view is 20 s old at the most
 
@@ -304,33 +274,31 @@ def test_readable_queues_are_those_of_masters_in_the_routes_order() -> None:
         readable_queues(route(a=0))
 
 
-BAD = {
-    "no loops": (replace(LOADED, loops=0), "loops"),
-    "loops of a PushConsumer": (replace(LOADED, client="push", loops=2), "one receive per broker"),
-    "POP in order": (replace(LOADED, client="pop", fifo=True), "do not consume in order"),
-    "a short invisible duration": (replace(LOADED, invisible_us=SECOND_US), "the Proxy refuses less than 10 s"),
-    "an await that the Proxy refuses": (replace(LOADED, await_us=2 * SECOND_US), "the Proxy refuses each receive"),
-    "negative time": (replace(LOADED, consume_us=-1), "consume_us"),
-    "an unknown broker's rate": (replace(LOADED, rates=(QueueRate("x", 0, Fraction(1)),)), "no queue x:0"),
-    "an unknown queue's rate": (replace(LOADED, rates=(QueueRate("a", 8, Fraction(1)),)), "no queue a:8"),
-    "a rate of nothing": (replace(LOADED, rates=(QueueRate("a", 0, Fraction(0)),)), "more than 0"),
-    "an unknown broker": (replace(LOADED, failures=(refused("x", 1, 2),)), "no broker x"),
-    "a slow broker": (replace(LOADED, failures=(Failure("a", Reaction("slow", "slow", 0, 5)),)), "refused or timeout"),
-    "message numbers": (
-        replace(LOADED, failures=(Failure("a", Reaction("refused", "refused"), Moment(message=3)),)),
-        "receives count by times",
-    ),
-    "a consumer that is not there": (replace(LOADED, crashes=(Crash(2, 0),)), "consumer 2 dies, of 1"),
-    "a consumer that dies twice": (replace(LOADED, crashes=(Crash(1, 0), Crash(1, 5))), "dies twice"),
-    "no end": (replace(LOADED, duration_us=None), "would not end"),
-    "no version": (replace(LOADED, broker_version="latest"), "latest: not a broker version"),
-    "a version before POP worked so": (replace(LOADED, broker_version="5.0.0"), "brokers older than 5.1.0 are not"),
+ON_A = Reaction("refused", "refused")
+BAD: dict[str, tuple[dict[str, object], str]] = {
+    "no loops": ({"loops": 0}, "loops"),
+    "loops of a PushConsumer": ({"client": "push", "loops": 2}, "one receive per broker"),
+    "POP in order": ({"client": "pop", "fifo": True}, "do not consume in order"),
+    "a short invisible duration": ({"invisible_us": SECOND_US}, "the Proxy refuses less than 10 s"),
+    "an await that the Proxy refuses": ({"await_us": 2 * SECOND_US}, "the Proxy refuses each receive"),
+    "negative time": ({"consume_us": -1}, "consume_us"),
+    "an unknown broker's rate": ({"rates": (QueueRate("x", 0, Fraction(1)),)}, "no queue x:0"),
+    "an unknown queue's rate": ({"rates": (QueueRate("a", 8, Fraction(1)),)}, "no queue a:8"),
+    "a rate of nothing": ({"rates": (QueueRate("a", 0, Fraction(0)),)}, "more than 0"),
+    "an unknown broker": ({"failures": (refused("x", 1, 2),)}, "no broker x"),
+    "a slow broker": ({"failures": (Failure("a", Reaction("slow", "slow", 0, 5)),)}, "refused or timeout"),
+    "message numbers": ({"failures": (Failure("a", ON_A, Moment(message=3)),)}, "receives count by times"),
+    "a consumer that is not there": ({"crashes": (Crash(2, 0),)}, "consumer 2 dies, of 1"),
+    "a consumer that dies twice": ({"crashes": (Crash(1, 0), Crash(1, 5))}, "dies twice"),
+    "no end": ({"duration_us": None}, "would not end"),
+    "no version": ({"broker_version": "latest"}, "latest: not a broker version"),
+    "a version before POP worked so": ({"broker_version": "5.0.0"}, "brokers older than 5.1.0 are not"),
 }
 
 
 @every_case("name", BAD)
 def test_a_scenario_that_cannot_be_is_refused(name: str) -> None:
-    scenario, text = BAD[name]
+    changed, text = BAD[name]
     with pytest.raises(UsageError) as raised:
-        simulate_receive(TWO, scenario)
+        simulate_receive(TWO, replace(LOADED, **changed))
     assert text in raised.value.message
