@@ -67,7 +67,7 @@ def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None
     ]
     others = [Event("pull-stall", at * SECOND_US, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
     first = facts(events=[*restart, *others]).splitlines()[0]
-    assert first.startswith("g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more: ")
+    assert first.startswith("g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s and 2 more: ")
     assert first.endswith("; converged 1.0 s after the first event")
 
 

@@ -19,10 +19,10 @@ from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment
 from rmqlb.engine.rebalance.events import in_order
-from rmqlb.engine.rebalance.figures import summarise
+from rmqlb.engine.rebalance.figures import figures, summarise
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.shares import Shares
-from rmqlb.engine.rebalance.timelines import figures, timelines
+from rmqlb.engine.rebalance.timelines import timelines
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.group import ConsumerType, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
