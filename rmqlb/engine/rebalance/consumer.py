@@ -37,14 +37,14 @@ class Client:
     ) -> None:
         self.client_id = client_id
         self.strategy = strategy
-        self.type = env.type_of(client_id)
+        self.type = env.scenario.consumer_types.get(client_id, env.scenario.consumer_type)
         profile, self.clocks = env.profile_of(client_id)
         self.profile = profile
         wait, delay = env.timers.release_wait_us, env.timers.pull_delay_us
         self.release_wait_us = profile.release_wait_us if wait is None else wait
         self.pull_delay_us = profile.pull_delay_us if delay is None else delay
         # it takes a queue only with the broker's lock: with locks, and in BROADCASTING groups of older clients
-        self.locks_first = env.locks or (env.orderly and profile.locks_broadcast)
+        self.locks_first = env.locks or (env.scenario.orderly and profile.locks_broadcast)
         self.topics = topics
         # the topics of which it takes its share; none if it assigns itself queues
         self.allocates = () if self.type == "assign" else topics
@@ -53,7 +53,7 @@ class Client:
         self.frozen = False
         self.draws = env.draws(number)
         self.env = env
-        nobody = env.shares.members(()) if profile.error_is_nobody else None
+        nobody = env.shares.list_of(()) if profile.error_is_nobody else None
         self.connections = Connections(self, env, self.draws, self.views, self._opened, nobody)
         self.queues = ProcessQueues(self, self.connections, env)
         self.created_us = created_us
@@ -357,7 +357,7 @@ class Client:
         if held and broker.broker_id == 0:
             hold_us = self.env.timers.pull_hold_us
             last = max(last, self.persisted_before(now) or last)
-            rates = self.env.rates
+            rates = self.env.scenario.rates
             for queue in held:
                 rate = rates.get(queue)
                 until_message = hold_us if not rate else min(hold_us, int(SECOND_US / rate))

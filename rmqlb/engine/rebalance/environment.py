@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Clock, Draws, stream_key, stream_named
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.rebalance.broker import Broker, Channel
@@ -73,6 +74,7 @@ class GroupEnvironment:
     def __init__(
         self,
         routes: Sequence[TopicRouteData],
+        members: Members,
         scenario: GroupScenario,
         *,
         shares: Shares,
@@ -80,27 +82,22 @@ class GroupEnvironment:
         trial: int,
         explain: bool,
     ) -> None:
-        timers = scenario.timers
         self.clock = Clock()
         self.log = EventLog(explain=explain)
-        self.timers = timers
+        self.scenario = scenario
+        self.timers = scenario.timers
         self.shares = shares
+        self.lagging = lagging
         self.name_server = NameServer(routes, shares.view_of)
         self.clients: list[Consumer] = []
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
-        self.orderly = scenario.orderly
         self.broadcasting = scenario.broadcasting
-        self.rates = scenario.rates  # queue → messages a second, where known
-        self.lagging = lagging
-        self.consume_us = scenario.consume_us  # the listener's time for a message
-        self._types, self._type = scenario.consumer_types, scenario.consumer_type
         self.events_left = 0
-        self._java = consumer_profile_of(scenario.client_version), java_clocks(timers)
-        self._latency_us = scenario.latency_us
-        self._seed, self._trial = scenario.seed, trial
+        self._members, self._trial = members, trial
+        self._java = consumer_profile_of(scenario.client_version), java_clocks(self.timers)
         self._server_draws = self.draws(_SERVERS)
-        self._scan_us = self._server_draws.below(timers.nameserver_scan_us)
+        self._scan_us = self._server_draws.below(self.timers.nameserver_scan_us)
         self._brokers: dict[str, list[Broker]] = {}
         self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
         self._unsettled: set[Consumer] = set()
@@ -114,20 +111,17 @@ class GroupEnvironment:
         self.log.exist(self.name_server.queues(), 0, there=True)
 
     def draws(self, number: int) -> Draws:
-        return Draws(stream_key(self._seed, self._trial, number))
-
-    def type_of(self, client_id: str) -> ConsumerType:
-        return self._types.get(client_id, self._type)
+        return Draws(stream_key(self.scenario.seed, self._trial, number))
 
     def profile_of(self, client_id: str) -> tuple[ConsumerProfile, Clocks]:
-        profile = SDK_PROFILES.get(self.shares.sdk_for(client_id).name)
+        profile = SDK_PROFILES.get(self._members.sdk_for(client_id).name)
         return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
 
     def one_way(self, draws: Draws) -> int:
         """How long a message takes to the other side: half the latency on average."""
         number = draws.below(_DRAWN)
         low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
-        return self._latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
+        return self.scenario.latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
 
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         self.log.say(self.clock.now, who, what, text, queues)
@@ -137,9 +131,6 @@ class GroupEnvironment:
         return tuple(
             broker for name, ids in known.items() for broker in self._brokers.get(name, ()) if broker.broker_id in ids
         )
-
-    def brokers(self) -> Iterable[Broker]:
-        return (broker for brokers in self._brokers.values() for broker in brokers)
 
     def broker_name(self, queue: MessageQueue) -> str:
         """`MQClientInstance.getBrokerNameFromMessageQueue`: of a static topic's queue the real broker."""
@@ -227,7 +218,7 @@ class GroupEnvironment:
         """After a consumer's rebalance: note whether it has the queues that it will end with."""
         if self._final is None:
             ids = (client.client_id for client in self.clients if client.takes_part)
-            self._final = self.shares.members(tuple(sort_client_ids(ids)))
+            self._final = self.shares.list_of(tuple(sort_client_ids(ids)))
         final, current = self._final, self.name_server.views
         views = {topic: current[topic] for topic in client.topics if topic in current}
         known = all(client.views.get(topic) is view for topic, view in views.items())
@@ -242,14 +233,14 @@ class GroupEnvironment:
         )
 
     def has_settled(self) -> bool:
-        """Nothing changes an owner any more: every event is over, every broker and client up to date."""
-        pending = self.events_left or self._unsettled or self.log.waiting_pulls or self.log.resuming
-        return not pending and self._brokers_agree()
+        """Nothing changes an owner any more: every event is over, every broker and client up to date.
 
-    def _brokers_agree(self) -> bool:
-        """Each broker lists exactly the clients that send it heartbeats, and no client calls a lost one any more."""
+        Each broker lists exactly the clients that send it heartbeats, and no client calls a lost one any more.
+        """
+        if self.events_left or self._unsettled or self.log.waiting_pulls or self.log.resuming:
+            return False
         if self._agree is None:
-            self._agree = all(map(self._agrees, self.brokers()))
+            self._agree = all(self._agrees(broker) for brokers in self._brokers.values() for broker in brokers)
         return self._agree
 
     def _agrees(self, broker: Broker) -> bool:
@@ -272,7 +263,7 @@ class GroupEnvironment:
                 timers=self.timers,
                 tells=not self.broadcasting,
                 one_way=self.one_way,
-                list_of=self.shares.members,
+                list_of=self.shares.list_of,
                 changed=self.note_change,
                 say=(lambda broker, *said: self.say(str(broker), *said)) if self.log.explain else None,
             )

@@ -301,11 +301,11 @@ class ProcessQueues:
     def _listener_us(self, queue: MessageQueue) -> int:
         """How long the listener still works on a dropped queue: the rest of one message's time."""
         env, draws = self._env, self._client.draws
-        if not env.locks or not env.consume_us:
+        consume_us, rate = env.scenario.consume_us, env.scenario.rates.get(queue)
+        if not env.locks or not consume_us:
             return 0
-        rate = env.rates.get(queue)
-        busy = 1.0 if rate is None else min(rate * env.consume_us / 1e6, 1.0)
-        return draws.below(env.consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
+        busy = 1.0 if rate is None else min(rate * consume_us / 1e6, 1.0)
+        return draws.below(consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
 
     def _say(self, what: str, queues: Sequence[MessageQueue | Hold], text: str) -> None:
         """Note a step of these queues, which the text names in the place of {}."""

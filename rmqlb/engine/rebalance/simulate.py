@@ -138,7 +138,7 @@ class GroupSimulation:
         self._scenario = scenario
         self._states = states or {}
         self._events = in_order(scenario.events, members.client_ids, self._routes)
-        self._shares = Shares(members.settings, members.sdk_for, members.is_answered)
+        self._shares = Shares(members)
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
 
     @property
@@ -176,9 +176,8 @@ class GroupSimulation:
 
     def _simulated(self, trial: int, *, explain: bool = False) -> tuple[GroupEnvironment, Sequence[Client], int]:
         require(trial, TrialNumber, "trial")
-        env = GroupEnvironment(
-            self._routes, self._scenario, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain
-        )
+        setting = self._routes, self._members, self._scenario
+        env = GroupEnvironment(*setting, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain)
         population = _Population(env, self._members, [route.topic for route in self._routes])
         population.begin(all_new=self._scenario.all_new)
         population.expect(self._events)
@@ -241,7 +240,7 @@ class _Population:
 
     def _settle(self) -> None:
         env = self._env
-        members = env.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
+        members = env.shares.list_of(tuple(sort_client_ids(client.client_id for client in self.clients)))
         for client in self.clients:
             for topic in client.allocates:
                 view = env.name_server.views.get(topic)

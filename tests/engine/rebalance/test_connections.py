@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Draws, Steps
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer
@@ -27,9 +27,9 @@ LATER_US = 10 * SECOND_US
 
 
 def environment(topic: TopicRouteData, **scenario: object) -> GroupEnvironment:
-    shares = Shares(Settings())
-    settings = GroupScenario(**scenario)  # type: ignore[arg-type]
-    return GroupEnvironment((topic,), settings, shares=shares, lagging=frozenset(), trial=0, explain=False)
+    members, settings = Members((), "AVG"), GroupScenario(**scenario)  # type: ignore[arg-type]
+    shares = Shares(members)
+    return GroupEnvironment((topic,), members, settings, shares=shares, lagging=frozenset(), trial=0, explain=False)
 
 
 def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[GroupEnvironment, Client]:
@@ -204,7 +204,7 @@ ADDRESSES = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in ("a", 
 def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
     queues: tuple[QueueData, ...], addresses: tuple[BrokerData, ...]
 ) -> None:
-    server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Settings()).view_of)
+    server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Members((), "AVG")).view_of)
     server.drop("a")
     assert [queue.broker_name for queue in server.views["T"].queues] == ["b", "b"]
     assert server.views["T"].brokers == ("b",)
