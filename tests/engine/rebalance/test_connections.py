@@ -125,7 +125,7 @@ def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() 
 
 def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:
     """`RebalanceLockManager.unlockBatch` removes an entry of the very client only, whichever of the ids sorts first."""
-    (broker,) = lone_client()[0].brokers()
+    (broker,) = lone_client()[1].connections.addresses
     first, second, *_ = route(a=4).subscribe_queues()
     for queue, holder, late in ((first, "c1", "c2"), (second, "c2", "c1")):
         assert broker.try_lock(queue, holder)
