@@ -311,14 +311,14 @@ def _owners(interval: Interval | None) -> Cell:
 
 def _queues(found: RebalanceResult) -> Section:
     outage = () if found.figures.queues_with_outage else ("totalOutageMs", "longestOutageMs")
-    keys = (
-        "totalGapMs longestGapMs=longest totalOverlapMs longestOverlapMs=longest totalOutageMs longestOutageMs=longest"
+    lengths = " ".join(
+        f"total{kind}Ms=total_{kind.lower()} longest{kind}Ms=longest" for kind in ("Gap", "Overlap", "Outage")
     )
     columns = (
         *QUEUE_COLUMNS,
         Column("before", "ownersAtStart", "clients", of=lambda one: _owners(next(iter(one.intervals), None))),
         Column("after", "ownersAtEnd", "clients", of=lambda one: _owners(next(reversed(one.intervals), None))),
-        *columns_of(QueueTimeline, f"{keys} unreadMs=unread_for", hidden=outage),
+        *columns_of(QueueTimeline, f"{lengths} unreadMs=unread_for", hidden=outage),
         Column("taken", "taken", "number", of=lambda one: len(one.takeovers)),
         Column("redelivered, at most", "redelivered", "number"),
     )
