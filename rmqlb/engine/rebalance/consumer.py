@@ -352,7 +352,8 @@ class Client:
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
         """When the broker last reads from or writes to the connection; it still answers the pulls that it holds."""
         now = self.env.clock.now
-        last = broker.last_beat_us(self) if broker.knows(self) else now
+        last = broker.last_beat_us(self)
+        last = now if last is None else last
         held = working.get(broker.name)
         if held and broker.broker_id == 0:
             hold_us = self.env.timers.pull_hold_us

@@ -89,7 +89,7 @@ class GroupEnvironment:
         self.shares = shares
         self.lagging = lagging
         self.name_server = NameServer(routes, shares.view_of)
-        self.clients: list[Consumer] = []
+        self.clients: Sequence[Consumer] = ()  # every one that ever existed, in the order in which they came
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
         self.broadcasting = scenario.broadcasting
@@ -167,7 +167,6 @@ class GroupEnvironment:
         for client in self.clients:
             if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
                 client.pulls_again(name)
-        self.truth_changed()
 
     def take_down(self, event: Event) -> None:
         """A broker's process ends, or its machine falls silent; its slaves continue unless the event includes them."""
@@ -183,7 +182,6 @@ class GroupEnvironment:
         elif not self._runs(name):
             self.log.serve(self._queues_of(name), now, served=False)
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
-        self.truth_changed()
 
     def change_route(self, event: Event) -> None:
         before = self.name_server.queues()
@@ -195,7 +193,6 @@ class GroupEnvironment:
         for queue in new:
             if self.log.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
                 self.log.serve([queue], now, served=runs)
-        self.truth_changed()
 
     def truth_changed(self) -> None:
         self.note_change()
@@ -247,7 +244,7 @@ class GroupEnvironment:
         if not broker.up:
             return not broker.silent or broker.name not in self.name_server.broker_names
         callers = [client.client_id for client in self.clients if client.takes_part and broker in client.calls()]
-        named = broker.client_ids or ()
+        named = broker.members.client_ids if broker.members else ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
 
     def _add_broker(self, name: str, ids: Sequence[int]) -> None:
