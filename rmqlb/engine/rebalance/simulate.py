@@ -144,30 +144,24 @@ class GroupSimulation:
         env, clients, end_us = self._simulated(trial, explain=explain)
         queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
+        scenario, first_us = self._scenario, self._first_us
         return RebalanceResult(
             group=self._group,
             strategy=self._members.name,
-            scenario=echo(self._scenario, profiles or consumer_profile_of(self._scenario.client_version).name),
+            scenario=echo(scenario, profiles or consumer_profile_of(scenario.client_version).name),
             events=tuple(map(event_echo, self._events)),
             trial=trial,
             end_ms=milliseconds(end_us),
-            figures=self._figures(queues, env),
+            figures=figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting),
             queues=queues,
             consumers=consumer_parts(queues, [client.client_id for client in clients]),
             steps=tuple(env.log.steps) if explain else None,
         )
 
-    def figures(self, trial: int, *, gaps_only: bool = False) -> GroupFigures:
-        """One trial in numbers; with `gaps_only` without takeovers and what is redelivered."""
-        env, _, end_us = self._simulated(trial)
-        queues = timelines(env.log, self._scenario, self._states, end_us, self._routes, gaps_only=gaps_only)
-        return self._figures(queues, env)
+    def figures(self, trial: int) -> GroupFigures:
+        return self.run(trial).figures
 
-    def _figures(self, queues: Sequence[QueueTimeline], env: GroupEnvironment) -> GroupFigures:
-        broadcasting = self._scenario.broadcasting
-        return figures(queues, env.log, self._first_us, settled=env.has_settled(), broadcasting=broadcasting)
-
-    def _simulated(self, trial: int, *, explain: bool = False) -> tuple[GroupEnvironment, Sequence[Client], int]:
+    def _simulated(self, trial: int, *, explain: bool) -> tuple[GroupEnvironment, Sequence[Client], int]:
         """Run until the group has converged, or the time is over; returns where the time axis ends, too."""
         require(trial, TrialNumber, "trial")
         scenario, setting = self._scenario, (self._routes, self._members, self._scenario)
@@ -376,7 +370,7 @@ def convergence(
     )
     try:
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
-        trials = summarise([simulation.figures(trial, gaps_only=True) for trial in range(_PLAN_TRIALS)])
+        trials = summarise([simulation.figures(trial) for trial in range(_PLAN_TRIALS)])
     except RmqlbError:
         return None  # a plan can be made of more than a simulation can, of a broker without an address for example
     found, all_converged = trials.figures, trials.converged == trials.trials

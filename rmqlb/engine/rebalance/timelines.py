@@ -34,20 +34,17 @@ def timelines(
     states: States,
     end_us: int,
     routes: Sequence[TopicRouteData] = (),
-    *,
-    gaps_only: bool = False,
 ) -> tuple[QueueTimeline, ...]:
     """One timeline for each queue that existed at any time, in the clients' order.
 
     Args:
         states: what was observed of each queue before.
         routes: those of the beginning.
-        gaps_only: leave out who took a queue from whom, and what is redelivered.
     """
     holds: dict[MessageQueue, list[Hold]] = {}
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
-    starts = None if gaps_only else _Starts(scenario, states, routes)
+    starts = _Starts(scenario, states, routes)
     found = []
     for queue in sort_queues(log.there.keys() | holds.keys()):
         notes = _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us)
@@ -90,7 +87,7 @@ class _Starts:
         return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=own_file)
 
 
-def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts | None) -> QueueTimeline:
+def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueTimeline:
     stretches = _stretches(notes)
     lengths: dict[str, float] = {}
     for kind, state in BAD_STATES.items():
@@ -99,10 +96,11 @@ def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts | None) ->
             found = []
         lengths[f"total_{kind}_ms"] = milliseconds(sum(found))
         lengths[f"longest_{kind}_ms"] = milliseconds(max(found, default=0))
-    waits, takeovers = list(_own_waits(notes) if scenario.broadcasting else _waits(notes)), list[Takeover]()
-    if starts is not None:
-        own = scenario.broadcasting
-        takeovers = _own_takeovers(notes, scenario, starts) if own else [*_takeovers(notes, scenario, starts, waits)]
+    if scenario.broadcasting:
+        waits, takeovers = list(_own_waits(notes)), _own_takeovers(notes, scenario, starts)
+    else:
+        waits = list(_waits(notes))
+        takeovers = list(_takeovers(notes, scenario, starts, waits))
     return QueueTimeline(
         topic=notes.queue.topic,
         broker_name=notes.queue.broker_name,
