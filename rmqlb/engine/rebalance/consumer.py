@@ -98,8 +98,8 @@ class Client:
     def leave(self) -> None:
         """`DefaultMQPushConsumerImpl.shutdown`: it stops consuming first, and unregisters at the end."""
         self._die()
-        held = self.queues.drop_all(persisted=True)
-        locked = held if self.env.locks else []
+        had = self.queues.drop_all(persisted=True)
+        locked = had if self.env.locks else []
         self._do(self.connections.good_bye(self.client_id, locked, unregisters=self.profile.unregisters))
 
     def crash(self) -> None:
@@ -354,12 +354,12 @@ class Client:
         now = self.env.clock.now
         last = broker.last_beat_us(self)
         last = now if last is None else last
-        held = working.get(broker.name)
-        if held and broker.broker_id == 0:
+        owned = working.get(broker.name)
+        if owned and broker.broker_id == 0:
             hold_us = self.env.timers.pull_hold_us
             last = max(last, self.persisted_before(now) or last)
             rates = self.env.scenario.rates
-            for queue in held:
+            for queue in owned:
                 rate = rates.get(queue)
                 until_message = hold_us if not rate else min(hold_us, int(SECOND_US / rate))
                 last = max(last, now + self.draws.below(until_message))

@@ -161,9 +161,9 @@ class GroupEnvironment:
                 broker.back()
         self._add_broker(name, [MASTER_ID])
         self.name_server.add(event)
-        its_queues = self._queues_of(name)
-        self.log.exist([queue for queue in its_queues if not self.log.is_there(queue)], now, there=True)
-        self.log.serve([queue for queue in its_queues if not self.log.is_served(queue)], now, served=True)
+        queues = self._queues_of(name)
+        self.log.exist([queue for queue in queues if not self.log.is_there(queue)], now, there=True)
+        self.log.serve([queue for queue in queues if not self.log.is_served(queue)], now, served=True)
         for client in self.clients:
             if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
                 client.pulls_again(name)
