@@ -300,18 +300,18 @@ class NameServer:
     def __init__(self, routes: Sequence[TopicRouteData], view_of: Callable[[TopicRouteData], TopicView]) -> None:
         self._view_of = view_of
         self._whole = {route.topic: route for route in routes}
-        self._gone: dict[str, frozenset[int] | None] = {}
+        self._gone: dict[str, set[int]] = {}  # broker name → the ids of its processes that are not in the routes
         # what a client learns now; a topic without any broker left is absent, and clients keep the route that they have
         self.views: dict[str, TopicView] = {}
         self._tell(self._whole)
 
     @property
-    def broker_names(self) -> list[str]:
-        return list(dict.fromkeys(name for view in self.views.values() for name in view.brokers))
+    def broker_names(self) -> set[str]:
+        return {name for view in self.views.values() for name in view.brokers}
 
-    def drop(self, broker_name: str, ids: Collection[int] | None = None) -> None:
-        """Drop processes of a broker, all of them by default; without any left, its queues leave every route."""
-        self._gone[broker_name] = None if ids is None else frozenset(ids)
+    def drop(self, broker_name: str, ids: set[int]) -> None:
+        """Drop processes of a broker; without any left, its queues leave every route."""
+        self._gone[broker_name] = ids
         self._tell(self._having(broker_name))
 
     def add(self, event: Event) -> None:
@@ -324,8 +324,10 @@ class NameServer:
         self._tell(self._having(name))
 
     def change(self, event: Event) -> None:
-        reads = () if event.read_queues is None else (QueueCount(event.read_queues, event.broker_name),)
-        writes = () if event.write_queues is None else (QueueCount(event.write_queues, event.broker_name),)
+        reads, writes = (
+            () if number is None else (QueueCount(number, event.broker_name),)
+            for number in (event.read_queues, event.write_queues)
+        )
         changes = Changes(read_queues=reads, write_queues=writes)
         self._whole[event.subject] = change_route(self._whole[event.subject], changes)
         self._tell([event.subject])
@@ -343,8 +345,7 @@ class NameServer:
 
     def _tell(self, topics: Iterable[str]) -> None:
         for topic in topics:
-            route = self._now(self._whole[topic])
-            view = self._view_of(route)
+            view = self._view_of(self._now(self._whole[topic]))
             if view.brokers:
                 self.views[topic] = view
             else:
@@ -353,18 +354,18 @@ class NameServer:
     def _now(self, route: TopicRouteData) -> TopicRouteData:
         if not self._gone:  # a static topic loses its brokers likewise, but not its queues
             return route
-        left = {name: self._left(route, name) for name in self._gone}
-        brokers = (data for data in route.broker_datas if left.get(data.broker_name, True))
+        known = {data.broker_name: data.broker_addrs for data in route.broker_datas}
+        left = {
+            name: {number: address for number, address in known.get(name, {}).items() if number not in ids}
+            for name, ids in self._gone.items()
+        }
+        gone = {name for name, addresses in left.items() if not addresses}
         return replace(
             route,
-            queue_datas=tuple(data for data in route.queue_datas if left.get(data.broker_name, True)),
+            queue_datas=tuple(data for data in route.queue_datas if data.broker_name not in gone),
             broker_datas=tuple(
-                replace(data, broker_addrs=left.get(data.broker_name, data.broker_addrs)) for data in brokers
+                replace(data, broker_addrs=left.get(data.broker_name, data.broker_addrs))
+                for data in route.broker_datas
+                if data.broker_name not in gone
             ),
         )
-
-    def _left(self, route: TopicRouteData, name: str) -> dict[int, str]:
-        broker, gone = route.broker(name), self._gone[name]
-        if broker is None or gone is None:
-            return {}
-        return {number: address for number, address in broker.broker_addrs.items() if number not in gone}

@@ -207,7 +207,7 @@ def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
     queues: tuple[QueueData, ...], addresses: tuple[BrokerData, ...]
 ) -> None:
     server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Members((), "AVG")).view_of)
-    server.drop("a")
+    server.drop("a", {0})
     assert [queue.broker_name for queue in server.views["T"].queues] == ["b", "b"]
     assert server.views["T"].brokers == ("b",)
 
