@@ -88,8 +88,8 @@ def simulate_rebalance(
     terminal = Terminal("simulate-rebalance", output)
     groups = which.arguments(source.source)
     what.check()
-    if what.named is not None and select(**groups).several:
-        raise UsageError(f"{what.named}: the picture of which group?", hint="name one with --group", code="which-group")
+    for option in what.files if select(**groups).several else ():
+        raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
     with terminal.progress(verb="simulating") as progress:
         found = verb.simulate_rebalance(
             Reader(source, terminal),

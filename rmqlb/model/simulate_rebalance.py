@@ -23,6 +23,8 @@ from rmqlb.model.simulate_send import SendResult
 from rmqlb.model.times import Microseconds, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
+BAD_STATES: Mapping[str, OwnerState] = {"gap": "unassigned", "overlap": "duplicate-owners", "outage": "outage"}
+"""What should not be, as figures and as intervals call it."""
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 _Time = TypeVar("_Time")
 _Count = TypeVar("_Count")

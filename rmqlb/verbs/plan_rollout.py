@@ -9,8 +9,8 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
+from rmqlb.engine.plan_rollout.plan import MOST_COMBINATIONS, RolloutRequest
 from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
-from rmqlb.engine.plan_rollout.stages import RolloutRequest
 from rmqlb.engine.rebalance.events import renamed_apart
 from rmqlb.engine.rebalance.figures import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.errors import UsageError
@@ -27,7 +27,6 @@ from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE, new_ids_finding
 from rmqlb.verbs.simulated_group import SimulationOptions, simulated_group, simulation
 from rmqlb.verbs.source import AnySource, reader
 
-_MOST_CHOICES = 12
 _ALL = "all"
 
 
@@ -115,11 +114,20 @@ def numbers(text: str) -> tuple[int, ...]:
     for part in parts:
         if not re.fullmatch(NUMBER_AT_ONCE, part):
             raise UsageError(f"--at-once {text}: {part} is not a number of consumers", hint="write --at-once 1,2")
-    return tuple(sorted({int(part) for part in parts}))
+    return tuple(sorted(set(map(int, parts))))
+
+
+def _parts(text: str, option: str, right: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise UsageError(f"{option} {text}: something is missing", hint=f"write {option} {right}")
+    if len(parts) > MOST_COMBINATIONS:
+        raise UsageError(f"{option}: more than {MOST_COMBINATIONS} to try")
+    return parts
 
 
 def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...] | None:
-    """`--restart`: the members that restart, sorted; None for all of them."""
+    """`--restart`: the consumers that restart, sorted; None for all of them."""
     if not texts or (_ALL not in client_ids and _ALL in (text.lower() for text in texts)):
         return None
     found: set[str] = set()
@@ -133,34 +141,23 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
 
 
 def order_of(ids: Sequence[str] | None) -> tuple[str, ...] | None:
-    if ids is None:
-        return None
-    if not all(ids):
+    if ids is not None and not all(ids):
         raise UsageError(f"--order {','.join(ids)}: a client id is empty", hint="write --order ID,ID,…")
-    return tuple(ids)
+    return None if ids is None else tuple(ids)
 
 
 def ids_afterwards(
-    members: Sequence[str], client_ids: Sequence[str], ids: str | None
+    restarting: Sequence[str], client_ids: Sequence[str], ids: str | None
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
     """Client id → its id after the restart, of those that change; and the findings about that."""
     which = None if ids is None else ids.lower()
     if which not in (None, "new", "same"):
         raise UsageError(f"--ids {ids}: write new or same")
-    changed = {} if which == "same" else renamed_apart(members, client_ids)
-    if which == "new" and members and not changed:
+    changed = {} if which == "same" else renamed_apart(restarting, client_ids)
+    if which == "new" and restarting and not changed:
         raise UsageError(
-            f"--ids {ids}: {members[0]} is an id that the application chose, and stays",
+            f"--ids {ids}: {restarting[0]} is an id that the application chose, and stays",
             hint="only host@pid#time changes by itself",
         )
     findings = (new_ids_finding(changed, "--ids same keeps the IDs"),) if which is None and changed else ()
     return changed, findings
-
-
-def _parts(text: str, option: str, right: str) -> list[str]:
-    parts = [part.strip() for part in text.split(",")]
-    if not all(parts):
-        raise UsageError(f"{option} {text}: something is missing", hint=f"write {option} {right}")
-    if len(parts) > _MOST_CHOICES:
-        raise UsageError(f"{option}: more than {_MOST_CHOICES} to try")
-    return parts

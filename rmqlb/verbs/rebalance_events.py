@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import placeholders
-from rmqlb.engine.rebalance.events import renamed_apart, restarts
+from rmqlb.engine.rebalance.events import ENDS, renamed_apart, restarts
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_scenario import Event, EventKind
@@ -37,6 +37,19 @@ class Verb(Struct, frozen=True):
     has_window: bool = False
 
 
+NUMBER_AT_ONCE = r"0{0,9}[1-9][0-9]{0,5}"  # how many go down together
+_QUALIFIERS = {
+    "as": ("as ID", r"as\s+(.+)"),
+    "at once": ("at once N", rf"at\s+once\s+({NUMBER_AT_ONCE})"),
+    "by": ("by leave or by crash", r"by\s+(leave|crash)"),
+    "down": ("down TIME", r"down\s+(.+)"),
+    "every": ("every TIME", r"every\s+(.+)"),
+    "ids": ("new ids or same ids", r"(new|same)\s+ids?"),
+    "order": ("order ID ID …", r"order\s+(.+)"),
+    "strategy": ("strategy NAME", r"strategy\s+(.+)"),
+    "with": ("with slaves", r"with\s+(slaves)"),
+}
+"""What may follow a time: how it is written, and its form with its value."""
 _RESTART = ("down", "by", "ids")
 VERBS: Mapping[str, Verb] = {
     "join": Verb("join 10.0.0.9@app@30s or join 2@30s", ("strategy",)),
@@ -60,20 +73,9 @@ VERBS: Mapping[str, Verb] = {
         ("every", "down"),
     ),
 }
-NUMBER_AT_ONCE = r"0{0,9}[1-9][0-9]{0,5}"  # how many go down together
-
-_QUALIFIERS = {
-    "as": "as ID",
-    "at once": "at once N",
-    "by": "by crash",
-    "down": "down TIME",
-    "every": "every TIME",
-    "ids": "new ids or same ids",
-    "order": "order ID ID …",
-    "strategy": "strategy NAME",
-    "with": "with slaves",
-}
-_VALUES = {"by": ("leave", "crash"), "with": ("slaves",)}
+_LABEL, _NUMBER = re.compile(r"#([0-9]{1,9})"), re.compile(r"[0-9]+")
+_MOST_JOINING = 1000
+_GLOB = "*?["
 
 
 class TypedEvent(Struct, frozen=True):
@@ -83,8 +85,6 @@ class TypedEvent(Struct, frozen=True):
     at_us: int = 0
     to_us: int | None = None  # the end of its window
     given: Mapping[str, str] = {}  # qualifier → its value
-    every_us: int = 0
-    down_us: int = 0
 
     @property
     def option(self) -> str:
@@ -117,31 +117,22 @@ class TypedEvent(Struct, frozen=True):
 
     def qualifiers(self, parts: Iterable[str]) -> dict[str, str]:
         """Parse what follows the commas: qualifier → its value."""
-        verb = VERBS[self.verb]
-        given: dict[str, str] = {}
+        verb, given = VERBS[self.verb], dict[str, str]()
         for part in parts:
-            name, value = _qualifier(part)
-            if name == "at-once":
-                raise self.wrong("at-once?", "write at once 2")
-            if name not in verb.qualifiers:
-                names = ", ".join(_QUALIFIERS[each] for each in verb.qualifiers)
-                raise self.wrong(
-                    f"{part or 'nothing'} cannot follow a comma of {self.verb}",
-                    f"what may follow: {names}" if names else f"nothing may: {self.hint}",
-                )
-            if not value:
-                raise self.wrong(f"{name} what?")
+            fitting = ((name, re.fullmatch(_QUALIFIERS[name][1], part, re.IGNORECASE)) for name in verb.qualifiers)
+            name, match = next((each for each in fitting if each[1]), ("", None))
+            if match is None:
+                forms = ", ".join(_QUALIFIERS[name][0] for name in verb.qualifiers)
+                hint = f"what may follow: {forms}" if forms else f"nothing may: {self.hint}"
+                raise self.wrong(f"{part or 'nothing'} cannot follow a comma of {self.verb}", hint)
             if name in given:
                 raise self.wrong(f"{name} is said twice")
-            allowed = _VALUES.get(name)
-            if allowed and value.lower() not in allowed:
-                raise self.wrong(f"{name} {value}?", f"write {name} {f' or {name} '.join(allowed)}")
-            given[name] = value.lower() if allowed else value
+            given[name] = match[1] if name in ("as", "order", "strategy") else match[1].lower()
         for name in verb.needed:
             if name not in given:
                 raise self.wrong("how long is it away?" if name == "down" else "how long from one to the next?")
-        if not re.fullmatch(NUMBER_AT_ONCE, given.get("at once", "1")):
-            raise self.wrong(f"at once {given['at once']}: not a number of consumers", "write at once 2")
+        for name in {"down", "every"} & given.keys():
+            self.time(given[name], zero=name == "every")
         return given
 
 
@@ -161,28 +152,7 @@ def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
         raise typed.wrong("who or what?")
     start, end = typed.times(when)
     given = typed.qualifiers(part.strip() for part in rest)
-    every_us = typed.time(given.get("every", "0"))
-    down_us = typed.time(given["down"], zero=False) if "down" in given else 0
-    return TypedEvent(typed.text, verb, subject, start, end, given, every_us, down_us)
-
-
-def _qualifier(part: str) -> tuple[str, str]:
-    """Split `at once 2` into (at once, 2), and `same ids` into (ids, same)."""
-    first, _, rest = part.partition(" ")
-    name, value = first.lower(), rest.strip()
-    if name in ("new", "same"):
-        return ("ids", name) if value.lower() in ("id", "ids") else (part, name)
-    if name == "at":
-        once, _, number = value.partition(" ")
-        return ("at once", number.strip()) if once.lower() == "once" else (part, value)
-    return name, value
-
-
-_MOST_JOINING = 1000
-_GLOB = "*?["
-_LABEL = re.compile(r"#([0-9]{1,9})")
-_NUMBER = re.compile(r"[0-9]+")
-_ENDS = ("leave", "crash", "host-loss")
+    return TypedEvent(typed.text, verb, subject, start, end, given)
 
 
 def event_texts(texts: Sequence[str]) -> tuple[str, ...]:
@@ -245,7 +215,6 @@ class _Expansion:
     ) -> None:
         self._elsewhere = elsewhere
         self._beginning = client_ids
-        self._labelled = sort_client_ids(set(client_ids))
         self._routes = routes
         self._strategies = strategies
         self._brokers = sorted({data.broker_name for route in routes for data in route.broker_datas}, key=sort_key)
@@ -262,8 +231,10 @@ class _Expansion:
                 found = tuple(self._join(typed))
             case "leave" | "crash" | "host-loss" | "pull-stall" | "freeze" as kind:
                 found = tuple(self._happen(kind, typed))
-            case "broker-down" | "broker-loss" | "broker-up" | "restart-broker":
-                found = tuple(self._broker(typed))
+            case "restart-broker":
+                found = tuple(self._broker("broker-down", typed, typed.at_us + typed.time(typed.given["down"])))
+            case "broker-down" | "broker-loss" | "broker-up" as kind:
+                found = tuple(self._broker(kind, typed, typed.to_us))
             case "route-change":
                 found = (self._route_change(typed),)
             case _:
@@ -321,10 +292,9 @@ class _Expansion:
             if typed.to_us is not None:
                 yield Event("unfreeze", typed.to_us, client_id, typed.text)
 
-    def _broker(self, typed: TypedEvent) -> Iterator[Event]:
-        kind: EventKind = "broker-down" if typed.verb == "restart-broker" else typed.verb  # type: ignore[assignment]
-        back_us = typed.at_us + typed.down_us if typed.down_us else typed.to_us
-        name, reads, writes = typed.subject, None, None
+    def _broker(self, kind: EventKind, typed: TypedEvent, back_us: int | None) -> Iterator[Event]:
+        event = Event(kind, typed.at_us, typed.subject, typed.text, with_slaves="with" in typed.given)
+        name = typed.subject
         fitting = [name] if name in self._brokers else [each for each in self._brokers if fnmatchcase(each, name)]
         if not fitting:
             if any(broker == name or fnmatchcase(broker, name) for broker in self._elsewhere):
@@ -333,15 +303,14 @@ class _Expansion:
                 raise typed.wrong(f"{name} matches no broker", suggestion("brokers", name, self._brokers))
             if kind == "broker-up":
                 new = new_broker(re.sub(r"\s*:\s*", ":", name), typed.option, typed.hint)
-                name, reads = new.name, new.read_queue_nums
-                writes = reads if new.write_queue_nums is None else new.write_queue_nums
+                name, reads, writes = new.name, new.read_queue_nums, new.write_queue_nums
+                event = replace(event, read_queues=reads, write_queues=reads if writes is None else writes)
                 if name not in self._brokers:
                     self._brokers.append(name)
                     self._new_brokers.append(name)
             fitting = [name]
-        event = Event(kind, typed.at_us, name, typed.text, read_queues=reads, write_queues=writes)
         for broker in fitting:
-            yield replace(event, subject=broker, with_slaves="with" in typed.given)
+            yield replace(event, subject=broker)
             if back_us is not None:
                 yield Event("broker-up", back_us, broker, typed.text)
 
@@ -362,39 +331,33 @@ class _Expansion:
             raise typed.wrong("which topic?", f"write route-change {topics[0]}:{typed.subject}@TIME")
         reads, slash, writes = numbers.partition("/")
         read_queues = queue_number(reads.strip(), typed.option, typed.hint)
-        return Event(
-            "route-change",
-            typed.at_us,
-            topic or topics[0],
-            typed.text,
-            broker_name=broker,
-            read_queues=read_queues,
-            write_queues=queue_number(writes.strip(), typed.option, typed.hint) if slash else read_queues,
-        )
+        write_queues = queue_number(writes.strip(), typed.option, typed.hint) if slash else read_queues
+        changed = Event("route-change", typed.at_us, topic or topics[0], typed.text, broker_name=broker)
+        return replace(changed, read_queues=read_queues, write_queues=write_queues)
 
     def _restarts(self, typed: TypedEvent) -> tuple[Event, ...]:
-        strategy = None
+        strategy, given, present = None, typed.given, self._present(typed)
         if typed.verb == "strategy-change":
             strategy = self._strategy(typed.subject, typed)
-            first = self._consumers(typed.given.get("order", "").split(), typed)
-            ids = list(dict.fromkeys((*first, *self._present(typed))))
+            first = self._consumers(given.get("order", "").split(), typed)
+            ids = list(dict.fromkeys((*first, *present)))
         else:
             ids = self._consumers([typed.subject] if typed.verb == "restart" else typed.subject.split(), typed)
         if not ids:
             raise typed.wrong("no consumer is in the group then", "let one join before")
-        for client_id, processes in Counter(self._present(typed)).items():
+        for client_id, processes in Counter(present).items():
             if client_id in ids and processes > 1:
                 why = f"{processes} processes share the id {client_id}"
                 raise typed.wrong(why, "restart one of them as leave and join ID")
         return restarts(
             ids,
             typed.at_us,
-            every_us=typed.every_us,
-            down_us=typed.down_us,
-            at_once=int(typed.given.get("at once", "1")),
+            every_us=typed.time(given.get("every", "0")),
+            down_us=typed.time(given["down"]),
+            at_once=int(given.get("at once", "1")),
             becomes=self._becomes(ids, typed),
             strategy=strategy,
-            end="crash" if typed.given.get("by") == "crash" else "leave",
+            end="crash" if given.get("by") == "crash" else "leave",
             text=typed.text,
         )
 
@@ -425,36 +388,30 @@ class _Expansion:
 
     def _consumers(self, names: Sequence[str], typed: TypedEvent) -> list[str]:
         """The consumers that are named, in that order; an unknown ID stays, for the check of all events."""
-        present = self._present(typed)
+        present, labelled = self._present(typed), sort_client_ids(set(self._beginning))
         found: list[str] = []
         for name in names:
             label = _LABEL.fullmatch(name)
             fitting = [client_id for client_id in present if fnmatchcase(client_id, name)]
             if name in present:
                 found.append(name)
+            elif label and int(label[1]) < len(labelled):
+                found.append(labelled[int(label[1])])
             elif label:
-                found.append(self._labelled_as(int(label[1]), typed))
+                there = f"the {len(labelled)} of the beginning are #0 to #{len(labelled) - 1} in sorted order"
+                hint = there if labelled else "the group is empty at the beginning"
+                raise typed.wrong(f"there is no consumer #{int(label[1])}", hint)
             elif not fitting and set(name) & set(_GLOB):
                 why = f"{name} matches no consumer that is there then"
                 raise typed.wrong(why, suggestion("consumers", name, present))
             else:
                 found += fitting or [name]
-        return found if typed.verb in _ENDS else list(dict.fromkeys(found))
-
-    def _labelled_as(self, index: int, typed: TypedEvent) -> str:
-        number = len(self._labelled)
-        if index >= number:
-            there = f"the {number} of the beginning are #0 to #{number - 1} in sorted order"
-            hint = there if number else "the group is empty at the beginning"
-            raise typed.wrong(f"there is no consumer #{index}", hint)
-        return self._labelled[index]
+        return found if typed.verb in ENDS else list(dict.fromkeys(found))
 
     def _present(self, typed: TypedEvent) -> list[str]:
         """The IDs of the processes that run then, sorted as clients sort them."""
         present = Counter(self._beginning)
         for event in sorted(self._events, key=lambda event: event.at_us):
-            if event.at_us <= typed.at_us and event.kind == "join":
-                present[event.subject] += 1
-            elif event.at_us <= typed.at_us and event.kind in _ENDS:
-                present[event.subject] -= 1
+            if event.at_us <= typed.at_us:
+                present[event.subject] += (event.kind == "join") - (event.kind in ENDS)
         return sort_client_ids(present.elements())

@@ -93,15 +93,15 @@ def simulate_rebalance(
     def simulated(name: str | None) -> tuple[RebalanceResult, tuple[Finding, ...]]:
         elsewhere = routes if chosen.several else ()
         found = simulated_group(asked, name, snapshot, opened, elsewhere=elsewhere)
-        its = found.group
-        progress(its.title, 0, 0)
-        used.update(_users(its.pulled_routes))
-        setting = (its.name, found.members, its.pulled_routes, found.scenario)
-        result = replace(simulate_group(*setting, states=its.states, trial=shown, explain=explain), sdks=found.sdks)
+        resolved = found.group
+        progress(resolved.title, 0, 0)
+        used.update(_users(resolved.pulled_routes))
+        setting, states = (resolved.name, found.members, resolved.pulled_routes, found.scenario), resolved.states
+        result = replace(simulate_group(*setting, states=states, trial=shown, explain=explain), sdks=found.sdks)
         spreads = None
         if number is not None:
             spreads = simulate_group_trials(
-                *setting, number, states=its.states, progress=lambda done: progress("trials", done, number)
+                *setting, number, states=states, progress=lambda done: progress("trials", done, number)
             )
         tried = tuple(try_on_group(each, spreads or result.figures) for each in wanted_conditions)
         return replace(result, trials=spreads, conditions=tried), found.findings

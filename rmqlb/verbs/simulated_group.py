@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, get_args
+from typing import Any, TypedDict, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -95,32 +95,27 @@ def simulation(
     """Reject invalid arguments before anything is read (raises TypeError, UsageError)."""
     if unknown := options.keys() - SimulationOptions.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-    strategies = Strategies(options.get("strategy_options", ()))
-    client, consume_from = options.get("client"), options.get("consume_from")
-    if client is not None:
-        consumer_profile_of(client)
+    given: Any = options
+    strategies = Strategies(given.get("strategy_options", ()))
+    if given.get("client") is not None:
+        consumer_profile_of(given["client"])
+    who = (given.get(name, default) for name, default in (("topics", ()), ("consumers", None), ("sdk", None)))
     return Simulation(
         options,
-        select(
-            group,
-            options.get("topics", ()),
-            options.get("consumers"),
-            options.get("sdk"),
-            include_retry=options.get("include_retry", False),
-        ),
+        select(group, *who, include_retry=given.get("include_retry", False)),
         strategies,
-        strategies.optional(options.get("strategy")),
-        earlier(options.get("rates_since")),
+        strategies.optional(given.get("strategy")),
+        earlier(given.get("rates_since")),
         GroupScenario(
-            orderly=options.get("orderly", False),
+            orderly=given.get("orderly", False),
             broadcasting=broadcasting,
-            timers=timers(texts_of(options.get("timers", ()))),
-            latency_us=duration_us(options.get("latency", "1ms"), "--latency", zero=True),
-            consume_us=duration_us(options.get("consume_time", "0s"), "--consume-time", zero=True),
-            consume_from=_consume_from(consume_from, CONSUME_FROM_LAST_OFFSET),
+            timers=timers(texts_of(given.get("timers"))),
+            latency_us=duration_us(given.get("latency", "1ms"), "--latency", zero=True),
+            consume_us=duration_us(given.get("consume_time", "0s"), "--consume-time", zero=True),
+            consume_from=_consume_from(given.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
             until_us=None if duration is None else duration_us(duration, "--for"),
             all_new=all_new,
-            seed=options.get("seed", 1),
+            seed=given.get("seed", 1),
         ),
         texts_of(events),
         duration,
@@ -159,8 +154,9 @@ def simulated_group(
     strategies.must_apply(reported=asked.strategy is None)
     group = group.with_settings(strategies.settings_for([route.topic for route in group.known_routes], group.name))
     joining = [event.subject for event in events if event.kind == "join"]
-    chosen.require_named({*group.client_ids, *joining})
-    if not group.client_ids and not joining:
+    everybody = (*group.client_ids, *joining)
+    chosen.require_named(set(everybody))
+    if not everybody:
         hint = "let one join with --event 'join 1@0s', or " if asked.may_join else ""
         none_joins = ", and none joins" if asked.may_join else ""
         raise nobody_online(group.name, group.seen, f"{hint}name the consumers with --consumers", none_joins)
@@ -169,20 +165,33 @@ def simulated_group(
         if scenario.until_us is not None and event.at_us >= scenario.until_us:
             hint = "leave --for out, or make it longer"
             raise UsageError(f"--event {event.text!r}: not within --for {asked.duration}", hint=hint)
-    scenario, of_clients = _with_clients(scenario, asked.options, group, joining)
+    seen = None if group.assumed else group.seen
+    version, of_version = client_version(seen, asked.options.get("client"))
+    given, given_types = given_consumer_types(texts_of(asked.options.get("consumer_types", ())))
+    usual_type, types, of_types = consumer_types(seen, given, given_types)
+    require_members(given_types, everybody, "--consumer-type")
+    of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
     topics = dict.fromkeys(route.topic for route in (*group.pulled_routes, *elsewhere))
-    given = rates(texts_of(asked.options.get("rates", ())), list(topics))
-    inflow = spread_evenly(given, group.pulled_routes, events)
+    inflow = spread_evenly(rates(texts_of(asked.options.get("rates", ())), list(topics)), group.pulled_routes, events)
     if asked.earlier is not None:
         inflow = rates_since(asked.earlier, chosen.wanted(source), group, snapshot) | inflow
-    scenario = replace(scenario, events=events, broadcasting=broadcasting, rates=inflow)
-    findings = [*planning_findings(group, pop=False), *findings, *of_clients, *of_events]
+    scenario = replace(
+        scenario,
+        events=events,
+        broadcasting=broadcasting,
+        rates=inflow,
+        client_version=version,
+        consume_from=_consume_from(asked.options.get("consume_from"), group.consume_from),
+        consumer_type=usual_type,
+        consumer_types=types,
+    )
+    findings = [*planning_findings(group, pop=False), *findings, *of_version, *of_types, *of_sdks, *of_events]
     if not broadcasting:
-        seen = group.pulled_queues, group.client_ids, group.settings
-        findings += [*custom_findings(group.settings.custom, *seen), *pin_findings(strategies.named, *seen)]
+        share = group.pulled_queues, group.client_ids, group.settings
+        findings += [*custom_findings(group.settings.custom, *share), *pin_findings(strategies.named, *share)]
     # a consumer that joins is assumed to run the usual library, unless its own is named
     unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
-    sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses((*group.client_ids, *joining))
+    sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses(everybody)
     return SimulatedGroup(group, members, scenario, tuple(findings), sdks)
 
 
@@ -196,25 +205,6 @@ def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding
     owners = owners_at_rest(group.pulled_routes, group.members).values()
     unassigned, several = sum(not each for each in owners), sum(len(each) > 1 for each in owners)
     return group.members, list(mixed_finding(group.sdks, group.client_ids, unassigned=unassigned, several=several))
-
-
-def _with_clients(
-    scenario: GroupScenario, options: SimulationOptions, group: Group, joining: Sequence[str]
-) -> tuple[GroupScenario, list[Finding]]:
-    seen = None if group.assumed else group.seen
-    version, of_version = client_version(seen, options.get("client"))
-    given, given_types = given_consumer_types(texts_of(options.get("consumer_types", ())))
-    usual, types, of_types = consumer_types(seen, given, given_types)
-    require_members(given_types, {*group.client_ids, *joining}, "--consumer-type")
-    scenario = replace(
-        scenario,
-        client_version=version,
-        consume_from=_consume_from(options.get("consume_from"), group.consume_from),
-        consumer_type=usual,
-        consumer_types=types,
-    )
-    sdks = {group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ()
-    return scenario, [*of_version, *of_types, *orderly_findings(sdks)]
 
 
 def _consume_from(typed: str | None, observed: str) -> str:

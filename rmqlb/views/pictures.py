@@ -37,23 +37,15 @@ from rmqlb.views.timeline import (
     ticks,
 )
 
-_SLICES = 500
-_PLOT = 800.0
-_MARGIN = 12
-_ROW, _BAR = 19, 16
+_SLICES, _TICKS = 500, 8
+_PLOT, _MARGIN, _ROW, _BAR = 800.0, 12, 19, 16
 _CHARACTER = 6.5  # about the width of a letter
-_LONGEST_NAME = 40
-_LONGEST_LINE = 150
-_LONGEST_ID = 42
-_MOST_BARS = 300
-_MOST_UNFOLDED = 60
-_TICKS = 8
+_LONGEST_NAME, _LONGEST_LINE, _LONGEST_ID = 40, 150, 42
+_MOST_BARS, _MOST_UNFOLDED, _MOST_NAMED = 300, 60, 6
 _TALL = 600
 _NARROWEST_BAD = 2.5
 _GONE, _RED, _LINE = "#b4b4b4", "#cc0000", "#d9dde2"
-_MOST_NAMED = 6
-_HATCHED = "several-owners"
-_CROSSED = "outage"
+_HATCHED, _CROSSED = "several-owners", "outage"
 _FILLS = {"duplicate-owners": f"url(#{_HATCHED})", "outage": f"url(#{_CROSSED})", "gone": _GONE}
 
 
@@ -62,6 +54,7 @@ class _Plane(Struct, frozen=True):
     end_us: int
     left: float
     top: float
+    bottom: float
 
     def x(self, us: int) -> float:
         return self.left + (us - self.begin_us) / max(self.end_us - self.begin_us, 1) * _PLOT
@@ -79,27 +72,42 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
     colours = dict(zip(dict.fromkeys(report.client_ids), cycle(COLOURS), strict=False))
     lines = [*parts_of(facts), *([f"{left} rows that are less bad or not bad at all are left out"] if left else ())]
     top = _MARGIN + 15 * len(lines) + 40
-    plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
-    bottom = top + _ROW * len(shown)
+    margin = _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8
+    plane = _Plane(edges[0], edges[-1], margin, top, top + _ROW * len(shown))
     below = _legend(letters, has_unknown=any(one.state == "unknown" for strip in shown for one in strip.slices))
-    root = _paper(plane.left + _PLOT + 3 * _MARGIN, bottom + 34 + 16 * len(below))
+    root = _paper(plane.left + _PLOT + 3 * _MARGIN, plane.bottom + 34 + 16 * len(below))
     for place, line in enumerate(lines):
         head = {"font-size": "13", "font-weight": "bold"} if facts and place == 0 else {}
         add_text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
-    _axis(root, plane, bottom)
+    for tick in ticks(plane.begin_us, plane.end_us, _TICKS):
+        add_line(root, plane.x(tick), top - 4, plane.bottom + 4, _LINE, cls="line")
+        for y in (plane.bottom + 16, *((top - 24,) if plane.bottom - top > _TALL else ())):
+            add_text(root, plane.x(tick), y, _time(tick), cls="quiet", anchor="middle")
     for place, (name, strip) in enumerate(zip(names, shown, strict=True)):
-        _row(root, plane, top + _ROW * place, name, runs(strip, edges), letters, colours)
-    _events(root, plane, report, bottom)
+        row = ET.SubElement(root, "g")
+        y = top + _ROW * place
+        add_text(row, plane.left - 6, y + 12, name, anchor="end")
+        found = runs(strip, edges)
+        for run in sorted(found, key=lambda run: run.is_bad(letters)):  # nothing covers the bad ones
+            _bar(ET.SubElement(row, "g"), plane, y, run, letters, colours)
+        row.tail = "\n"
+    _events(root, plane, report)
     for place, line in enumerate(below):
-        add_text(root, _MARGIN, bottom + 40 + 16 * place, line, cls="quiet")
+        add_text(root, _MARGIN, plane.bottom + 40 + 16 * place, line, cls="quiet")
     return root
 
 
 def _paper(width: float, height: float) -> ET.Element:
     root = paper(width, height, "the owners of each queue over time")
     patterns = ET.SubElement(root, "defs")
-    _pattern(patterns, _HATCHED, "#222222", "#ffffff", "M-1 1l2-2M0 6l6-6M5 7l2-2")
-    _pattern(patterns, _CROSSED, "#ffe3e3", _RED, "M1.5 1.5l3 3M4.5 1.5l-3 3")
+    for name, fill, stroke, path in (
+        (_HATCHED, "#222222", "#ffffff", "M-1 1l2-2M0 6l6-6M5 7l2-2"),
+        (_CROSSED, "#ffe3e3", _RED, "M1.5 1.5l3 3M4.5 1.5l-3 3"),
+    ):
+        size = {"width": "6", "height": "6"}
+        pattern = ET.SubElement(patterns, "pattern", {"id": name, **size, "patternUnits": "userSpaceOnUse"})
+        ET.SubElement(pattern, "rect", {**size, "fill": fill})
+        ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": "1.4"})
     add_rect(root, 0, 0, width, height, fill=PAPER, cls="paper")
     return root
 
@@ -126,67 +134,41 @@ def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str
     return [*lines, f"{len(letters)} consumers share the letters; tooltips have the client ids"]
 
 
-def _pattern(defs: ET.Element, name: str, fill: str, stroke: str, path: str) -> None:
-    pattern = ET.SubElement(
-        defs, "pattern", {"id": name, "width": "6", "height": "6", "patternUnits": "userSpaceOnUse"}
-    )
-    ET.SubElement(pattern, "rect", {"width": "6", "height": "6", "fill": fill})
-    ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": "1.4"})
-
-
-def _axis(root: ET.Element, plane: _Plane, bottom: float) -> None:
-    for tick in ticks(plane.begin_us, plane.end_us, _TICKS):
-        x = plane.x(tick)
-        add_line(root, x, plane.top - 4, bottom + 4, _LINE, cls="line")
-        for y in (bottom + 16, *((plane.top - 24,) if bottom - plane.top > _TALL else ())):
-            add_text(root, x, y, _time(tick), cls="quiet", anchor="middle")
-
-
-def _row(
-    root: ET.Element,
+def _bar(
+    bar: ET.Element,
     plane: _Plane,
     y: float,
-    name: str,
-    found: Sequence[Run],
+    run: Run,
     letters: Mapping[str, str] | None,
     colours: Mapping[str, str],
 ) -> None:
-    """The name and the bars of a queue; the bad ones last, so nothing covers them."""
-    row = ET.SubElement(root, "g")
-    add_text(row, plane.left - 6, y + 12, name, anchor="end")
-    for run in sorted(found, key=lambda run: run.is_bad(broadcasting=letters is None)):
-        bad = run.is_bad(broadcasting=letters is None)
-        x = plane.x(run.from_us)
-        width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
-        bar = ET.SubElement(row, "g")
-        ET.SubElement(bar, "title").text = fit_for_xml(story(run))
-        state, drawn_as = run.shown.state, _FILLS.get(run.shown.state)
-        frame = x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1
-        if state == "unassigned":
-            add_rect(bar, *frame, fill=PAPER, cls="paper bad", stroke=_RED)
-        elif state == "unknown":
-            add_rect(bar, *frame, fill=PAPER, cls="paper", stroke=QUIET)
-        elif drawn_as is not None and (bad or state == "gone"):
-            add_rect(bar, x, y, width, _BAR, fill=drawn_as)
-        else:
-            add_rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
-        if width >= 2 * _CHARACTER and not bad and state != "gone":
-            cls = "quiet" if state == "unknown" else ""
-            add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls=cls)
-    row.tail = "\n"
+    bad, x, state = run.is_bad(letters), plane.x(run.from_us), run.shown.state
+    width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
+    ET.SubElement(bar, "title").text = fit_for_xml(story(run))
+    frame = x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1
+    if state == "unassigned":
+        add_rect(bar, *frame, fill=PAPER, cls="paper bad", stroke=_RED)
+    elif state == "unknown":
+        add_rect(bar, *frame, fill=PAPER, cls="paper", stroke=QUIET)
+    elif state in _FILLS and (bad or state == "gone"):
+        add_rect(bar, x, y, width, _BAR, fill=_FILLS[state])
+    else:
+        add_rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
+    if width >= 2 * _CHARACTER and not bad and state != "gone":
+        cls = "quiet" if state == "unknown" else ""
+        add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls=cls)
 
 
-def _events(root: ET.Element, plane: _Plane, report: OverTime, bottom: float) -> None:
+def _events(root: ET.Element, plane: _Plane, report: OverTime) -> None:
     """A line per event, with its number and, where there is room, its kind."""
-    free = 0.0
-    y = plane.top - 8
+    free, y = 0.0, plane.top - 8
     for mark, event in zip(event_marks(report.events), report.events, strict=True):
         if not plane.begin_us <= event.at_us <= plane.end_us:
             continue
         x = plane.x(event.at_us)
         line = ET.SubElement(root, "g")
         ET.SubElement(line, "title").text = fit_for_xml(f"{_time(event.at_us)}: {event.kind} {event.subject}")
-        add_line(line, x, y + 3, bottom + 2, INK, cls="event", dashes="3 2")
+        add_line(line, x, y + 3, plane.bottom + 2, INK, cls="event", dashes="3 2")
         labels = (f"{mark} {event.kind}", mark) if mark.isdigit() else (event.kind,)
         label = next((label for label in labels if x - _CHARACTER * len(label) / 2 >= free), None)
         if label is not None:
@@ -202,18 +184,17 @@ class Run(Struct, frozen=True):
     to_us: int
     shown: AnyInterval
 
-    def is_bad(self, *, broadcasting: bool) -> bool:
-        return self.shown.state in ("unassigned", "outage") or (
-            self.shown.state == "duplicate-owners" and not broadcasting
-        )
+    def is_bad(self, letters: Mapping[str, str] | None) -> bool:
+        """Duplicate owners are not with BROADCASTING, which has no letters."""
+        state = self.shown.state
+        return state in ("unassigned", "outage") or (state == "duplicate-owners" and letters is not None)
 
 
 def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
-    places = range(len(strip.slices))
     found = []
-    for _, group in groupby(places, key=lambda place: (strip.slices[place].state, strip.slices[place].owners)):
+    for _, group in groupby(enumerate(strip.slices), key=lambda each: (each[1].state, each[1].owners)):
         slices = list(group)
-        found.append(Run(strip, edges[slices[0]], edges[slices[-1] + 1], strip.slices[slices[0]]))
+        found.append(Run(strip, edges[slices[0][0]], edges[slices[-1][0] + 1], slices[0][1]))
     return found
 
 
@@ -223,13 +204,10 @@ def story(run: Run) -> str:
     found = [_alike(timeline, run) for timeline in run.strip.queues]
     every = [interval for intervals in found for interval in intervals]
     begin, end = min(one.from_us for one in every), max(one.to_us for one in every)
-    longest = max(one.to_us - one.from_us for one in every)
-    times = max(map(len, found))
+    longest, times = _time(max(one.to_us - one.from_us for one in every)), max(map(len, found))
     name = f"{queue.topic} {queue.broker_name} {run.strip.queue_ids}"
-    text = f"{name}: {_owners(run.shown)} from {_time(begin)} to {_time(end)}"
-    if times > 1:
-        return f"{text}, {times} times, the longest {_time(longest)}"
-    return f"{text}, {'up to ' if len(every) > 1 else ''}{_time(longest)}"
+    lasted = f"{times} times, the longest {longest}" if times > 1 else f"{'up to ' if len(every) > 1 else ''}{longest}"
+    return f"{name}: {_owners(run.shown)} from {_time(begin)} to {_time(end)}, {lasted}"
 
 
 def _alike(timeline: AnyTimeline, run: Run) -> list[AnyInterval]:
@@ -295,17 +273,16 @@ def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
-    return page_of(report, findings, drawn(group))
-
-
-def page_of(report: Report, findings: Iterable[Finding], picture: ET.Element | None = None) -> str:
-    """The facts, findings and tables of a report as an HTML file, with a picture below the facts."""
+    """The facts, findings and tables of a report as an HTML file, with the picture below the facts."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
-    ET.SubElement(head, "meta", {"charset": "utf-8"})
-    ET.SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": PAGE_POLICY})
-    ET.SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
-    ET.SubElement(head, "meta", {"name": "referrer", "content": "no-referrer"})
+    for meta in (
+        {"charset": "utf-8"},
+        {"http-equiv": "Content-Security-Policy", "content": PAGE_POLICY},
+        {"name": "viewport", "content": "width=device-width, initial-scale=1"},
+        {"name": "referrer", "content": "no-referrer"},
+    ):
+        ET.SubElement(head, "meta", meta)
     _add(head, "title", report.facts[0])
     ET.SubElement(head, "style").text = _STYLE
     body = ET.SubElement(root, "body")
@@ -315,8 +292,7 @@ def page_of(report: Report, findings: Iterable[Finding], picture: ET.Element | N
         _add(facts, "li", fact)
     for finding in findings:
         _add(facts, "li", finding.line)
-    if picture is not None:
-        ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
+    ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(drawn(group))
     for section in sorted(report.sections, key=lambda section: section.name in _LAST):
         if section.name not in _UNSHOWN and section.audience != "screen":
             _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())

@@ -6,9 +6,10 @@ The first line is the verdict, the bad before the usual; a bound is called one, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,11 +26,11 @@ from rmqlb.model.simulate_rebalance import (
     RebalanceResults,
     SimulatedEvent,
     SimulationsSummary,
-    Step,
+    Takeover,
     timers_in_ms,
 )
 from rmqlb.model.simulate_send import SendResult
-from rmqlb.model.words import counted, messages, of_all
+from rmqlb.model.words import counted, messages, named, of_all
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import (
     BETWEEN,
@@ -41,6 +42,7 @@ from rmqlb.views.report import (
     Report,
     Section,
     about,
+    columns_of,
     duration,
     first_places,
     labels,
@@ -50,26 +52,26 @@ from rmqlb.views.report import (
 from rmqlb.views.simulate_send import send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
-_MOST_NAMES, _MOST_IN_LEAD = 3, 2  # events in a sentence; the first line names two, and the picture marks where
+_MOST_IN_LEAD = 2  # events that the first line names, and the picture marks where
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
 
 _TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
 FIGURES = tuple(
-    (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name) for name in GroupFigures.__struct_fields__
+    (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name, key)
+    for name, key in zip(GroupFigures.__struct_fields__, GroupFigures.__struct_encode_fields__, strict=True)
 )
-"""A figure for people, and its field of `GroupFigures`."""
+"""A figure for people, its field of `GroupFigures`, and its key."""
 _UNSHOWN = {"convergence_ms": "not converged", "redelivered": "unknown"}
-_KEYS = dict(zip(GroupFigures.__struct_fields__, GroupFigures.__struct_encode_fields__, strict=True))
 
 
 def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
     """One group with its tables, or several groups, a line each, and the producers of their topics."""
     if isinstance(found, RebalanceResult):
         return group_report(found)
-    summary, groups, producers = found.summary, found.groups, found.producers
+    groups, producers = found.groups, found.producers
     whole = of_groups(
         [(each.group or "", group_report(each)) for each in groups],
-        tuple(_facts_of_all(summary, groups, producers)),
+        tuple(_facts_of_all(found.summary, groups, producers)),
         found,
         _overview(groups),
         order=[(rank(each.gravity), *_badness(each.figures)) for each in groups],
@@ -89,7 +91,7 @@ def group_report(found: RebalanceResult) -> Report:
         _intervals(found),
         _events(found),
         _consumers(found),
-        *(() if found.trials is None else (_trials(found, screen=True), _trials(found, screen=False))),
+        *([] if found.trials is None else [_trials(found, screen=True), _trials(found, screen=False)]),
         _figures(found),
     )
     return Report(
@@ -113,12 +115,17 @@ def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
 
 
 def group_facts(found: RebalanceResult) -> tuple[str, ...]:
-    longest = tuple(_longest(found.figures, len(found.queues), broadcasting=found.broadcasting))
-    outages = tuple(_cannot_be_read(found))
-    verdict = (*_at_end(found), *(outages or longest), _converged(found))
+    f, queues = found.figures, len(found.queues)
+    first, second = list(_longest(f, queues, broadcasting=found.broadcasting)), list(_messages(found))
+    if f.queues_with_outage:
+        left = f.queues_with_outage_at_end
+        rest = f" and more: {'it' if f.queues_with_outage == 1 else left} still cannot at the end" if left else ""
+        cannot = f"{of_all(f.queues_with_outage, queues)} cannot be read for up to {about(f.longest_outage_ms)}{rest}"
+        first, second = [cannot], [*first, *second]
+    verdict = "; ".join((*_at_end(found), *first, _converged(found)))
     return (
-        f"{found.group or 'the group'}, {_event_texts(found.events) or 'no event'}: {'; '.join(verdict)}",
-        f"  {BETWEEN.join((*(longest if outages else ()), *_messages(found)))}",
+        f"{found.group or 'the group'}, {_event_texts(found.events)}: {verdict}",
+        f"  {BETWEEN.join(second)}",
         *(f"  {line}" for line in _over_trials(found)),
     )
 
@@ -129,38 +136,24 @@ def _event_texts(events: Iterable[SimulatedEvent]) -> str:
     for event in events:
         plain = f"{event.kind} {event.subject}"
         texts[event.text if event.text not in ("", plain) else f"{plain} at {duration(event.at_ms)}"] = None
-    return _some(list(texts))
-
-
-def _some(texts: Sequence[str]) -> str:
-    more = f", and {len(texts) - _MOST_NAMES} more" if len(texts) > _MOST_NAMES else ""
-    return ", ".join(texts[:_MOST_NAMES]) + more
+    return named(texts) or "no event"
 
 
 def _converged(found: RebalanceResult) -> str:
     convergence_ms, events = found.figures.convergence_ms, found.events
+    last = "the start" if not events else "it" if len(events) == 1 else "the last event"
     if convergence_ms is None:
-        since = "the start" if not events else "it" if len(events) == 1 else "the last event"
         lasted = about(found.end_ms - (events[-1].at_ms if events else 0))
-        return f"not converged {lasted} after {since}, where the simulation ends"
+        return f"not converged {lasted} after {last}, where the simulation ends"
     if convergence_ms == 0:
         changes = any(len({one.owners for one in each.intervals}) > 1 for each in found.queues)
         return "no queue gets a new owner" if changes else "no queue changes its owner"
-    if not events:
-        return f"converged {about(convergence_ms)} after the start"
-    after_last = convergence_ms - (events[-1].at_ms - events[0].at_ms)
+    after_last = convergence_ms - (events[-1].at_ms - events[0].at_ms if events else 0)
     if after_last <= 0:
         return f"converged {about(convergence_ms)} after the first event"
-    back = events[-1].kind == "broker-up" and any(event.subject == events[-1].subject for event in events[:-1])
-    what = f"{events[-1].subject} is back" if back else "it" if len(events) == 1 else "the last event"
-    return f"converged {about(after_last)} after {what}"
-
-
-def _cannot_be_read(found: RebalanceResult) -> Iterator[str]:
-    f, left = found.figures, found.figures.queues_with_outage_at_end
-    if f.queues_with_outage:
-        rest = f" and more: {'it' if f.queues_with_outage == 1 else left} still cannot at the end" if left else ""
-        yield f"{_of(f.queues_with_outage, found)} cannot be read for up to {about(f.longest_outage_ms)}{rest}"
+    if events and events[-1].kind == "broker-up" and any(each.subject == events[-1].subject for each in events[:-1]):
+        last = f"{events[-1].subject} is back"
+    return f"converged {about(after_last)} after {last}"
 
 
 def _at_end(found: RebalanceResult) -> Iterator[str]:
@@ -168,7 +161,7 @@ def _at_end(found: RebalanceResult) -> Iterator[str]:
     f = found.figures
     overlaps = 0 if found.broadcasting else f.queues_with_overlap_at_end
     bad = ((f.queues_with_gap_at_end, "unassigned"), (overlaps, "with duplicate owners"))
-    parts = [f"{_of(number, found)} {what}" for number, what in bad if number]
+    parts = [f"{of_all(number, len(found.queues))} {what}" for number, what in bad if number]
     before = found.misassigned_throughout
     if parts:
         yield f"{' and '.join(parts)} at the end" + (f", {before} of them from the start" if before else "")
@@ -179,10 +172,6 @@ def _longest(f: GroupFigures | SimulationsSummary, queues: int, *, broadcasting:
     for what in ("gap",) if broadcasting else ("gap", "overlap"):
         number, longest_ms = getattr(f, f"queues_with_{what}"), getattr(f, f"longest_{what}_ms")
         yield f"longest {what} {about(longest_ms)} ({of_all(number, queues)})" if number else f"no {what}"
-
-
-def _of(number: int, found: RebalanceResult) -> str:
-    return of_all(number, len(found.queues))
 
 
 def _messages(found: RebalanceResult) -> Iterator[str]:
@@ -197,7 +186,8 @@ def _messages(found: RebalanceResult) -> Iterator[str]:
     else:
         yield "no message redelivered"
     if f.queues_unread_at_end:
-        yield f"no consumer reads {_of(f.queues_unread_at_end, found)} at the end: messages there wait on"
+        unread = of_all(f.queues_unread_at_end, len(found.queues))
+        yield f"no consumer reads {unread} at the end: messages there wait on"
     else:
         yield f"a message waits up to {about(f.unread_ms)}" if f.unread_ms else "no message waits for a new owner"
 
@@ -214,19 +204,18 @@ def _over_trials(found: RebalanceResult) -> Iterator[str]:
             f"{some}{trials.trials} trials converged: p50 {about(spread.p50)}, p95 {about(spread.p95)}, "
             f"max {about(spread.max)} (trial {spread.max_trial})"
         )
-    parts = []
-    for what in ("outage", "gap", "overlap"):
-        spread = getattr(trials.figures, f"longest_{what}_ms")
-        if what != "outage" or spread.max:
-            parts.append(f"{what} p95 {about(spread.p95)}, max {about(spread.max)}")
+    spreads = {what: getattr(trials.figures, f"longest_{what}_ms") for what in ("outage", "gap", "overlap")}
+    parts = (
+        f"{what} p95 {about(s.p95)}, max {about(s.max)}" for what, s in spreads.items() if what != "outage" or s.max
+    )
     yield f"longest in a trial: {'; '.join(parts)}"
 
 
 def _rules(found: RebalanceResult) -> str:
     s = found.scenario
-    topics = list(dict.fromkeys(one.topic for one in found.queues))
+    topics = named(dict.fromkeys(one.topic for one in found.queues))
     consumers = counted(len(found.consumers), "consumer")
-    queues = f"{counted(len(found.queues), 'queue')} of {_some(topics)}" if topics else "no queue"
+    queues = f"{counted(len(found.queues), 'queue')} of {topics}" if topics else "no queue"
     model = "BROADCASTING" if s.broadcasting else f"strategy {found.strategy}"
     types = Counter(s.consumer_types.get(each, s.consumer_type) for each in found.client_ids)
     others = ", ".join(f"{number} {name}" for name, number in types.items()) if set(types) - {"push"} else ""
@@ -257,6 +246,10 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
 # The tables of one group.
 
 
+def _section(name: str, title: str, columns: Sequence[Column], items: Iterable[object], **more: Any) -> Section:
+    return Section(name, title, tuple(columns), rows_of(columns, items), **more)
+
+
 class Window(OfQueue, frozen=True):
     """A stretch of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
 
@@ -264,34 +257,31 @@ class Window(OfQueue, frozen=True):
     from_ms: float
     to_ms: float
     owners: tuple[str, ...]  # all that own the queue at some time of it, sorted
-    before: Interval | None
-    after: Interval | None
-
-
-def windows(found: RebalanceResult) -> list[Window]:
-    bad = ("unassigned", "outage") if found.broadcasting else ("unassigned", "outage", "duplicate-owners")
-    return sorted((window for one in found.queues for window in _windows_of(one, bad)), key=attrgetter("from_ms"))
+    owners_before: Cell
+    owners_after: Cell
 
 
 def _windows_of(one: QueueTimeline, bad: tuple[str, ...]) -> Iterator[Window]:
     stretches = [tuple(stretch) for _, stretch in groupby(one.intervals, key=attrgetter("state"))]
-    for place, stretch in enumerate(stretches):
-        if stretch[0].state not in bad:
-            continue
-        owners = tuple(sort_client_ids({owner for interval in stretch for owner in set(interval.owners)}))
-        yield Window(
-            *(one.topic, one.broker_name, one.queue_id),
-            stretch[0].state,
-            stretch[0].from_ms,
-            stretch[-1].to_ms,
-            owners if len(stretch) > 1 else stretch[0].owners,
-            stretches[place - 1][-1] if place else None,
-            stretches[place + 1][0] if place + 1 < len(stretches) else None,
-        )
+    before = [None, *(stretch[-1] for stretch in stretches)]
+    after = [*(stretch[0] for stretch in stretches[1:]), None]
+    for stretch, earlier, later in zip(stretches, before, after, strict=False):
+        if stretch[0].state in bad:
+            owners = sort_client_ids({owner for interval in stretch for owner in interval.owners})
+            yield Window(
+                *(one.topic, one.broker_name, one.queue_id),
+                stretch[0].state,
+                stretch[0].from_ms,
+                stretch[-1].to_ms,
+                tuple(owners) if len(stretch) > 1 else stretch[0].owners,
+                _owners(earlier),
+                _owners(later),
+            )
 
 
 def _windows(found: RebalanceResult) -> Section:
-    shown = windows(found)
+    bad = ("unassigned", "outage") if found.broadcasting else ("unassigned", "outage", "duplicate-owners")
+    windows = sorted((each for one in found.queues for each in _windows_of(one, bad)), key=attrgetter("from_ms"))
     with_outage = bool(found.figures.queues_with_outage)
     columns = (
         *QUEUE_COLUMNS,
@@ -299,15 +289,14 @@ def _windows(found: RebalanceResult) -> Section:
         Column("from", "fromMs", "ms"),
         Column("to", "toMs", "ms", shown=False),
         Column("for", "lengthMs", "ms", of=_length),
-        Column("before", "ownersBefore", "clients", of=lambda window: _owners(window.before)),
+        Column("before", "ownersBefore", "clients"),
         Column("meanwhile", "owners", "clients"),
-        Column("after", "ownersAfter", "clients", of=lambda window: _owners(window.after)),
+        Column("after", "ownersAfter", "clients"),
     )
-    brief = worst([_length(window) for window in shown], _MOST_WINDOWS)
+    brief = worst([_length(window) for window in windows], _MOST_WINDOWS)
     title = ("gaps" if found.broadcasting else "gaps, overlaps") + (", outages" if with_outage else "")
     longest = f"the {_MOST_WINDOWS} longest"
-    rows = rows_of(columns, shown)
-    return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=longest, audience="scripts")
+    return _section("windows", title, columns, windows, heads=3, brief=brief, chosen=longest, audience="scripts")
 
 
 def _length(span: Interval | Window) -> float:
@@ -321,26 +310,20 @@ def _owners(interval: Interval | None) -> Cell:
 
 
 def _queues(found: RebalanceResult) -> Section:
-    with_outage = bool(found.figures.queues_with_outage)
-    ends = [(one.intervals[0], one.intervals[-1]) if one.intervals else (None, None) for one in found.queues]
+    outage = () if found.figures.queues_with_outage else ("totalOutageMs", "longestOutageMs")
+    lengths = " ".join(
+        f"total{kind}Ms=total_{kind.lower()} longest{kind}Ms=longest" for kind in ("Gap", "Overlap", "Outage")
+    )
     columns = (
-        Column("total gap", "totalGapMs", "ms"),
-        Column("longest", "longestGapMs", "ms"),
-        Column("total overlap", "totalOverlapMs", "ms"),
-        Column("longest", "longestOverlapMs", "ms"),
-        Column("total outage", "totalOutageMs", "ms", shown=with_outage),
-        Column("longest", "longestOutageMs", "ms", shown=with_outage),
-        Column("unread for", "unreadMs", "ms"),
+        *QUEUE_COLUMNS,
+        Column("before", "ownersAtStart", "clients", of=lambda one: _owners(next(iter(one.intervals), None))),
+        Column("after", "ownersAtEnd", "clients", of=lambda one: _owners(next(reversed(one.intervals), None))),
+        *columns_of(QueueTimeline, f"{lengths} unreadMs=unread_for", hidden=outage),
         Column("taken", "taken", "number", of=lambda one: len(one.takeovers)),
         Column("redelivered, at most", "redelivered", "number"),
     )
-    rows = tuple(
-        (one.topic, one.broker_name, one.queue_id, _owners(first), _owners(last), *row)
-        for one, (first, last), row in zip(found.queues, ends, rows_of(columns, found.queues), strict=True)
-    )
-    owners = Column("before", "ownersAtStart", "clients"), Column("after", "ownersAtEnd", "clients")
     brief = worst([one.longest_bad_ms for one in found.queues], _MOST_QUEUES)
-    return Section("queues", "queues", (*QUEUE_COLUMNS, *owners, *columns), rows, heads=3, named_only=True, brief=brief)
+    return _section("queues", "queues", columns, found.queues, heads=3, named_only=True, brief=brief)
 
 
 def _takeovers(found: RebalanceResult) -> Section:
@@ -349,9 +332,7 @@ def _takeovers(found: RebalanceResult) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("taken by", "clientId", "clients"),
-        Column("at", "atMs", "ms"),
-        Column("reads from", "readsFromMs", "ms"),
-        Column("unread for", "unreadMs", "ms"),
+        *columns_of(Takeover, "atMs=at readsFromMs=reads_from unreadMs=unread_for"),
         Column("starts at", "startRule"),
         Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one in takeovers)),
         Column("redelivered, the last", "redeliveredMs", "ms"),
@@ -359,28 +340,20 @@ def _takeovers(found: RebalanceResult) -> Section:
         Column("because", "startReason", quiet=True),
     )
     brief = worst([one.unread_ms or 0 for one in takeovers], _MOST_QUEUES)
-    rows, hidden = rows_of(columns, takeovers), found.steps is None
-    return Section("takeovers", "takeovers", columns, rows, heads=4, named_only=hidden, brief=brief)
+    hidden = found.steps is None
+    return _section("takeovers", "takeovers", columns, takeovers, heads=4, named_only=hidden, brief=brief)
 
 
 def _intervals(found: RebalanceResult) -> Section:
     columns = (
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms"),
+        *columns_of(Interval, "fromMs=from toMs=to"),
         Column("for", "lengthMs", "ms", of=_length),
         Column("state", "state"),
         Column("owners", "owners", "clients"),
     )
-    rows = tuple(
-        (one.topic, one.broker_name, one.queue_id, *row)
-        for one in found.queues
-        for row in rows_of(columns, one.intervals)
-    )
+    lines = ((one, row) for one in found.queues for row in rows_of(columns, one.intervals))
+    rows = tuple((one.topic, one.broker_name, one.queue_id, *row) for one, row in lines)
     return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), rows, heads=4, named_only=True)
-
-
-def _queue_names(step: Step) -> str:
-    return "; ".join(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in step.queues)
 
 
 def _steps(found: RebalanceResult) -> Section:
@@ -389,27 +362,29 @@ def _steps(found: RebalanceResult) -> Section:
         Column("who", "who", "clients"),
         Column("what", "what"),
         Column("", "text"),
-        Column("queues", "queues", shown=False, of=_queue_names),
+        Column(
+            "queues",
+            "queues",
+            shown=False,
+            of=lambda step: "; ".join(f"{each.topic} {each.broker_name} {each.queue_id}" for each in step.queues),
+        ),
     )
-    rows = rows_of(columns, found.steps or ())
-    return Section("steps", "what happens and why", columns, rows, brief=first_places(len(rows), _MOST_STEPS))
+    steps = found.steps or ()
+    return _section("steps", "what happens and why", columns, steps, brief=first_places(len(steps), _MOST_STEPS))
 
 
 def _events(found: RebalanceResult) -> Section:
     """A screen has them if the first line cannot name all, and the table of consumers does not."""
     events, consumers = found.events, set(found.client_ids)
-
-    columns: tuple[Column, ...] = (
+    reads, writes = attrgetter("read_queues"), attrgetter("write_queues")
+    columns = (
         Column("at", "atMs", "ms"),
         Column("event", "kind"),
         Column("of", "subject", "clients"),
         Column("strategy", "strategy", shown=any(event.strategy for event in events)),
         Column("broker", "brokerName", shown=any(event.broker_name for event in events)),
-        *(
-            Column(f"{what} queues", f"{what}QueueNums", "number", shown=any(map(number, events)), of=number)
-            for what in ("read", "write")
-            for number in [attrgetter(f"{what}_queues")]
-        ),
+        Column("read queues", "readQueueNums", "number", shown=any(map(reads, events)), of=reads),
+        Column("write queues", "writeQueueNums", "number", shown=any(map(writes, events)), of=writes),
         Column("as written", "text", shown=False),
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
@@ -421,10 +396,10 @@ def _events(found: RebalanceResult) -> Section:
 
 def _consumers(found: RebalanceResult) -> Section:
     letters, short = symbols(found.client_ids), consumer_labels(found.client_ids)
-    happens: dict[str, list[str]] = {}
+    happens: dict[str, list[str]] = {client_id: [] for client_id in letters}
     for event in found.events:
-        happens.setdefault(event.subject, []).append(f"{event.kind} {duration(event.at_ms)}")
-    concerned = not happens.keys().isdisjoint(letters)
+        if event.subject in happens:
+            happens[event.subject].append(f"{event.kind} {duration(event.at_ms)}")
     columns = (
         Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
@@ -432,14 +407,14 @@ def _consumers(found: RebalanceResult) -> Section:
         Column("before", "queuesAtStart", "number"),
         Column("after", "queuesAtEnd", "number"),
         Column("taken", "taken", "number"),
-        Column("events", "events", shown=concerned, of=lambda part: ", ".join(happens.get(part.client_id, ()))),
+        Column("events", "events", shown=any(happens.values()), of=lambda part: ", ".join(happens[part.client_id])),
     )
     changes = [
-        part.taken + abs(part.queues_at_end - part.queues_at_start) + len(happens.get(part.client_id, ()))
+        part.taken + abs(part.queues_at_end - part.queues_at_start) + len(happens[part.client_id])
         for part in found.consumers
     ]
-    rows, brief = rows_of(columns, found.consumers), worst(changes, _MOST_CONSUMERS)
-    return Section("consumers", "consumers: queues before and after", columns, rows, heads=3, brief=brief)
+    brief = worst(changes, _MOST_CONSUMERS)
+    return _section("consumers", "consumers: queues before and after", columns, found.consumers, heads=3, brief=brief)
 
 
 def _figures(found: RebalanceResult) -> Section:
@@ -450,14 +425,14 @@ def _figures(found: RebalanceResult) -> Section:
         Column("", "name", shown=False),
         Column("", "value", "number", shown=False),
     )
-    values = [(title, field, getattr(found.figures, field)) for title, field in FIGURES]
-    rows = tuple((title, _shown_figure(field, value), _KEYS[field], value) for title, field, value in values)
+    values = ((title, field, key, getattr(found.figures, field)) for title, field, key in FIGURES)
+    rows = tuple((title, _shown_figure(field, value), key, value) for title, field, key, value in values)
     return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
 
 
 def _trials(found: RebalanceResult, *, screen: bool) -> Section:
     """CSV has numbers next to the texts, a screen only figures that are not 0 in all trials."""
-    trials, texts = found.trials, ("p50", "p95", "max")
+    texts = ("p50", "p95", "max")
     columns = (
         Column("", "figure"),
         *(Column(key, key) for key in texts),
@@ -466,15 +441,14 @@ def _trials(found: RebalanceResult, *, screen: bool) -> Section:
         *(Column("", f"{key}Value", "number", shown=False) for key in texts),
     )
     title, rows = "", list[tuple[Cell, ...]]()
-    if trials is not None:
+    if (trials := found.trials) is not None:
         failed = trials.trials - trials.converged
         title = f"{trials.trials} trials" + (f", {failed} of which did not converge" if failed else "")
-        for name, field in FIGURES:
+        for name, field, key in FIGURES:
             spread: FigureSpread | None = getattr(trials.figures, field)
             if spread is not None and (spread.max or not screen):
                 values = (spread.p50, spread.p95, spread.max)
-                shown = tuple(_shown_figure(field, value) for value in values)
-                rows.append((name, *shown, spread.max_trial, _KEYS[field], *values))
+                rows.append((name, *(_shown_figure(field, each) for each in values), spread.max_trial, key, *values))
     return Section("trials", title, columns, tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 
@@ -490,33 +464,28 @@ def _shown_figure(field: str, value: float | None) -> str:
 def _facts_of_all(
     s: SimulationsSummary, groups: Sequence[RebalanceResult], producers: Sequence[SendResult]
 ) -> Iterator[str]:
-    events = [event for each in groups for event in each.events]
-    verdict = [f"{of_all(s.groups_affected, s.groups, 'group')} affected", *_verdict_of_consumers(s)]
+    waits = [f"a message waits up to {about(s.unread_ms)}"] if s.unread_ms else []
+    cannot = f"{of_all(s.queues_with_outage, s.queues)} cannot be read for up to {about(s.longest_outage_ms)}"
+    verdict = [
+        f"{of_all(s.groups_affected, s.groups, 'group')} affected",
+        *([cannot] if s.queues_with_outage else waits),
+    ]
+    if s.queues_unread_at_end:
+        verdict.append(f"{of_all(s.queues_unread_at_end, s.queues)} not read at the end")
+    if s.queues_misassigned_throughout:
+        bad = of_all(s.queues_misassigned_throughout, s.queues)
+        verdict.append(f"{bad} without one owner from the start to the end")
     if s.lost:
         verdict.append(some_messages(s.lost, s.messages, "lost"))
     elif s.topics:
         verdict.append(f"producers of {counted(s.topics, 'topic')} lose no message")
-    yield f"{_event_texts(events) or 'no event'}: {'; '.join(verdict)}"
-    yield f"  consumers: {BETWEEN.join(_all_consumers(s))}"
+    yield f"{_event_texts(event for each in groups for event in each.events)}: {'; '.join(verdict)}"
+    yield f"  consumers: {BETWEEN.join((*_longest(s, s.queues), *waits, *_all_consumers(s)))}"
     if producers:
         yield f"  producers: {BETWEEN.join(_all_producers(s, producers))}"
 
 
-def _verdict_of_consumers(s: SimulationsSummary) -> Iterator[str]:
-    if s.queues_with_outage:
-        yield f"{of_all(s.queues_with_outage, s.queues)} cannot be read for up to {about(s.longest_outage_ms)}"
-    elif s.unread_ms:
-        yield f"a message waits up to {about(s.unread_ms)}"
-    if s.queues_unread_at_end:
-        yield f"{of_all(s.queues_unread_at_end, s.queues)} not read at the end"
-    if s.queues_misassigned_throughout:
-        yield f"{of_all(s.queues_misassigned_throughout, s.queues)} without one owner from the start to the end"
-
-
 def _all_consumers(s: SimulationsSummary) -> Iterator[str]:
-    yield from _longest(s, s.queues)
-    if s.unread_ms:
-        yield f"a message waits up to {about(s.unread_ms)}"
     if s.redelivered is None:
         yield "how many messages are redelivered is unknown without --rate"
     else:
@@ -544,30 +513,28 @@ def _last_failed_ms(producer: SendResult) -> float | None:
 
 
 def _overview(groups: Sequence[RebalanceResult]) -> Section:
-    def figure(title: str, key: str, name: str, kind: str = "ms", fold: int = 0) -> Column:
-        return Column(title, key, kind, fold=fold, of=attrgetter(f"figures.{name}"))  # type: ignore[arg-type]
-
+    figures = columns_of(
+        GroupFigures,
+        "queuesWithOutage=in_outage longestOutageMs=outage longestGapMs=gap longestOverlapMs=overlap "
+        "unreadMs=waits_up_to redelivered=redelivered,_at_most convergenceMs=converged",
+        path="figures",
+    )
+    folds = {"unreadMs": 2, "redelivered": 3, "convergenceMs": 1}
     columns = (
         Column("", "status", "sign", of=attrgetter("gravity")),
         Column("group", "group"),
         Column("queues", "queues", "number", of=lambda each: len(each.queues)),
-        figure("in outage", "queuesWithOutage", "queues_with_outage", "number"),
-        figure("outage", "longestOutageMs", "longest_outage_ms"),
-        figure("gap", "longestGapMs", "longest_gap_ms"),
-        figure("overlap", "longestOverlapMs", "longest_overlap_ms"),
-        figure("waits up to", "unreadMs", "unread_ms", fold=2),
-        figure("redelivered, at most", "redelivered", "redelivered", "number", fold=3),
-        figure("converged", "convergenceMs", "convergence_ms", fold=1),
+        *(replace(column, fold=folds.get(column.key, 0)) for column in figures),
     )
-    return Section("groups", "groups, the worst first", columns, rows_of(columns, groups), heads=2)
+    return _section("groups", "groups, the worst first", columns, groups, heads=2)
 
 
 def _badness(f: GroupFigures) -> tuple[float, ...]:
     return -f.queues_unread_at_end, -f.unread_ms, -f.longest_gap_ms, -f.longest_overlap_ms
 
 
-def _producers(producers: Iterable[SendResult]) -> Section:
-    def first(name: str) -> Callable[[SendResult], float | None]:
+def _producers(producers: Sequence[SendResult]) -> Section:
+    def first(name: str) -> Any:
         """A time of the broker that fails first."""
         return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
@@ -585,6 +552,5 @@ def _producers(producers: Iterable[SendResult]) -> Section:
     ordered = sorted(
         producers, key=lambda each: (-each.totals.lost, -each.totals.retried / (each.totals.messages or 1))
     )
-    rows = rows_of(columns, ordered)
-    brief = first_places(len(rows), _MOST_PRODUCERS)
-    return Section("producers", "producers, the worst first", columns, rows, heads=2, brief=brief)
+    brief = first_places(len(ordered), _MOST_PRODUCERS)
+    return _section("producers", "producers, the worst first", columns, ordered, heads=2, brief=brief)

@@ -153,7 +153,12 @@ def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
 def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]:
     """Each queue's strip; with `fold`, neighbours that show the same become one."""
     found: list[Strip] = []
-    badness = _fewness if report.broadcasting else lambda interval: _BADNESS[interval.state]
+
+    def badness(interval: AnyInterval) -> int:
+        """With BROADCASTING it is the worse, the fewer own a queue."""
+        is_owned = interval.state in ("one", "duplicate-owners")
+        return -len(interval.owners) if report.broadcasting and is_owned else _BADNESS[interval.state]
+
     for timeline in report.queues:
         slices = _slices(timeline.intervals, edges, badness)
         if fold and found and _same(found[-1], timeline, slices):
@@ -161,20 +166,6 @@ def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]
         else:
             found.append(Strip((timeline,), slices))
     return found
-
-
-def events_in(events: Sequence[EventAt], edges: Sequence[int]) -> dict[int, list[int]]:
-    """Slice → the places of its events; one at the very end belongs to the last slice."""
-    found: dict[int, list[int]] = {}
-    for place, event in enumerate(events):
-        if len(edges) > 1 and edges[0] <= event.at_us <= edges[-1]:
-            found.setdefault(min(bisect_right(edges, event.at_us) - 1, len(edges) - 2), []).append(place)
-    return found
-
-
-def _fewness(interval: AnyInterval) -> int:
-    """With BROADCASTING: the fewer read a queue, the worse."""
-    return -len(interval.owners) if interval.state in ("one", "duplicate-owners") else _BADNESS[interval.state]
 
 
 def _slices(
@@ -235,34 +226,26 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
     legend = ", ".join(
         (_OF_CLUSTERING if letters else _OF_BROADCASTING, *(text for state, text in _LEGEND.items() if state in states))
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            *(strip.queues[0].queue.topic, strip.queues[0].queue.broker_name, strip.queue_ids),
-            _edged("".join(character(interval, letters) for interval in strip.slices)),
-        )
-        for strip in drawn
-    ]
     topics = {timeline.queue.topic for timeline in report.queues}
-    topic = topics.pop() if len(topics) == 1 else ""
-    above: list[tuple[Cell, ...]] = [(topic, "", "", _edged(_ruler(edges)))]
-    if report.events:
-        above.append((topic, "events", "", _edged(_marked(report.events, edges))))
+    scales = [("", _ruler(edges)), *([("events", _marked(report.events, edges))] if report.events else [])]
+    rows: list[tuple[Cell, ...]] = [
+        (topics.copy().pop() if len(topics) == 1 else "", name, "", _EDGE + shown + _EDGE) for name, shown in scales
+    ]
+    for strip in drawn:
+        queue, shown = strip.queues[0].queue, "".join(character(interval, letters) for interval in strip.slices)
+        rows.append((queue.topic, queue.broker_name, strip.queue_ids, _EDGE + shown + _EDGE))
     chosen = worst([strip.badness for strip in drawn], _MOST_ROWS)
-    brief = None if chosen is None else (*range(len(above)), *(len(above) + place for place in chosen))
+    brief = None if chosen is None else (*range(len(scales)), *(len(scales) + place for place in chosen))
     fits = len(legend) <= length
+    styles = {**letter_styles(letters or {}), "!": BAD, "#": WARN}
     return Section(
         "timeline",
         _title(edges, len(letters or ())) + ("" if fits else f"; {legend}"),
-        (
-            *QUEUE_COLUMNS,
-            Column(
-                legend if fits else "", "strip", "strip", styles={**letter_styles(letters or {}), "!": BAD, "#": WARN}
-            ),
-        ),
-        (*above, *rows) if drawn else (),
+        (*QUEUE_COLUMNS, Column(legend if fits else "", "strip", "strip", styles=styles)),
+        tuple(rows) if drawn else (),
         heads=3,
         brief=brief,
-        scales=len(above),
+        scales=len(scales),
         draw=lambda other: timeline_section(report, other),
     )
 
@@ -271,10 +254,6 @@ def _title(edges: Sequence[int], consumers: int) -> str:
     begin, end, length = (duration(milliseconds(us)) for us in (edges[0], edges[-1], edges[1 % len(edges)] - edges[0]))
     repeated = f"; {consumers} consumers share {len(SYMBOLS)} letters and digits" if consumers > len(SYMBOLS) else ""
     return f"timeline from {begin} to {end}, {length} per column{repeated}"
-
-
-def _edged(shown: str) -> str:
-    return f"{_EDGE}{shown}{_EDGE}"
 
 
 def _ruler(edges: Sequence[int]) -> str:
@@ -289,8 +268,10 @@ def _ruler(edges: Sequence[int]) -> str:
 
 
 def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:
-    marks, found = event_marks(events), events_in(events, edges)
-    return "".join(
-        " " if slice_ not in found else marks[found[slice_][0]] if len(found[slice_]) == 1 else "+"
-        for slice_ in range(len(edges) - 1)
-    )
+    """The marks of events, each at its slice, `+` where there are several; one at the very end is in the last slice."""
+    signs = [" "] * (len(edges) - 1)
+    for mark, event in zip(event_marks(events), events, strict=True):
+        if signs and edges[0] <= event.at_us <= edges[-1]:
+            place = min(bisect_right(edges, event.at_us), len(signs)) - 1
+            signs[place] = mark if signs[place] == " " else "+"
+    return "".join(signs)

@@ -1,111 +1,95 @@
-"""`simulate-rebalance` as it is typed: the examples, the options, the pictures, and one clear line for each mistake."""
+"""`simulate-rebalance` as it is typed, of one group and of several: examples, options, pictures, mistakes."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, SKEWED, instead, run
 from tests.support.mismatches import every_case
+from tests.support.replay_remoting import cluster
+from tests.support.schemas import problems
 
-BASE = ("simulate-rebalance", "-s", EXAMPLE, "--group", "order-svc")
+SOURCE = ("simulate-rebalance", "-s", EXAMPLE)
+BASE = (*SOURCE, "--group", "order-svc")
 I0, I1, I2 = (f"192.0.2.2@inst{number}" for number in range(3))
 JOIN = ("--event", "join 192.0.2.2@inst3@30s")
+CRASH = ("--event", f"crash {I1}@30s")
+RESTART = ("--event", "restart-broker broker-b@30s, down 1m")
+GROUPS = ("audit-svc", "bill-svc", "order-svc")
 
 
-def data(*args: str, code: int = 0) -> dict[str, Any]:
-    ran = run(*BASE, *args, "-o", "json")
+def data(*args: str, base: tuple[str, ...] = BASE, code: int = 0) -> dict[str, Any]:
+    ran = run(*base, *args, "-o", "json")
     assert ran.code == code, ran.stderr
-    value = json.loads(ran.stdout)
-    assert (value["schema"], value["command"]) == ("rmqlb/simulate-rebalance", "simulate-rebalance")
-    found: dict[str, Any] = value["data"]
+    document = json.loads(ran.stdout)
+    assert not problems(document)
+    found: dict[str, Any] = document["data"]
     return found
+
+
+def changed_example(folder: Path, change: Any) -> str:
+    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    change(document)
+    (path := folder / "changed.json").write_text(json.dumps(document), encoding="utf-8")
+    return str(path)
 
 
 def test_the_order_in_which_a_cluster_lists_brokers_and_topics_means_nothing(tmp_path: Path) -> None:
     """One seed, one cluster, one answer: also where an event is about all brokers."""
-    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    for sighting in cluster["data"]["topics"]:
-        for key in ("brokerDatas", "queueDatas"):
-            sighting["route"][key].reverse()
-    cluster["data"]["topics"].reverse()
-    for group in cluster["data"]["groups"]:
-        group["topics"].reverse()
-    (other := tmp_path / "other.json").write_text(json.dumps(cluster), encoding="utf-8")
-    for events in (("crash #1@30s", "restart-broker broker-b@60s, down 1m"), ("restart-broker *@30s, down 1m",)):
-        typed = [word for event in events for word in ("--event", event)]
-        figures = []
-        for source in (EXAMPLE, str(other)):
-            ran = run("simulate-rebalance", "-s", source, "-g", "order-svc", *typed, "--trials", "3", "-o", "json")
-            assert ran.code == 0, ran.stderr
-            figures.append(json.loads(ran.stdout)["data"])
-        assert figures[0] == figures[1]
 
+    def reverse(document: Any) -> None:
+        for sighting in document["data"]["topics"]:
+            sighting["route"]["brokerDatas"].reverse()
+            sighting["route"]["queueDatas"].reverse()
+        for topics in (document["data"]["topics"], *(group["topics"] for group in document["data"]["groups"])):
+            topics.reverse()
 
-def test_what_would_never_end_is_one_line_that_says_what_to_do() -> None:
-    ran = run(*BASE, *JOIN, "--for", "366d", "--timer", "heartbeat=1ms", "-q")
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    first, second = ran.stderr.splitlines()
-    assert re.fullmatch(
-        r"error: the simulation takes more than 30,000,000 steps; it got as far as \d+ ms \[too-many-steps]", first
-    )
-    assert second == "hint: simulate a shorter time, longer timers, or fewer consumers, brokers and events"
+    other = ("simulate-rebalance", "-s", changed_example(tmp_path, reverse), "-g", "order-svc")
+    for events in (("--event", "crash #1@30s", *RESTART), ("--event", "restart-broker *@30s, down 1m")):
+        assert data(*events, "--trials", "3") == data(*events, "--trials", "3", base=other)
 
 
 def test_rates_bound_the_messages_that_come_again() -> None:
-    known = data("--event", f"crash {I1}@30s", "--rate", "1000")["figures"]["redelivered"]
+    known = data(*CRASH, "--rate", "1000")["figures"]["redelivered"]
     assert known > 0
-    assert data("--event", f"crash {I1}@30s")["figures"]["redelivered"] is None
-    assert data("--event", f"crash {I1}@30s", "--rate", "0")["figures"]["redelivered"] == 0
-    assert data("--event", f"crash {I1}@30s", "--rate", "2000")["figures"]["redelivered"] >= known
+    assert data(*CRASH)["figures"]["redelivered"] is None
+    assert data(*CRASH, "--rate", "0")["figures"]["redelivered"] == 0
+    assert data(*CRASH, "--rate", "2000")["figures"]["redelivered"] >= known
 
 
-def earlier(folder: Path, *, seconds: int = 60, messages: int = 6, **changes: object) -> str:
+def earlier(folder: Path, seconds: int = 60, messages: int = 6) -> str:
     """The example as it was so many seconds and messages a queue before."""
-    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
 
     def before(text: str) -> str:
         return (datetime.fromisoformat(text) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
-    document["source"]["takenAt"] = before(document["source"]["takenAt"])
-    for group in document["data"]["groups"]:
-        group["seen"]["at"] = before(group["seen"]["at"])
-        for queue in group["queues"]:
-            queue["brokerOffset"] = max(queue["brokerOffset"] - messages, 0) if messages >= 0 else 10**6
-    path = folder / "earlier.json"
-    path.write_text(json.dumps(document | changes), encoding="utf-8")
-    return str(path)
+    def go_back(document: Any) -> None:
+        document["source"]["takenAt"] = before(document["source"]["takenAt"])
+        for group in document["data"]["groups"]:
+            group["seen"]["at"] = before(group["seen"]["at"])
+            for queue in group["queues"]:
+                queue["brokerOffset"] = max(queue["brokerOffset"] - messages, 0) if messages >= 0 else 10**6
+
+    return changed_example(folder, go_back)
 
 
 def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
-    crash = ("--event", f"crash {I1}@30s")
-    one = data(*crash, "--rates-since", earlier(tmp_path, seconds=1))["figures"]["redelivered"]
-    assert one > 0
-    assert data(*crash, "--rates-since", earlier(tmp_path, seconds=6))["figures"]["redelivered"] <= one
-    overruled = data(*crash, "--rates-since", earlier(tmp_path), "--rate", "0")["figures"]["redelivered"]
-    assert overruled == 0
-
-
-@every_case(
-    ("made", "error"),
-    [
-        ({"seconds": 0}, "is not earlier than the source"),
-        ({"seconds": -5}, "is not earlier than the source"),
-        ({"messages": -1}, "offsets run backwards"),
-    ],
-)
-def test_an_earlier_snapshot_that_cannot_be_is_refused(made: dict[str, int], error: str, tmp_path: Path) -> None:
-    ran = run(*BASE, *JOIN, "--rates-since", earlier(tmp_path, **made))
-    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
-    assert error in ran.stderr.splitlines()[0]
+    one, six, overruled = (
+        data(*CRASH, "--rates-since", earlier(tmp_path, seconds), *more)["figures"]["redelivered"]
+        for seconds, more in ((1, ()), (6, ()), (60, ("--rate", "0")))
+    )
+    assert one >= six > overruled == 0
+    for seconds, messages, error in ((0, 6, "is not earlier than the source"), (60, -1, "offsets run backwards")):
+        ran = run(*BASE, *JOIN, "--rates-since", earlier(tmp_path, seconds, messages))
+        assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+        assert error in ran.stderr.splitlines()[0]
 
 
 def snapshot(**group: object) -> str:
@@ -137,9 +121,8 @@ def test_a_broadcasting_group_is_simulated_and_a_pop_group_is_not() -> None:
 def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
     svg, html = tmp_path / "p.svg", tmp_path / "p.html"
     ran = run(*BASE, *JOIN, "--svg", str(svg), "--html", str(html), "-o", "json")
-    assert ran.code == 0
+    assert (ran.code, ran.stderr) == (0, f"written to {svg}\nwritten to {html}\n")
     assert json.loads(ran.stdout)["data"]["queues"]
-    assert ran.stderr == f"written to {svg}\nwritten to {html}\n"
     assert ET.fromstring(svg.read_text(encoding="utf-8")).tag.endswith("svg")
     assert "<html" in html.read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p.html", "p.svg"]
@@ -169,6 +152,7 @@ MISTAKES = [
     ((*JOIN, "--fail-on", "total-gap-ms[max]>0"), 2, "is of many trials", "give --trials N"),
     ((*JOIN, "--svg", "-", "--html", "-"), 2, "both write to stdout", ""),
     ((*JOIN, "--group", "order-svx"), 4, "group order-svx is not in", "did you mean order-svc"),
+    ((*JOIN, "--group", "*", "--svg", "-"), 2, "--svg: the picture of which group?", "--group"),
 ]
 
 
@@ -181,50 +165,101 @@ def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: st
     assert hint in " ".join(lines[1:])
 
 
-EVENTS = st.sampled_from(
-    [
-        f"leave {I0}@20s",
-        f"crash {I1}@20s",
-        "host-loss #2@1s",
-        "join 1@5s",
-        "join x@1@6s, strategy AVG_BY_CIRCLE",
-        "leave *@30s",
-        "broker-down broker-b@10s-40s",
-        "broker-loss broker-*@10s",
-        "broker-up broker-c:4@3s",
-        "route-change Skewed:broker-b=9@8s",
-        "rolling-restart *@0s, every 5s, down 2s, at once 2",
-        "strategy-change CONSISTENT_HASH@2s, every 3s, down 1s, by crash",
-        "pull-stall #0@2s",
-        "leave nobody@4s",
-        "leave @",
-    ]
-)
+# Several groups, and the producers of their topics.
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(EVENTS, min_size=1, max_size=3), st.booleans(), st.sampled_from(["5.5.0", "5.1.0", "4.9.7"]))
-def test_any_events_are_a_simulation_or_one_line(texts: list[str], orderly: bool, client: str) -> None:
-    told = [word for text in texts for word in ("--event", text)]
-    flags = ["--orderly"] if orderly else []
-    ran = run(*BASE, *told, *flags, "--client", client, "--for", "45s", "-o", "json")
-    if ran.code == 0:
-        for queue in json.loads(ran.stdout)["data"]["queues"]:
-            times = [(each["fromMs"], each["toMs"]) for each in queue["intervals"]]
-            assert (times[0][0], times[-1][1]) == (0, 45_000)
-            assert [end for _, end in times[:-1]] == [start for start, _ in times[1:]]
-    else:
-        assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-        assert json.loads(ran.stderr)["error"]["message"].startswith("--event ")
+def test_each_group_is_simulated_as_if_it_were_alone() -> None:
+    every = data("-g", "*", *RESTART, base=SOURCE)["groups"]
+    assert every == [data("-g", group, *RESTART, base=SOURCE) for group in GROUPS]
+    named = ("-g", "audit-svc", "-g", "bill-*", "-g", "order-svc")
+    assert data(*named, *RESTART, base=SOURCE)["groups"] == every
+    assert [group["group"] for group in data("-g", "bill-*", *RESTART, base=SOURCE)["groups"]] == ["bill-svc"]
 
 
-def test_an_outage_is_counted_and_met() -> None:
-    """The broker is down for 4m30s: nothing less may be said, and a bound on it is met."""
-    down = ("--event", "broker-down broker-b@30s-5m")
-    found = data(*down)["figures"]
-    assert (found["longestOutageMs"], found["queuesWithOutage"]) == (270_000, 11)
-    assert found["totalOutageMs"] == 11 * 270_000
-    assert found["unreadMs"] > 270_000
-    ran = run(*BASE, *down, "--trials", "3", "--fail-on", "longest-outage-ms[p50]>269999", "-o", "json")
+def test_the_summary_is_the_sum_of_its_parts() -> None:
+    found = data("-g", "*", *RESTART, "--rate", "100", base=SOURCE)
+    summary, figures = found["summary"], [group["figures"] for group in found["groups"]]
+    totals = [producer["totals"] for producer in found["producers"]]
+    assert (summary["groups"], summary["topics"]) == (len(figures), len(totals)) == (3, 2)
+    assert summary["queues"] == sum(len(group["queues"]) for group in found["groups"])
+    sums = {"queuesWithGap", "queuesWithOverlap", "queuesWithOutage", "queuesUnreadAtEnd", "redelivered"}
+    longest = {"longestGapMs", "longestOverlapMs", "longestOutageMs", "unreadMs", "convergenceMs"}
+    assert {key: summary[key] for key in sums} == {key: sum(each[key] for each in figures) for key in sums}
+    assert {key: summary[key] for key in longest} == {key: max(each[key] for each in figures) for key in longest}
+    for key in ("messages", "lost", "retried"):
+        assert summary[key] == sum(each[key] for each in totals), key
+    assert summary["longestSendMs"] == max(each["longestSendMs"] for each in totals)
+
+
+def test_producers_are_those_of_simulate_send() -> None:
+    """The same failure, rate and latency: the same messages."""
+    groups = ("-g", "order-svc", "-g", "bill-svc", *RESTART, "--rate", "OrderEvents=50", "--latency", "2ms")
+    found = {each["topic"]: each for each in data(*groups, base=SOURCE)["producers"]}
+    assert found.keys() == {"OrderEvents", "Skewed"}
+    for topic, rate in (("OrderEvents", ("--rate", "50")), ("Skewed", ())):
+        fail = ("--topic", topic, "--fail", "broker-b@30s-90s", *rate, "--latency", "2ms")
+        alone = data(*fail, base=("simulate-send", "-s", EXAMPLE))
+        same = ("scenario", "totals", "brokers", "failures", "timeline")
+        assert {key: found[topic][key] for key in same} == {key: alone[key] for key in same}
+
+
+def test_a_machine_that_is_lost_is_silent_for_producers_too() -> None:
+    lost = data("-g", "bill-*", "--event", "broker-loss broker-b@30s", base=SOURCE)
+    (failure,) = lost["producers"][0]["failures"]
+    assert (failure["kind"], failure["beganMs"], failure["endedMs"]) == ("timeout", 30_000, None)
+    assert failure["nameserverNoticesMs"] == 120_000
+    found = data("-g", "*", "--event", "leave #0@10s", base=SOURCE)
+    assert (found["producers"], found["summary"]["topics"], found["summary"]["longestSendMs"]) == ([], 0, None)
+
+
+def test_a_group_that_is_not_on_the_broker_is_not_affected(tmp_path: Path) -> None:
+    """bill-svc reads another topic, on other brokers; no group reads a third one."""
+
+    def two_clusters(document: Any) -> None:
+        (skewed,) = (each for each in document["data"]["topics"] if each["topic"] == "Skewed")
+        text, groups = json.dumps(skewed), document["data"]["groups"]
+        moved = text.replace("broker-", "other-").replace("Skewed", "Bills")
+        document["data"]["topics"] += [json.loads(moved), json.loads(text.replace("Skewed", "Unread"))]
+        place = next(place for place, group in enumerate(groups) if group["group"] == "bill-svc")
+        groups[place] = json.loads(json.dumps(groups[place]).replace("broker-", "other-").replace("Skewed", "Bills"))
+
+    source = ("simulate-rebalance", "-s", changed_example(tmp_path, two_clusters), "-g", "*", *RESTART)
+    found = data(base=source)
+    bills = next(group for group in found["groups"] if group["group"] == "bill-svc")
+    assert (bills["events"], bills["figures"]["convergenceMs"], bills["figures"]["unreadMs"]) == ([], 0, 0)
+    assert (found["summary"]["groups"], found["summary"]["groupsAffected"]) == (3, 2)
+    assert [each["topic"] for each in found["producers"]] == ["OrderEvents", "Skewed", "Unread"]
+    lines = run(*source, "-o", "table").stdout.splitlines()
+    assert lines[0].startswith("restart-broker broker-b@30s, down 1m: 2 of 3 groups affected; ")
+    assert next(line for line in lines if "bill-svc" in line).startswith("✓")
+
+
+def test_a_condition_is_met_when_any_group_meets_it_and_that_group_is_named() -> None:
+    ran = run(*SOURCE, "-g", "*", *RESTART, "--fail-on", "taken>20", "-o", "json")
     assert ran.code == ExitCode.CONDITION
-    assert json.loads(ran.stdout)["data"]["trials"]["figures"]["longestOutageMs"]["max"] == 270_000
+    met = [line.partition(" (")[0] for line in ran.stderr.splitlines() if line.startswith("condition met")]
+    taken = {group["group"]: group["figures"]["taken"] for group in json.loads(ran.stdout)["data"]["groups"]}
+    assert met == [f"condition met: taken>20 in group {group}" for group, number in taken.items() if number > 20]
+
+
+def test_scripts_get_each_table_with_the_group() -> None:
+    def rows(section: str) -> list[dict[str, str]]:
+        text = run(*SOURCE, "-g", "*", *RESTART, "--section", section, "-o", "csv").stdout
+        return list(csv.DictReader(io.StringIO(text)))
+
+    unread = {
+        group["group"]: group["figures"]["unreadMs"] for group in data("-g", "*", *RESTART, base=SOURCE)["groups"]
+    }
+    assert {row["group"]: float(row["unreadMs"]) for row in rows("groups")} == unread
+    assert {row["topic"] for row in rows("producers")} == {"OrderEvents", "Skewed"}
+    assert {row["group"] for row in rows("windows")} == set(GROUPS)
+
+
+def test_a_running_cluster_is_read_once_for_groups_and_producers() -> None:
+    with cluster() as (a, b):
+        at = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
+        found = data("-g", "*", *RESTART, base=("simulate-rebalance", *at))
+    assert {"order-svc", "audit-svc"} <= {group["group"] for group in found["groups"]}
+    assert found["summary"]["groupsAffected"] >= 2
+    assert found["producers"]
+    assert all(each["failures"][0]["brokerName"] == "broker-b" for each in found["producers"])

@@ -10,21 +10,21 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from rmqlb.decoding import convert
-from rmqlb.model.recording import QueueRecording
+from rmqlb.model.recording import OwnerChange, QueueRecording
 from rmqlb.model.recording import Recording as Recorded
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import Access, open_source
 from tests.cli.run import command, environment, run
-from tests.support.recorded_groups import Recording
+from tests.support.recorded_groups import Line, Recording
 
 from .cluster import RocketMQCluster
 from .jvm import wait_until
@@ -90,7 +90,7 @@ def recorded(path: Path) -> Recorded:
 
 
 class Truth(NamedTuple):
-    """A change that a member logged: when it was at the earliest and at the latest, in the recording's time."""
+    """A change that a consumer logged: when it was at the earliest and at the latest, in the recording's time."""
 
     queue: tuple[str | None, str | None, int | None]
     client_id: str
@@ -98,76 +98,62 @@ class Truth(NamedTuple):
     from_ms: float
     to_ms: float
 
+    def is_like(self, change: OwnerChange) -> bool:
+        is_same = (change.client_id, change.change) == (self.client_id, self.change)
+        return is_same and change.from_ms - LATE_MS <= self.to_ms and self.from_ms - LATE_MS <= change.to_ms
+
+    def is_told(self, queue: QueueRecording, mine: list[Truth]) -> bool:
+        """It is in an interval, or undone before the next look."""
+        undone = (
+            other.client_id == self.client_id
+            and other.change != self.change
+            and abs(other.from_ms - self.from_ms) < UNSEEN_MS
+            for other in mine
+        )
+        return any(map(self.is_like, queue.changes)) or any(undone)
+
 
 def truths(log: Recording, since_us: float) -> Iterator[Truth]:
     """The changes of the topic's queues; one that leaves loses its queues somewhere between stopping and stopped."""
-    ends: Mapping[str, list[float]] = {
-        line.client_id: sorted(
-            (each.at_us + log.lived.began_us - since_us) / 1000
-            for each in log.lines
-            if each.client_id == line.client_id and each.what in ("stopping", "stopped", "killed")
-        )
-        for line in log.lines
-    }
-    held: dict[tuple[object, str], bool] = {}
+
+    def ms(line: Line) -> float:
+        return (line.at_us + log.lived.began_us - since_us) / 1000
+
+    ends: dict[str, list[float]] = {}
     for line in log.lines:
-        at_ms = (line.at_us + log.lived.began_us - since_us) / 1000
+        if line.what in ("stopping", "stopped", "killed"):
+            ends.setdefault(line.client_id, []).append(ms(line))
+    held: dict[tuple[Any, str], bool] = {}
+    for line in log.lines:
         if line.what in ("gained", "lost") and line.topic == TOPIC:
             held[line.queue, line.client_id] = line.what == "gained"
-            leaving = ends[line.client_id]
-            if line.what == "lost" and leaving and at_ms >= leaving[0]:
-                continue  # told below
-            yield Truth(line.queue, line.client_id, line.what, at_ms, at_ms)
+            leaving = ends.get(line.client_id)
+            if line.what == "gained" or not leaving or ms(line) < min(leaving):  # otherwise it is told below
+                yield Truth(line.queue, line.client_id, line.what, ms(line), ms(line))
         elif line.what in ("stopping", "killed"):
+            last = max(ends[line.client_id]) if line.what == "stopping" else ms(line)
             for (queue, client_id), owns in held.items():
                 if client_id == line.client_id and owns:
-                    last = ends[client_id][-1] if line.what == "stopping" else at_ms
-                    yield Truth(queue, client_id, "lost", at_ms, last)  # type: ignore[arg-type]
-
-
-def lies_in(truth: Truth, change: object) -> bool:
-    begin, end = change.from_ms, change.to_ms  # type: ignore[attr-defined]
-    return bool(begin - LATE_MS <= truth.to_ms and truth.from_ms - LATE_MS <= end)
+                    yield Truth(queue, client_id, "lost", ms(line), last)
 
 
 def compared(log: Recording, recording: Recorded) -> tuple[int, list[str]]:
     """How many changes were compared, and what is wrong about them."""
     since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
     every = list(truths(log, since_us))
-    inside = [truth for truth in every if truth.from_ms > 0 and truth.to_ms < recording.end_ms - 1000]
     ended_ms = (log.lived.began_us + log.lived.end_us - since_us) / 1000
-    wrong = []
-    number = 0
+    wrong, number = [], 0
     for queue in recording.queues:
         key = (queue.topic, queue.broker_name, queue.queue_id)
         mine = [truth for truth in every if truth.queue == key]
-        for change in queue.changes:
-            if change.from_ms > ended_ms - 1000:
-                continue
+        for change in (each for each in queue.changes if each.from_ms <= ended_ms - 1000):
             number += 1
-            if not any(
-                (each.client_id, each.change) == (change.client_id, change.change) and lies_in(each, change)
-                for each in mine
-            ):
+            if not any(each.is_like(change) for each in mine):
                 wrong.append(f"{key}: {change}: nothing of it in the log: {mine}")
-        wrong += [
-            f"{key}: {truth} is in no interval: {queue.changes}"
-            for truth in inside
-            if truth.queue == key and not is_told(truth, queue, mine)
-        ]
+        inside = (truth for truth in mine if truth.from_ms > 0 and truth.to_ms < recording.end_ms - 1000)
+        told = f"is in no interval: {queue.changes}"
+        wrong += [f"{key}: {truth} {told}" for truth in inside if not truth.is_told(queue, mine)]
     return number, wrong
-
-
-def is_told(truth: Truth, queue: QueueRecording, mine: list[Truth]) -> bool:
-    """It is in an interval, or undone before the next look."""
-    told = any((c.client_id, c.change) == (truth.client_id, truth.change) and lies_in(truth, c) for c in queue.changes)
-    undone = any(
-        other.client_id == truth.client_id
-        and other.change != truth.change
-        and abs(other.from_ms - truth.from_ms) < UNSEEN_MS
-        for other in mine
-    )
-    return told or undone
 
 
 def true_gap_ms(log: Recording, queue: QueueRecording, since_us: float, end_ms: float) -> float:

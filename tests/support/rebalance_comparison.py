@@ -1,8 +1,7 @@
 """What real clients went through against what the simulation foretells, event by event and queue by queue.
 
-Rules of this file:
-- An event's *window* reaches from the event to the next one, or to the end. What is asked of both sides is the same,
-  and asked of the same thing: the intervals of each queue's owners.
+- An event's *window* reaches from the event to the next one, or to the end. Both sides are asked the same, of the same
+  thing: the intervals of each queue's owners.
 - Both agree when the recorded order is one that the simulation draws often enough, no length is beyond the longest and
   the shortest simulated one, and 19 of 20 queues are within 90 of 100 trials: a p95 promises no more. `rmqlb record
   --against` says by the same function (`placed`) whether something was earlier or later than predicted.
@@ -11,17 +10,16 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, product
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.record.compare import placed
 from rmqlb.model.group_scenario import Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.simulate_rebalance import Interval, RebalanceResult
+from rmqlb.model.simulate_rebalance import Interval
 
 from .recorded_groups import Intervals, Recording
 
@@ -31,36 +29,31 @@ OFTEN: Final = 20
 """One in so many trials is often enough."""
 SLOWER: Final = (0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 """Times the average request: a busy machine answers several times as slowly for a while, which decides races. A joiner
-that locks queue after queue, for one, gets the last ones at once when another member gives them up meanwhile."""
+that locks queue after queue, for one, gets the last ones at once when another consumer gives them up meanwhile."""
 FIGURES: Final = ("none_us", "several_us", "settled_us")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A member takes a queue (`+ID`) or is rid of it (`-ID`), so long after the event."""
+class Change(NamedTuple):
+    """A consumer takes a queue (`+ID`) or is rid of it (`-ID`), so long after the event."""
 
     text: str
     after_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What became of one queue after one event: the changes of its owners, and the longest times without one and with two.
-
-    `owners` are all that it had at some time; `settled_us` is from the event to the last change, 0 when nothing changed.
-    """
+class Window(NamedTuple):
+    """What became of one queue after one event."""
 
     changes: tuple[Change, ...]
-    none_us: int
-    several_us: int
-    owners: frozenset[str]
+    none_us: int  # the longest time without an owner
+    several_us: int  # the longest time with two
+    owners: frozenset[str]  # all that the queue had at some time
 
     @property
     def settled_us(self) -> int:
+        """From the event to the last change, 0 when nothing changed."""
         return self.changes[-1].after_us if self.changes else 0
 
     def figure(self, name: str) -> int:
-        """One of `FIGURES`."""
         return int(getattr(self, name))
 
     def contradicts(self, other: Window) -> bool:
@@ -68,12 +61,8 @@ class Window:
         ours, theirs = ({change.text: change.after_us for change in each.changes} for each in (self, other))
         if sorted(change.text for change in self.changes) != sorted(change.text for change in other.changes):
             return True
-        return any(
-            (ours[a] - ours[b]) * (theirs[a] - theirs[b]) < 0
-            and min(abs(ours[a] - ours[b]), abs(theirs[a] - theirs[b])) > TOLERANCE_US
-            for a in ours
-            for b in ours
-        )
+        apart = ((ours[a] - ours[b], theirs[a] - theirs[b]) for a in ours for b in ours)
+        return any(our * their < 0 and min(abs(our), abs(their)) > TOLERANCE_US for our, their in apart)
 
 
 Windows = Mapping[MessageQueue, Window]
@@ -81,37 +70,30 @@ Windows = Mapping[MessageQueue, Window]
 
 def windows(intervals: Intervals, events: Iterable[int], end_us: int) -> list[Windows]:
     """After each event (times in microseconds), of each queue."""
-    times = [*events, end_us]
-    return [
-        {queue: _window(stretches, begin, end) for queue, stretches in intervals.items()}
-        for begin, end in pairwise(times)
-    ]
+    spans = pairwise([*events, end_us])
+    return [{queue: _window(each, begin, end) for queue, each in intervals.items()} for begin, end in spans]
 
 
 def _window(stretches: Sequence[Interval], begin: int, end: int) -> Window:
-    inside = [stretch for stretch in stretches if stretch.from_us < end and stretch.to_us > begin]
-    longest = {"unassigned": 0, "duplicate-owners": 0}
-    for stretch in inside:
-        length = min(stretch.to_us, end) - max(stretch.from_us, begin)
-        longest[stretch.state] = max(longest.get(stretch.state, 0), length)
-    owners = frozenset(client_id for stretch in inside for client_id in stretch.owners)
-    return Window(tuple(_changes(stretches, begin, end)), longest["unassigned"], longest["duplicate-owners"], owners)
-
-
-def _changes(stretches: Sequence[Interval], begin: int, end: int) -> Iterator[Change]:
+    longest, owners, changes = {"unassigned": 0, "duplicate-owners": 0}, set[str](), list[Change]()
+    for stretch in stretches:
+        if stretch.from_us < end and stretch.to_us > begin:
+            length = min(stretch.to_us, end) - max(stretch.from_us, begin)
+            longest[stretch.state] = max(longest.get(stretch.state, 0), length)
+            owners.update(stretch.owners)
     for before, after in pairwise(stretches):
         if begin <= after.from_us < end:
-            for client_id in sorted(set(before.owners) - set(after.owners)):
-                yield Change(f"-{client_id}", after.from_us - begin)
-            for client_id in sorted(set(after.owners) - set(before.owners)):
-                yield Change(f"+{client_id}", after.from_us - begin)
+            gone, come = (sorted({*a.owners} - {*b.owners}) for a, b in ((before, after), (after, before)))
+            texts = (*(f"-{each}" for each in gone), *(f"+{each}" for each in come))
+            changes += [Change(text, after.from_us - begin) for text in texts]
+    return Window(tuple(changes), longest["unassigned"], longest["duplicate-owners"], frozenset(owners))
 
 
 def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
     """The same events, so many times; each trial's windows.
 
-    A member that retries once a second for 45 s has a phase that hangs on each millisecond. So the trials do not all
-    have the average request: they take turns with shorter and longer ones, and with the members' starts.
+    A consumer that retries once a second for 45 s has a phase that hangs on each millisecond. So the trials do not all
+    have the average request: they take turns with shorter and longer ones, and with the consumers' starts.
     """
     lived = recording.lived
     settings = tuple(product(SLOWER, lived.starts_us))
@@ -127,17 +109,13 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
             consumer_type="lite-pull" if lived.lite_pull else "push",
         )
         simulation = GroupSimulation(lived.group, Members((), "AVG", sdk=lived.sdk), lived.routes, scenario)
-        found += [_foretold(simulation.run(trial), lived.topic) for trial in range(number, trials, len(settings))]
+        for report in map(simulation.run, range(number, trials, len(settings))):
+            intervals = {each.queue: each.intervals for each in report.queues if each.queue.topic == lived.topic}
+            found.append(windows(intervals, [event.at_us for event in report.events], report.end_us))
     return found
 
 
-def _foretold(report: RebalanceResult, topic: str) -> list[Windows]:
-    intervals = {each.queue: each.intervals for each in report.queues if each.queue.topic == topic}
-    return windows(intervals, [event.at_us for event in report.events], report.end_us)
-
-
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One event, measured of each queue, and foretold of each trial and queue."""
 
     event: Event
@@ -147,11 +125,8 @@ class Comparison:
     @property
     def changing(self) -> list[MessageQueue]:
         """Queues whose owners changed, here or there."""
-        return [
-            queue
-            for queue, window in self.measured.items()
-            if window.changes or any(each[queue].changes for each in self.foretold)
-        ]
+        trials, measured = self.foretold, self.measured
+        return [queue for queue in measured if any(each[queue].changes for each in (measured, *trials))]
 
     def impossible(self) -> Iterator[str]:
         """What the simulation never does, in words."""
@@ -180,10 +155,6 @@ class Comparison:
     def _named(self, queue: MessageQueue) -> str:
         return f"{self.event.kind} {self.event.subject}, {queue.broker_name}:{queue.queue_id}"
 
-    def figure(self, name: str) -> tuple[int, list[int]]:
-        """The largest of all queues: measured, and in each trial."""
-        return _largest(self.measured, name), [_largest(each, name) for each in self.foretold]
-
 
 def _agreeing(window: Window, trials: Sequence[Window]) -> int:
     return sum(not window.contradicts(trial) for trial in trials)
@@ -197,12 +168,8 @@ def _is_rare(agreeing: int, trials: Sequence[Window]) -> bool:
 
 
 def alone(found: Windows) -> list[str]:
-    """Who owned every queue at some time, sorted: a member of several that was told that it is the only one."""
+    """Who owned every queue at some time, sorted: a consumer of several that was told that it is the only one."""
     return sorted(frozenset.intersection(*(window.owners for window in found.values())))
-
-
-def _largest(found: Windows, figure: str) -> int:
-    return max(window.figure(figure) for window in found.values())
 
 
 def quantile(ordered: Sequence[int], percent: int) -> int:
@@ -216,45 +183,34 @@ def seconds(us: int) -> str:
 
 def compared(recording: Recording, trials: int) -> list[Comparison]:
     """Each event of a recording."""
-    measured = windows(recording.intervals, [event.at_us for event in recording.events], recording.lived.end_us)
-    foretold = simulated(recording, trials)
-    return [
-        Comparison(event, measured[number], [trial[number] for trial in foretold])
-        for number, event in enumerate(recording.events)
-    ]
+    events, foretold = recording.events, simulated(recording, trials)
+    measured = windows(recording.intervals, [event.at_us for event in events], recording.lived.end_us)
+    return [Comparison(*each) for each in zip(events, measured, zip(*foretold, strict=True), strict=True)]
 
 
 def disagreements(comparisons: Sequence[Comparison]) -> list[str]:
     """What keeps the recording and the simulation from agreeing, in words."""
-    windows_ = sum(len(each.changing) for each in comparisons)
+    changing = sum(len(each.changing) for each in comparisons)
     unlikely = [line for each in comparisons for line in each.unlikely()]
-    return [line for each in comparisons for line in each.impossible()] + (
-        unlikely if len(unlikely) * OFTEN > windows_ else []
-    )
+    impossible = [line for each in comparisons for line in each.impossible()]
+    return impossible + (unlikely if len(unlikely) * OFTEN > changing else [])
 
 
 def report(recording: Recording, comparisons: Sequence[Comparison]) -> str:
-    """A table of the comparison: seconds, of all queues the largest; simulated: median, p95, worst."""
-    lived = recording.lived
-    listener = "orderly" if lived.orderly else "concurrent"
-    trials = len(comparisons[0].foretold)
+    """The comparison in lines: of all queues the largest, measured against median, p95 and worst of the trials."""
+    lived, trials = recording.lived, len(comparisons[0].foretold)
     took = f"a request takes {lived.request_us / 1000:.1f} ms, a start {median(lived.starts_us) / 1000:.0f} ms"
-    heads = [f"{name:>9} {'median':>7} {'p95':>7} {'worst':>7}" for name in ("gap", "overlap", "converged")]
-    lines = [
-        f"{lived.version if lived.sdk == 'java' else lived.sdk}, {listener}, {trials} trials; {took}",
-        f"{'event':<20} {'queues':>6}  " + "  ".join(heads),
-    ]
+    lines = [f"{lived.version} ({lived.sdk}, orderly: {lived.orderly}), {trials} trials; {took}"]
     for each in comparisons:
-        cells = []
+        figures = []
         for name in FIGURES:
-            measured, foretold = each.figure(name)
-            ordered = sorted(foretold)
-            simulated = (quantile(ordered, 50), quantile(ordered, 95), ordered[-1])
-            cells.append(" ".join([f"{measured / 1e6:9.3f}", *(f"{value / 1e6:7.3f}" for value in simulated)]))
-        who = f"{each.event.kind} {each.event.subject.rpartition('@')[2]}"
-        lines.append(f"{who:<20} {len(each.changing):>6}  " + "  ".join(cells))
-        if each.event.kind == "broker-up":
-            told = ", ".join(alone(each.measured)) or "nobody"
-            number = sum(bool(alone(trial)) for trial in each.foretold)
-            lines.append(f"  takes every queue: {told}; simulated: a consumer does in {number} of {trials} trials")
+            largest = (max(window.figure(name) for window in found.values()) for found in each.foretold)
+            ordered, measured = sorted(largest), max(window.figure(name) for window in each.measured.values())
+            spread = "/".join(seconds(value) for value in (quantile(ordered, 50), quantile(ordered, 95), ordered[-1]))
+            figures.append(f"{name} {seconds(measured)} against {spread}")
+        number = sum(bool(alone(trial)) for trial in each.foretold)
+        told = f"; takes every queue: {alone(each.measured)}, in {number} of {trials} trials somebody does"
+        up = told if each.event.kind == "broker-up" else ""
+        queues = f"{each.event.kind} {each.event.subject}, {len(each.changing)} queues"
+        lines.append(f"{queues}: {'; '.join(figures)}{up}")
     return "\n".join(lines)

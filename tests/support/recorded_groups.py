@@ -37,64 +37,39 @@ _UNSEEN_US: Final = 50_000
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One thing that a client did, or that was done to it.
-
-    Attributes:
-        client_id: whose; empty when it was done to a broker.
-        what: starting, started, stopping, stopped, killed, frozen, unfrozen; gained, pulled (for the first time), lost (a queue);
-            request, answer, notice (the broker's, of changed members); up (a broker gets the topic).
-        topic, queue_id: of the queue that it is about.
-        broker_name: of the queue; or who was asked, or answered, or gave notice, or came up.
-        address: the broker's, where the name is not yet known.
-        code: of the request.
-    """
+    """One thing that a client did, or that was done to it."""
 
     at_us: int
-    client_id: str
+    client_id: str  # empty when it was done to a broker
+    # starting, started, stopping, stopped, killed, frozen, unfrozen; gained, pulled (for the first time), lost (a queue);
+    # request, answer, notice (the broker's, of changed consumers); up (a broker gets the topic)
     what: str
-    topic: str | None = None
-    broker_name: str | None = None
+    topic: str | None = None  # of the queue that it is about
+    broker_name: str | None = None  # of the queue; or who was asked, or answered, or gave notice, or came up
     queue_id: int | None = None
-    address: str | None = None
-    code: int | None = None
+    address: str | None = None  # the broker's, where the name is not yet known
+    code: int | None = None  # of the request
 
     @property
     def queue(self) -> tuple[str | None, str | None, int | None]:
-        """Topic, broker name and queue id."""
         return self.topic, self.broker_name, self.queue_id
 
 
 class Lived(msgspec.Struct, frozen=True, rename="camel"):
-    """What the group was.
+    """What the group was."""
 
-    Attributes:
-        version: of the clients.
-        group: its name.
-        orderly: the listener is a MessageListenerOrderly.
-        topic: the one that the group subscribes to; members run the strategy AVG.
-        brokers: broker name → its number of queues.
-        end_us: when it was over.
-        request_us: how long a request for a list of members or a lock took, on average.
-        connect_us: how much longer a member's first request to a broker took; the median.
-        starts_us: of each member, from its start until it turned to the first broker; the shortest first.
-        lite_pull: the members are DefaultLitePullConsumer, which subscribe to no retry topic; else they push.
-        new_brokers: those of the brokers that had the topic, and heard of the group, only after they had come up.
-        began_us: when the first member started, in microseconds since 1970; 0 is not known.
-        sdk: their client library.
-    """
-
-    version: str
+    version: str  # of the clients
     group: str
-    orderly: bool
-    topic: str
-    brokers: dict[str, int]
-    end_us: int
-    request_us: int
-    connect_us: int
-    starts_us: tuple[int, ...]
-    new_brokers: tuple[str, ...] = ()
-    lite_pull: bool = False
-    began_us: int = 0
+    orderly: bool  # the listener is a MessageListenerOrderly
+    topic: str  # the one that the group subscribes to; consumers run the strategy AVG
+    brokers: dict[str, int]  # broker name → its number of queues
+    end_us: int  # when it was over
+    request_us: int  # how long a request for a list of consumers or a lock took, on average
+    connect_us: int  # how much longer a consumer's first request to a broker took; the median
+    starts_us: tuple[int, ...]  # of each consumer, from its start until it turned to the first broker; sorted
+    new_brokers: tuple[str, ...] = ()  # those of `brokers` that came up with the topic later
+    lite_pull: bool = False  # the consumers are DefaultLitePullConsumer, which subscribe to no retry topic
+    began_us: int = 0  # when the first consumer started, since 1970; 0 in older recordings
     sdk: str = "java"
 
     @property

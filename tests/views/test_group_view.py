@@ -1,4 +1,4 @@
-"""What a group goes through, as people and machines are told."""
+"""What one or several groups go through, as people and machines are told."""
 
 from __future__ import annotations
 
@@ -7,28 +7,40 @@ import io
 import json
 from typing import Any
 
-from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario, Timers
-from rmqlb.model.simulate_rebalance import Step
-from rmqlb.views.formats.machine import as_csv, as_json
-from rmqlb.views.formats.people import as_plain
+import yaml
+from msgspec.structs import replace
+
+from rmqlb.engine.send.scenarios import failures_of, producers_of
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
+from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, Step
+from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
+from rmqlb.verbs.simulate_rebalance import summary_of
+from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
+from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report
-from rmqlb.views.simulate_rebalance import FIGURES, group_report
-from tests.support.builders import queues
+from rmqlb.views.simulate_rebalance import FIGURES, group_report, rebalance_report
+from tests.support.builders import queues, route
 from tests.support.group_builders import simulated, takeover, timeline, trials
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 Q0, Q1 = queues(2)
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb"}
-LEAVE_AND_JOIN: tuple[EventKind, EventKind] = ("leave", "join")
+EVERYBODY = GroupScenario(broadcasting=True)
+WIDTHS = [20, 40, 60, 80, 100, 200]
 
 
-def facts(**changes: object) -> str:
-    return "\n".join(group_report(simulated(TWO, **changes)).facts)  # type: ignore[arg-type]
+def event(kind: Any, at_s: int, subject: str = "b", text: str = "") -> Event:
+    return Event(kind, at_s * SECOND_US, subject, text)
+
+
+def first(strips: Any = TWO, **changes: Any) -> str:
+    return group_report(simulated(strips, **changes)).facts[0]
 
 
 def data_of(report: Report) -> Any:
-    """As JSON has it."""
     return json.loads(as_json(report.data))
 
 
@@ -37,68 +49,34 @@ def rows(report: Report, name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(as_csv(report.only((name,)).table), newline="")))
 
 
-def test_the_first_line_says_what_happened_and_when_it_was_over() -> None:
-    assert facts().splitlines()[0] == (
-        "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); "
-        "converged 1.0 s after it"
-    )
-
-
-def test_what_comes_last_is_what_it_converges_after() -> None:
-    """The figure counts from the first event; a person waits from the last one on."""
-    down, up = (Event(kind, at * SECOND_US, "b1") for kind, at in (("broker-down", 1), ("broker-up", 4)))  # type: ignore[arg-type]
-    told = ("; converged 2.0 s after b1 is back", "; converged 3.0 s after the first event")
-    assert [
-        facts(events=[down, up], settled_us=us * SECOND_US).splitlines()[0][-len(text) :]
-        for us, text in zip((5, 3), told, strict=True)
-    ] == list(told)
-    join = Event("join", 4 * SECOND_US, "c", "join c@4s")
-    assert (
-        facts(events=[down, join], settled_us=5 * SECOND_US)
-        .splitlines()[0]
-        .endswith("; converged 2.0 s after the last event")
-    )
-
-
-def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None:
-    restart = [
-        Event(kind, at * SECOND_US, "a", "restart a@1s, down 2s")
-        for kind, at in zip(LEAVE_AND_JOIN, (1, 3), strict=True)
-    ]
-    others = [Event("pull-stall", at * SECOND_US, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
-    first = facts(events=[*restart, *others]).splitlines()[0]
-    assert first.startswith("g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more: ")
-    assert first.endswith("; converged 1.0 s after the first event")
+RESTART = [event("leave", 1, "a", "restart a@1s, down 2s"), event("join", 3, "a", "restart a@1s, down 2s")]
+STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
 
 
 @every_case(
-    ("strips", "settled_us", "grave"),
+    ("strips", "changes", "start", "end"),
     [
-        ({"broker-a 0": "aaaa"}, 0, "inOrder"),
-        ({"broker-a 0": "aa  bb"}, SECOND_US, "warning"),
-        ({"broker-a 0": "aa!!bb"}, SECOND_US, "warning"),
-        ({"broker-a 0": "aa##bb"}, SECOND_US, "warning"),
-        ({"broker-a 0": "aa  "}, SECOND_US, "error"),
-        ({"broker-a 0": "aa!!"}, SECOND_US, "error"),
-        ({"broker-a 0": "aa##"}, SECOND_US, "error"),
-        ({"broker-a 0": "aa  bb"}, None, "error"),
+        (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after it"),
+        # the figure counts from the first event; a person waits from the last one on
+        (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1s, broker-up b at 4s: ", "; converged 2.0 s after b is back"),
+        (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 3 * SECOND_US}, "", "; converged 3.0 s after the first event"),
+        (TWO, {"events": [event("broker-down", 1), event("join", 4, "c")], "settled_us": 5 * SECOND_US}, "", "; converged 2.0 s after the last event"),
+        (TWO, {"events": [*RESTART, *STALLS]}, "g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s and 2 more: ", "; converged 1.0 s after the first event"),
+        # what stays bad is said before what passes
+        ({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"}, {}, "g, join b@3s: 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap", ""),
+        ({"broker-a 0": "a!!!"}, {"scenario": EVERYBODY}, "g, join b@3s: no gap; ", ""),
+        # an outage is told apart from gaps, which the second line has
+        ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after it"),
+        ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s and more: it still cannot at the end; ", "not converged 1.0 s after it, where the simulation ends"),
+        ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
     ],
-)
-def test_what_passes_is_a_warning_and_what_stays_an_error(
-    strips: dict[str, str], settled_us: int | None, grave: str
+)  # fmt: skip
+def test_the_first_line_says_what_happened_and_when_it_was_over(
+    strips: dict[str, str], changes: dict[str, Any], start: str, end: str
 ) -> None:
-    assert group_report(simulated(strips, settled_us=settled_us)).grave == grave
-    everybody = GroupScenario(broadcasting=True)
-    if "!" in strips["broker-a 0"]:
-        assert group_report(simulated(strips, scenario=everybody)).grave == "inOrder"
-
-
-def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
-    report = simulated({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"})
-    first = group_report(report).facts[0]
-    assert ": 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap" in first
-    everybody = simulated({"broker-a 0": "a!!!"}, scenario=GroupScenario((), broadcasting=True))
-    assert "at the end" not in group_report(everybody).facts[0]
+    found = first(strips, **changes)
+    assert found.startswith(start), found
+    assert found.endswith(end), found
 
 
 @every_case(
@@ -112,7 +90,22 @@ def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
 )
 def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, seconds: float, told: str) -> None:
     line = timeline("aaa  bbb", Q0, [takeover(Q0, "b", 5, again=again, again_s=seconds)])
-    assert told in "\n".join(group_report(simulated([line])).facts)
+    assert told in group_report(simulated([line])).facts[1]
+
+
+@every_case(
+    ("strip", "settled_us", "grave"),
+    [
+        ("aaaa", 0, "inOrder"),
+        *((f"aa{bad}bb", SECOND_US, "warning") for bad in ("  ", "!!", "##")),
+        *((f"aa{bad}", SECOND_US, "error") for bad in ("  ", "!!", "##")),
+        ("aa  bb", None, "error"),
+    ],
+)
+def test_what_passes_is_a_warning_and_what_stays_an_error(strip: str, settled_us: int | None, grave: str) -> None:
+    assert group_report(simulated({"broker-a 0": strip}, settled_us=settled_us)).grave == grave
+    if "!" in strip:
+        assert group_report(simulated({"broker-a 0": strip}, scenario=EVERYBODY)).grave == "inOrder"
 
 
 def test_rules_and_what_was_configured_otherwise_are_told() -> None:
@@ -124,39 +117,28 @@ def test_rules_and_what_was_configured_otherwise_are_told() -> None:
         timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0),
         seed=9,
     )
-    shown = group_report(simulated(TWO, scenario=scenario))
-    text = "\n".join(shown.closing)
-    assert "seed" not in "\n".join(shown.facts)
-    assert "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)" in text
-    assert (
-        "seed 9, trial 0; a request takes about 1ms; a message takes the listener 2ms; CONSUME_FROM_FIRST_OFFSET"
-        in text
+    assert group_report(simulated(TWO, scenario=scenario)).closing == (
+        "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)",
+        "seed 9, trial 0; a request takes about 1ms; a message takes the listener 2ms; CONSUME_FROM_FIRST_OFFSET",
+        "timers: heartbeat 10s instead of 30s, pull-delay 0s instead of what the client version does",
     )
-    assert "timers: heartbeat 10s instead of 30s, pull-delay 0s instead of what the client version does" in text
 
 
 def test_several_owners_are_no_news_with_broadcasting() -> None:
-    report = group_report(simulated({"broker-a 0": "223  3"}, scenario=GroupScenario(broadcasting=True)))
-    text = as_plain(report.only(()))
-    assert "BROADCASTING" in text
+    report = group_report(simulated({"broker-a 0": "223  3"}, scenario=EVERYBODY))
+    assert "BROADCASTING" in report.closing[0]
     assert "overlap" not in "".join(report.facts)
     assert [row["state"] for row in rows(report, "windows")] == ["unassigned"]
 
 
 def test_windows_come_by_time_and_adjoining_ones_are_one() -> None:
-    lines = [timeline("aaa!cc  ", Q0), timeline("a  22333", Q1)]
-    found = rows(group_report(simulated(lines)), "windows")
-    assert [(row["queueId"], row["state"], row["fromMs"], row["toMs"], row["lengthMs"]) for row in found] == [
-        ("1", "unassigned", "1000", "3000", "2000"),
-        ("0", "duplicate-owners", "3000", "4000", "1000"),
-        ("1", "duplicate-owners", "3000", "8000", "5000"),
-        ("0", "unassigned", "6000", "8000", "2000"),
-    ]
-    assert [(row["ownersBefore"], row["owners"], row["ownersAfter"]) for row in found] == [
-        ("a", "", "a b"),
-        ("a", "a b", "c"),
-        ("", "a b c", "'-"),
-        ("c", "", "'-"),
+    found = rows(group_report(simulated([timeline("aaa!cc  ", Q0), timeline("a  22333", Q1)])), "windows")
+    keys = ("queueId", "state", "fromMs", "toMs", "lengthMs", "ownersBefore", "owners", "ownersAfter")
+    assert [tuple(row[key] for key in keys) for row in found] == [
+        ("1", "unassigned", "1000", "3000", "2000", "a", "", "a b"),
+        ("0", "duplicate-owners", "3000", "4000", "1000", "a", "a b", "c"),
+        ("1", "duplicate-owners", "3000", "8000", "5000", "", "a b c", "'-"),
+        ("0", "unassigned", "6000", "8000", "2000", "c", "", "'-"),
     ]
 
 
@@ -164,37 +146,25 @@ def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_de
     lines = [timeline("a" * (40 - n) + " " * (n + 1) + "b" * 5, queue) for n, queue in enumerate(queues(40))]
     report = group_report(simulated(lines))
     section = next(section for section in report.only(()).sections if section.name == "windows")
-    assert section.brief is not None
-    starts = [section.rows[place][4] for place in section.brief]
-    assert len(starts) == 30
-    assert starts == sorted(starts)  # type: ignore[type-var]
-    lengths = [section.rows[place][6] for place in section.brief]
-    assert min(lengths) == 11_000  # type: ignore[type-var]
-    text = as_plain(report.only(()))
+    shown: list[Any] = [section.rows[place] for place in section.brief or ()]
+    assert len(shown) == 30
+    assert [row[4] for row in shown] == sorted(row[4] for row in shown)
+    assert min(row[6] for row in shown) == 11_000
+    text, whole = as_plain(report.only(())), as_plain(report.only(("windows",)))
     assert "and 10 more: --section windows shows all" in text
-    whole = as_plain(report.only(("windows",)))
-    assert "more: --section" not in whole
     assert "gaps, overlaps, the 30 longest" in text
+    assert "more: --section" not in whole
     assert "30 longest" not in whole
     assert len(rows(report, "windows")) == 40
-    assert len(as_csv(report.only(()).table).splitlines()) == 41
 
 
 def test_steps_are_there_when_asked_for() -> None:
-    steps = [Step(3000.5, "b", "take", "takes 1 queue", (Q0,))]
-    report = simulated(TWO, steps=steps)
     without = group_report(simulated(TWO))
     assert data_of(without)["steps"] is None
     assert "steps" not in [section.name for section in without.sections]
-    explained = group_report(report)
-    assert data_of(explained)["steps"] == [
-        {
-            "atMs": 3000.5,
-            "who": "b",
-            "what": "take",
-            "text": "takes 1 queue",
-            "queues": [{"topic": "T", "brokerName": "broker-a", "queueId": 0}],
-        }
+    explained = group_report(simulated(TWO, steps=[Step(3000.5, "b", "take", "takes 1 queue", (Q0,))]))
+    assert rows(explained, "steps") == [
+        {"atMs": "3000.5", "who": "b", "what": "take", "text": "takes 1 queue", "queues": "T broker-a 0"}
     ]
     assert "takes 1 queue" in as_plain(explained.only(()))
 
@@ -202,19 +172,16 @@ def test_steps_are_there_when_asked_for() -> None:
 def test_trials_have_median_p95_and_worst() -> None:
     spread = trials(20, 19, convergence_ms=(1000, 2000, 3000), longest_gap_ms=(1, 1.5, 2500), redelivered=(0, 1, 7))
     report = group_report(simulated(TWO, found=spread))
-    assert "  19 of 20 trials converged: p50 1.0 s, p95 2.0 s, max 3.0 s (trial 3)" in report.facts
     assert report.grave == "error"
-    assert "  longest in a trial: gap p95 2 ms, max 2.5 s; overlap p95 0 ms, max 0 ms" in report.facts
+    assert report.facts[2:] == (
+        "  19 of 20 trials converged: p50 1.0 s, p95 2.0 s, max 3.0 s (trial 3)",
+        "  longest in a trial: gap p95 2 ms, max 2.5 s; overlap p95 0 ms, max 0 ms",
+    )
+    outages = group_report(simulated(TWO, found=trials(longest_outage_ms=(1000, 2000, 3000)))).facts[-1]
+    assert outages.startswith("  longest in a trial: outage p95 2.0 s, max 3.0 s; gap p95 0 ms")
     found = {row["name"]: row for row in rows(report, "trials")}
     assert list(found)[:2] == ["convergenceMs", "longestGapMs"]
     assert (found["convergenceMs"]["p95"], found["convergenceMs"]["p95Value"]) == ("2s", "2000")
-    assert data_of(report)["trials"]["figures"]["longestGapMs"] == {
-        "p50": 1,
-        "p95": 1.5,
-        "max": 2500,
-        "maxTrial": 3,
-    }
-    assert data_of(report)["trials"]["figures"]["unreadMs"]["max"] == 0
     assert "20 trials, 1 of which did not converge" in as_plain(report.only(()))
 
 
@@ -222,32 +189,83 @@ def test_every_figure_is_in_the_summary_and_in_json() -> None:
     report = group_report(simulated(TWO, settled_us=None))
     names = [row["name"] for row in rows(report, "summary")]
     assert names == list(data_of(report)["figures"])
-    assert len(names) == len(FIGURES) == len(simulated(TWO).figures.__struct_fields__)
-    assert data_of(report)["figures"]["convergenceMs"] is None
+    assert len(names) == len(FIGURES)
     assert rows(report, "summary")[0]["shown"] == "not converged"
 
 
-@every_case("width", [20, 40, 60, 80, 100, 200])
+# Several groups.
+
+EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
+CALM = simulated({"broker-a 0": "aaaa"}, group="calm", settled_us=0, events=())
+GAP = simulated({"broker-a 0": "aa  bb", "broker-a 1": "aaaaaa"}, group="gap")
+OUTAGE = simulated({"broker-a 0": "aa####bb", "broker-a 1": "aa##  bb"}, group="outage")
+STAYS = simulated({"broker-a 0": "aa    "}, group="stays", settled_us=None)
+
+
+def producers(topic: str = "T", broker: str = "b", **brokers: int) -> tuple[SendReport, ...]:
+    failures = failures_of([event("broker-down", 30, broker)])
+    return producers_of([route(topic, **(brokers or {broker: 2, "a": 2}))], failures, SendScenario(), {}).reports  # type: ignore[arg-type]
+
+
+def shown(*groups: RebalanceResult, sends: tuple[SendReport, ...] = ()) -> Report:
+    sent = tuple(printed_part(each, SendResult) for each in sends)
+    return rebalance_report(RebalanceResults(groups, sent, summary_of(groups, sends)))
+
+
+def test_the_worst_group_is_first_and_colours_the_verdict() -> None:
+    report = shown(CALM, GAP, STAYS, OUTAGE)
+    (section,) = report.only(("groups",), screen=True).sections
+    assert [row[1] for row in section.rows] == ["stays", "outage", "gap", "calm"]
+    assert [each.grave for each in (report, shown(CALM, GAP), shown(CALM))] == ["error", "warning", "inOrder"]
+
+
+def test_the_first_line_sums_up_all_groups() -> None:
+    assert shown(CALM, GAP, OUTAGE, STAYS, sends=producers(b=2)).facts[0] == (
+        "join b@3s: 3 of 4 groups affected; 2 of 6 queues cannot be read for up to 4.0 s; 1 of 6 queues not read at the "
+        "end; 600 of 900 messages lost (66.7%)"
+    )
+    assert shown(CALM, GAP, sends=producers()).facts[0] == (
+        "join b@3s: 1 of 2 groups affected; producers of 1 topic lose no message"
+    )
+    assert shown(CALM).facts == (
+        "no event: 0 of 1 group affected",
+        "  consumers: no gap · no overlap · at most 0 messages redelivered · no queue gets a new owner",
+    )
+    lost = shown(CALM, sends=producers(b=2))
+    assert lost.grave == "error"
+    assert lost.facts[2].startswith("  producers: 600 of 900 messages retried (66.7%), the last at ")
+    assert lost.facts[2].endswith(" · longest send 3 ms")
+
+
+def test_what_was_bad_before_is_told_apart() -> None:
+    strips = {"broker-a 0": "   ", "broker-a 1": "!!!", "broker-a 2": "a  ", "broker-a 3": " aa"}
+    before = simulated(strips, group="before")
+    assert (
+        shown(CALM, before)
+        .facts[0]
+        .endswith("; 2 of 5 queues not read at the end; 2 of 5 queues without one owner from the start to the end")
+    )
+    everybody = replace(before, scenario=replace(before.scenario, broadcasting=True))
+    assert [data_of(shown(each))["summary"]["queuesMisassignedThroughout"] for each in (before, everybody)] == [2, 1]
+    bad = ": 2 of 4 queues unassigned and 1 of 4 queues with duplicate owners at the end, 2 of them from the start; "
+    assert bad in first(strips)
+
+
+@every_case("width", WIDTHS)
 def test_tables_fit_their_terminal(width: int) -> None:
     ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
     lines = [timeline("aaa  bbb", Q0, [takeover(Q0, ids["b"], 5)], ids=ids)]
     spread = trials(convergence_ms=(1000, 2000, 3000), queues_with_gap=(1, 2, 3))
-    report = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")], found=spread))
-    for section in report.sections:
-        assert max(map(len, on_a_terminal(report, width, section.name).splitlines())) <= width
+    one = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")], found=spread))
+    several = shown(CALM, GAP, OUTAGE, STAYS, sends=producers()).only((), screen=True)
+    texts = [*(on_a_terminal(one, width, section.name) for section in one.sections), on_a_terminal(several, width)]
+    assert max(len(line) for text in texts for line in text.splitlines()) <= width
 
 
-def test_an_outage_is_in_the_first_line_and_told_apart_from_gaps() -> None:
-    lines = group_report(simulated({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"})).facts
-    assert lines == (
-        "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged 1.0 s after it",
-        (
-            "  longest gap 2.0 s (1 of 2 queues) · no overlap · no queue is taken over, so no message is redelivered · "
-            "a message waits up to 4.0 s"
-        ),
-    )
-    over = trials(longest_outage_ms=(1000, 2000, 3000))
-    assert (
-        "  longest in a trial: outage p95 2.0 s, max 3.0 s; gap p95 0 ms, max 0 ms; overlap p95 0 ms, max 0 ms"
-        in group_report(simulated(TWO, found=over)).facts
-    )
+def test_hostile_names_reach_no_format_raw() -> None:
+    report = shown(replace(OUTAGE, group=EVIL), GAP, sends=producers(EVIL, EVIL))
+    texts = [as_plain(report), as_markdown(report), on_a_terminal(report, 80), as_json(report.data)]
+    texts += [as_csv(section).replace("\r\n", "\n") for section in report.tables or ()]
+    for text in texts:
+        assert visible(text.replace("\n", "")) == text.replace("\n", "")
+    assert json.loads(as_json(report.data)) == yaml.safe_load(as_yaml(report.data))

@@ -1,27 +1,34 @@
-"""The picture in a file: well formed, self-contained, true to the intervals, and harmless whatever names it is given."""
+"""The pictures of a group over time, in characters and in files: true to the intervals, well formed, and harmless."""
 
 from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
+from string import ascii_letters
 from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_scenario import SECOND_US, Event
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import RebalanceResult, Step
 from rmqlb.views import pictures
 from rmqlb.views.formats.text import visible
 from rmqlb.views.pictures import runs, story
+from rmqlb.views.report import Section
 from rmqlb.views.simulate_rebalance import group_facts, group_report
-from rmqlb.views.timeline import even_edges, strips
+from rmqlb.views.timeline import AnyInterval, begin_of, even_edges, round_edges, strips, ticks, timeline_section
 from tests.support.builders import queues
 from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
 from tests.support.mismatches import every_case
+from tests.views.shown import on_a_terminal
 
+BADNESS = {"one": 0, "gone": 1, "outage": 2, "unassigned": 3, "duplicate-owners": 4}
+EARLY = Event("leave", 0, "b", "leave b@0s")
 SVG = "{http://www.w3.org/2000/svg}"
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!.."}
 HOSTILE = [
@@ -33,6 +40,113 @@ HOSTILE = [
     "\x00\ud800\ufffe",
     "--></title></svg>",
 ]
+
+
+# In characters.
+
+
+def drawn(report: RebalanceResult, length: int = 72) -> Section:
+    section = timeline_section(report)
+    assert section.draw is not None
+    return section.draw(length)
+
+
+def sign(shown: AnyInterval, members: tuple[str, ...] = ("a", "b")) -> str:
+    letters = dict(zip(members, ascii_letters, strict=False))
+    return {"duplicate-owners": "!", "unassigned": " ", "gone": "."}.get(shown.state) or letters[shown.owners[0]]
+
+
+@every_case(("strip", "broadcasting"), [("aa  b!!b..a", False), ("222 3313.99", True)])
+def test_a_character_is_the_owner_or_what_is_bad(strip: str, broadcasting: bool) -> None:
+    """With BROADCASTING it is the number of owners."""
+    report = simulated({"broker-a 0": strip}, scenario=GroupScenario(broadcasting=broadcasting), events=[EARLY])
+    assert drawn(report, 13).rows[-1][3] == f"|{strip}|"
+
+
+@every_case(
+    ("strip", "shown"),
+    [("a!aa", "!"), ("a aa", " "), ("a! a", "!"), (" .aa", " "), ("a.aa", "."), ("aaab", "b"), ("aa  ", " ")],
+)
+def test_a_slice_shows_the_worst_that_is_in_it(strip: str, shown: str) -> None:
+    (only,) = strips(simulated({"broker-a 0": strip}), (0, 4 * SECOND_US), fold=False)
+    assert sign(only.slices[0]) == shown
+
+
+def test_a_slice_of_broadcasting_shows_the_fewest_owners() -> None:
+    report = simulated({"broker-a 0": "222 3313.99"}, scenario=GroupScenario(broadcasting=True))
+    (coarse,) = strips(report, (0, 4 * SECOND_US, 8 * SECOND_US, 11 * SECOND_US), fold=False)
+    assert [(one.state, len(one.owners)) for one in coarse.slices] == [("unassigned", 0), ("one", 1), ("gone", 0)]
+
+
+def test_the_picture_begins_shortly_before_the_first_event() -> None:
+    report = simulated({"broker-a 0": "a" * 30 + "  bbb"}, events=[Event("leave", 30 * SECOND_US, "a")])
+    assert 29 * SECOND_US < begin_of(report) < 30 * SECOND_US
+    assert drawn(report).title.startswith("timeline from 29.")
+
+
+@given(st.integers(0, 10**11), st.integers(0, 10**11), st.integers(2, 200))
+def test_slices_and_ticks_are_round_and_not_too_many(begin: int, length: int, most: int) -> None:
+    found = ticks(begin, begin + length, most)
+    assert all(begin <= tick <= begin + length for tick in found)
+    assert len(found) <= most + 1
+    assert len({after - before for before, after in pairwise(found)}) <= 1
+    edges = round_edges(begin, begin + length, most)
+    assert edges[0] <= begin
+    assert edges[-1] == begin + length
+    assert len(edges) - 1 <= most
+    assert len(set(edges)) == len(edges)
+    assert len({after - before for before, after in pairwise(edges[:-1])}) <= 1
+    if len(edges) > 2:
+        assert edges[-1] - edges[-2] <= edges[1] - edges[0]
+        assert len(edges) - 1 >= min(most, length) * 0.4
+
+
+STRIPS = st.text("ab !.", min_size=1, max_size=60)
+
+
+@given(st.lists(STRIPS, min_size=1, max_size=40), st.integers(12, 90), st.integers(0, 60))
+def test_every_character_agrees_with_the_intervals_that_it_covers(texts: list[str], length: int, at: int) -> None:
+    longest = max(map(len, texts))
+    lines = [timeline(strip.ljust(longest, "a"), queue) for queue, strip in zip(queues(40), texts, strict=False)]
+    report = simulated(lines, events=[Event("join", at * SECOND_US, "b")])
+    edges = round_edges(begin_of(report), report.end_us, length - 2)
+    shown: dict[int, str] = {}
+    for row in (row for row in drawn(report, length).rows if row[1] == "broker-a"):
+        first, _, last = str(row[2]).partition("-")
+        shown |= dict.fromkeys(range(int(first), int(last or first) + 1), str(row[3])[1:-1])
+    assert sorted(shown) == list(range(len(lines)))
+    for line in lines:
+        strip = shown[line.queue.queue_id]
+        assert len(strip) == len(edges) - 1
+        for place, character in enumerate(strip):
+            covered = [i for i in line.intervals if i.from_us < edges[place + 1] and i.to_us > edges[place]]
+            worst = max(BADNESS[one.state] for one in covered)
+            fits = [one for one in covered if BADNESS[one.state] == worst]
+            assert character in {sign(one, tuple(report.client_ids)) for one in fits}
+
+
+def test_of_many_rows_the_worst_are_shown_and_the_others_on_demand() -> None:
+    strips_ = ["a" * 9 + "b" * (place % 2) + " " * (place == 90) for place in range(100)]
+    lines = [timeline(strip.ljust(11, "c"), queue) for strip, queue in zip(strips_, queues(100), strict=True)]
+    report = group_report(simulated(lines))
+    text = on_a_terminal(report, 80)
+    assert re.search(r"broker-a +90 +\|", text)
+    assert not re.search(r"broker-a +89 +\|", text)
+    assert "and 99 more: --section timeline shows all" in text
+    assert len(re.findall(r"broker-a +\d+ +\|", on_a_terminal(report, 80, "timeline"))) == 100
+
+
+@every_case("width", [12, 20, 31, 40, 60, 80, 133, 250])
+@every_case("broker", ["b", "broker-with-a-rather-long-name", "经纪人" * 5])
+def test_the_picture_fits_its_terminal_and_uses_it(width: int, broker: str) -> None:
+    report = group_report(simulated({f"{broker} 0": "aa  bbbb!b" * 20, f"{broker} 10": "b" * 200}))
+    text = on_a_terminal(report, width, "timeline")
+    assert max(map(cell_len, text.splitlines()[1:])) <= width
+    longest = max(len(strip) for strip in re.findall(r"\|[^|\n]*\|", text))
+    assert longest >= min(width - 4, 162) * (0.3 if cell_len(broker) > 10 else 0.5)
+
+
+# In files.
 
 
 def svg_picture(report: RebalanceResult) -> str:
@@ -73,7 +187,7 @@ def svg(report: RebalanceResult) -> ET.Element:
     return ET.fromstring(svg_picture(report))
 
 
-def texts(root: ET.Element, tag: str = "text") -> list[str]:
+def texts_of(root: ET.Element, tag: str = "text") -> list[str]:
     return [element.text or "" for element in root.iter(f"{SVG}{tag}")]
 
 
@@ -82,7 +196,7 @@ def test_tooltips_say_exactly_what_was_from_when_to_when() -> None:
         interval(0, 3_000_500, "one", ("a",)), interval(3_000_500, 3_102_000, "unassigned", ()),
         interval(3_102_000, 8 * SECOND_US, "duplicate-owners", ("a", "b")),
     ])]  # fmt: skip
-    assert texts(svg(simulated(lines, events=())), "title") == [
+    assert texts_of(svg(simulated(lines, events=())), "title") == [
         "T broker-a 0: a from 0s to 3.001s, 3.001s",
         "T broker-a 0: no owner from 3.001s to 3.102s, 101.5ms",
         "T broker-a 0: a, b from 3.102s to 8s, 4.898s",
@@ -90,36 +204,31 @@ def test_tooltips_say_exactly_what_was_from_when_to_when() -> None:
 
 
 def test_what_is_bad_is_drawn_last_and_never_too_narrow_to_be_seen() -> None:
+    long_us = 600 * SECOND_US
     lines = [measured(queues(1)[0], [
-        interval(0, 500, "unassigned", ()), interval(500, 600 * SECOND_US, "one", ("a",)),
-        interval(600 * SECOND_US, 600 * SECOND_US + 7, "duplicate-owners", ("a", "b")), interval(600 * SECOND_US + 7, 601 * SECOND_US, "one", ("b",)),
+        interval(0, 500, "unassigned", ()), interval(500, long_us, "one", ("a",)),
+        interval(long_us, long_us + 7, "duplicate-owners", ("a", "b")), interval(long_us + 7, long_us + SECOND_US, "one", ("b",)),
     ])]  # fmt: skip
     root = svg(simulated(lines, events=()))
     (row,) = (group for group in root.findall(f"{SVG}g") if group.find(f"{SVG}g") is not None)
-    bars = [bar.find(f"{SVG}rect") for bar in row.findall(f"{SVG}g")]
-    fills = [bar.get("fill") for bar in bars if bar is not None]
-    assert fills[-2:] == ["#ffffff", "url(#several-owners)"]
-    assert all(float(bar.get("width", "0")) >= 1.5 for bar in bars[-2:] if bar is not None)
-    assert bars[-2] is not None
-    assert bars[-2].get("stroke") == "#cc0000"
+    gap, overlap = (bar.find(f"{SVG}rect") for bar in row.findall(f"{SVG}g")[-2:])
+    assert gap is not None
+    assert overlap is not None
+    assert (gap.get("fill"), gap.get("stroke"), overlap.get("fill")) == ("#ffffff", "#cc0000", "url(#several-owners)")
+    assert min(float(bar.get("width", "0")) for bar in (gap, overlap)) >= 1.5
 
 
 def test_bars_lie_where_their_times_are() -> None:
     root = svg(simulated({"broker-a 0": "aa  bbbb"}, events=[Event("leave", 0, "a")]))
-    bars = sorted(
-        (float(bar.get("x", "")), float(bar.get("width", "")))
-        for bar in root.iter(f"{SVG}rect")
-        if bar.get("height") in ("15", "16")
-    )
-    left = bars[0][0]
-    assert [round((x - left) / 100) for x, _ in bars] == [0, 2, 4]
-    assert [round(width / 100) for _, width in bars] == [2, 2, 4]
+    rects = [bar for bar in root.iter(f"{SVG}rect") if bar.get("height") in ("15", "16")]
+    bars = sorted((float(bar.get("x", "")), float(bar.get("width", ""))) for bar in rects)
+    assert [(round((x - bars[0][0]) / 100), round(width / 100)) for x, width in bars] == [(0, 2), (2, 2), (4, 4)]
 
 
 def test_events_have_lines_with_labels_and_tooltips() -> None:
     root = svg(simulated(TWO, events=[Event("join", 3 * SECOND_US, "b"), Event("crash", 6 * SECOND_US, "a")]))
-    assert {"1 join", "2 crash"} <= set(texts(root))
-    assert {"3s: join b", "6s: crash a"} <= set(texts(root, "title"))
+    assert {"1 join", "2 crash"} <= set(texts_of(root))
+    assert {"3s: join b", "6s: crash a"} <= set(texts_of(root, "title"))
 
 
 def test_a_thousand_queues_that_look_alike_stay_small() -> None:
@@ -127,24 +236,23 @@ def test_a_thousand_queues_that_look_alike_stay_small() -> None:
     lines = [timeline("aaa  bbb" if queue.queue_id > 90 else "aaaaaaaa", queue) for queue in names]
     text = svg_picture(simulated(lines))
     assert len(text) < 20_000
-    assert "broker-3 91-99" in texts(ET.fromstring(text))
+    assert "broker-3 91-99" in texts_of(ET.fromstring(text))
 
 
 @given(st.lists(st.text("ab !.", min_size=8, max_size=8), min_size=1, max_size=70), st.integers(1, 12))
-def test_runs_cover_the_strip_and_their_story_is_of_intervals_that_are_there(drawn: list[str], number: int) -> None:
-    report = simulated([timeline(strip, queue) for strip, queue in zip(drawn, queues(70), strict=False)])
+def test_runs_cover_the_strip_and_their_story_is_of_intervals_that_are_there(texts: list[str], number: int) -> None:
+    report = simulated([timeline(strip, queue) for strip, queue in zip(texts, queues(70), strict=False)])
     edges = even_edges(0, report.end_us, number)
     for strip in strips(report, edges, fold=True):
         found = runs(strip, edges)
         assert [run.from_us for run in found] == [0, *(run.to_us for run in found[:-1])]
         assert found[-1].to_us == report.end_us
         for run in found:
-            first = re.search(r" from (\d+)s to (\d+)s", story(run))
-            assert first is not None
-            begin, end = (int(second) * SECOND_US for second in first.groups())
-            ends = {(i.from_us, i.to_us) for line in strip.queues for i in line.intervals if i.state == run.shown.state}
-            assert begin in {one for one, _ in ends}
-            assert end in {one for _, one in ends}
+            told = re.search(r" from (\d+)s to (\d+)s", story(run))
+            assert told is not None
+            alike = [i for line in strip.queues for i in line.intervals if i.state == run.shown.state]
+            assert int(told[1]) * SECOND_US in {one.from_us for one in alike}
+            assert int(told[2]) * SECOND_US in {one.to_us for one in alike}
 
 
 def hostile(name: str) -> RebalanceResult:
@@ -158,30 +266,19 @@ def hostile(name: str) -> RebalanceResult:
 
 
 @every_case("name", HOSTILE)
-def test_hostile_names_are_text_in_the_picture(name: str) -> None:
-    text = svg_picture(hostile(name))
-    assert visible(text.replace("\n", "")) == text.replace("\n", "")
-    root = ET.fromstring(text)
-    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
-        "svg", "style", "defs", "pattern", "rect", "path", "text", "g", "title",
-    }  # fmt: skip
+def test_hostile_names_are_text_in_the_picture_and_on_the_page(name: str) -> None:
+    text, html = svg_picture(hostile(name)), html_page(hostile(name), Finding("name", name))
+    for written in (text, html):
+        assert visible(written.replace("\n", "")) == written.replace("\n", "")
+    root, page, told = ET.fromstring(text), Page(html), visible(name).replace("\ufffe", "\\ufffe")
+    tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+    assert tags <= {"svg", "style", "defs", "pattern", "rect", "path", "text", "g", "title"}
     assert all("<" not in value and name not in value for element in root.iter() for value in element.attrib.values())
-    told = visible(name).replace("\ufffe", "\\ufffe")
-    assert any(f"{told} {told} 0: no owner" in title for title in texts(root, "title"))
-
-
-@every_case("name", HOSTILE)
-def test_hostile_names_are_text_on_the_page(name: str) -> None:
-    text = html_page(hostile(name), Finding("name", name))
-    assert visible(text.replace("\n", "")) == text.replace("\n", "")
-    page = Page(text)
+    assert any(f"{told} {told} 0: no owner" in title for title in texts_of(root, "title"))
     assert not {"script", "img", "iframe", "link", "object", "base", "a"} & set(page.tags)
     assert not [key for key, _ in page.attributes if key.startswith("on") or key in ("href", "src", "style")]
-    told = visible(name).replace("\ufffe", "\\ufffe")
     assert told in page.texts["td"]
-    (title,) = page.texts["h1"]
-    assert title.startswith(f"{told}, {told}: ")
-    assert title.endswith("; converged 1.0 s after it")
+    assert page.texts["h1"][0].startswith(f"{told}, {told}: ")
     assert f"warning: {told} [name]" in page.texts["li"]
 
 
@@ -193,14 +290,11 @@ def test_every_name_makes_well_formed_files(name: str) -> None:
 
 
 def test_nothing_is_fetched_or_run() -> None:
-    page, drawn = html_page(simulated(TWO)), svg_picture(simulated(TWO))
-    for text in (page, drawn):
-        addresses = [
-            address for address in re.findall(r"\w+://[^\"'\s)]+", text) if address != "http://www.w3.org/2000/svg"
-        ]
-        assert addresses == []
-        assert "<script" not in text
+    page, picture = html_page(simulated(TWO)), svg_picture(simulated(TWO))
+    for text in (page, picture):
+        assert set(re.findall(r"\w+://[^\"'\s)]+", text)) <= {"http://www.w3.org/2000/svg"}
         assert set(re.findall(r"url\([^)]*\)", text)) <= {"url(#several-owners)"}
+        assert "<script" not in text
     assert "content=\"default-src 'none'; style-src 'unsafe-inline'" in page
 
 
@@ -208,8 +302,7 @@ def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     steps = [Step(3_000_000, "b", "take", "takes one", ())]
     report = simulated(TWO, steps=steps, found=trials(convergence_ms=(1000, 2000, 3000)))
     page = Page(html_page(report, Finding("code", "beware")))
-    titles = [title.partition(":")[0] for title in page.texts["h2"]]
-    assert titles == [
+    assert [title.partition(":")[0] for title in page.texts["h2"]] == [
         "gaps, overlaps", "events", "consumers",
         "20 trials", "summary", "queues", "takeovers", "what happens and why",
     ]  # fmt: skip

@@ -6,16 +6,13 @@ import csv
 import io
 
 from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
-from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rollout import rollout_report
-from rmqlb.views.report import Report
-from tests.support.group_builders import choice as built
-from tests.support.group_builders import trials
+from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
-QUIET = trials(
+TRIED = trials(
     20,
     longest_gap_ms=(1000, 2000, 3000),
     total_gap_ms=(4000, 5000, 6000),
@@ -23,68 +20,38 @@ QUIET = trials(
     total_overlap_ms=(0, 1000, 2000),
     redelivered=(1, 2, 9),
 )
+BEST = choice(TRIED, "abc", best=True)
 
 
-def choice(
-    order: str = "a b c",
-    *,
-    name: str = "sorted",
-    at_once: int = 1,
-    best: bool = False,
-    takes_ms: int | None = 90_000,
-    spread: GroupTrials = QUIET,
-) -> RolloutChoice:
-    """Members that go down every half a minute for a quarter of one."""
-    return built(spread, order.split(), name, at_once=at_once, takes_ms=takes_ms, best=best)
-
-
-def rollout(
-    *choices: RolloutChoice, after: str = "AVG", overlap: int = 0, least: bool = True, stages: int = 0
-) -> Rollout:
+def rollout(*choices: RolloutChoice, after: str = "AVG", overlap: int = 0, stages: int = 0) -> Rollout:
     """A restart of a, b and c, or their change to another strategy."""
     mixed = tuple(MixedStage(n, "b", overlap if n == 1 else 0, 0) for n in range(1, stages + 1))
-    return Rollout(
-        "g",
-        "AVG",
-        after,
-        ("a", "b", "c"),
-        choices or (choice(best=True), choice(name="reversed")),
-        mixed,
-        overlap,
-        least,
-    )
-
-
-def rows(report: Report, name: str) -> list[dict[str, str]]:
-    """A section as CSV has it."""
-    return list(csv.DictReader(io.StringIO(as_csv(report.only((name,)).table), newline="")))
+    return Rollout("g", "AVG", after, ("a", "b", "c"), choices, mixed, overlap, misassigned_is_minimum=True)
 
 
 def test_the_first_line_says_what_is_done_and_what_even_the_best_way_costs() -> None:
-    shown = rollout_report(rollout())
+    shown = rollout_report(rollout(BEST, choice(TRIED, "cba", "reversed")))
     assert shown.facts == (
         "g, restart of 3 consumers: longest gap 3.0 s; longest overlap 1.0 s",
         (
             "  recommended: order sorted, one at a time, every 30s, each away 15s · "
             "converged after 1m30s, in 95 % of 20 trials"
         ),
-        ("  longest gap 2.0 s in 95 % of trials · at most 9 messages redelivered in any trial"),
+        "  longest gap 2.0 s in 95 % of trials · at most 9 messages redelivered in any trial",
     )
     assert (shown.grave, shown.closing) == ("warning", ("2 ways tried, 20 trials each",))
 
 
-def test_a_choice_that_does_not_settle_says_so() -> None:
-    unsettled = choice(best=True, takes_ms=None, spread=trials(20, 18))
-    facts = rollout_report(rollout(unsettled)).facts
-    assert facts[0].startswith("g, restart of 3 consumers: does not always converge")
-    assert facts[1].endswith(" · 18 of 20 trials converged")
-    assert rollout_report(rollout(unsettled)).grave == "error"
+def test_a_choice_that_does_not_converge_says_so() -> None:
+    shown = rollout_report(rollout(choice(trials(20, 18), "abc", best=True, takes_ms=None)))
+    assert shown.facts[0].startswith("g, restart of 3 consumers: does not always converge")
+    assert shown.facts[1].endswith(" · 18 of 20 trials converged")
+    assert shown.grave == "error"
 
 
 def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
-    first, second = rows(
-        rollout_report(rollout(choice(best=True), choice(takes_ms=None, spread=trials(20, 3)))), "choices"
-    )
+    table = rollout_report(rollout(BEST, choice(trials(20, 3), takes_ms=None))).only(("choices",)).table
+    first, second = csv.DictReader(io.StringIO(as_csv(table), newline=""))
     assert first == {
         "orderName": "sorted", "atOnce": "1", "pauseMs": "30000", "downMs": "15000", "takesMs": "90000",
         "longestGapP95Ms": "2000", "longestGapMaxMs": "3000", "totalGapP95Ms": "5000", "longestOverlapP95Ms": "1000",
@@ -96,5 +63,5 @@ def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
 
 @every_case("width", [20, 40, 60, 80, 100, 200])
 def test_tables_fit_their_terminal(width: int) -> None:
-    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
+    shown = rollout_report(rollout(BEST, after="AVG_BY_CIRCLE", overlap=4, stages=2))
     assert max(map(len, on_a_terminal(shown, width).splitlines())) <= width

@@ -25,39 +25,25 @@ class PictureOptions(Struct, frozen=True):
     )
 
     @property
-    def named(self) -> str | None:
-        return "--svg" if self.svg is not None else "--html" if self.html is not None else None
+    def files(self) -> dict[str, str]:
+        """Option → its file, of those that are given."""
+        return {option: path for option, path in (("--svg", self.svg), ("--html", self.html)) if path is not None}
 
     @property
     def fill_stdout(self) -> bool:
         """A picture is on stdout, so that nothing else may be."""
-        return "-" in (self.svg, self.html)
+        return "-" in self.files.values()
 
     def check(self) -> None:
         """Refuse two pictures on stdout, and a folder that is not there, before anything is read."""
         if self.svg == "-" and self.html == "-":
             raise UsageError("--svg - and --html - both write to stdout")
-        for option, path in (("--svg", self.svg), ("--html", self.html)):
-            check_folder(path, option)
-
-
-def check_folder(path: str | None, option: str) -> None:
-    """Refuse a file in a folder that is not there (raises UsageError)."""
-    try:
-        os.stat(os.path.join(os.path.dirname(path or "") or ".", "."))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
-
-
-def write_picture(picture: str, path: str, option: str, terminal: Terminal) -> None:
-    if path == "-":
-        terminal.write(picture)
-        return
-    from rmqlb.cli.common.output_files import write_whole
-
-    write_whole(path, picture, option)
-    terminal.say(f"written to {path}")
+        for option, path in self.files.items():
+            try:
+                os.stat(os.path.join(os.path.dirname(path) or ".", "."))
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
 
 
 def draw(
@@ -69,13 +55,15 @@ def draw(
     terminal: Terminal,
 ) -> None:
     """Write the pictures that are asked for; the facts stand above the one without tables."""
-    if to.named is None:
-        return
-    from rmqlb.views.pictures import html_page, svg_picture
+    for option, path in to.files.items():
+        from rmqlb.cli.common.output_files import write_whole
+        from rmqlb.views.pictures import html_page, svg_picture
 
-    for option, path in (("--svg", to.svg), ("--html", to.html)):
-        if path is not None:
-            with terminal.progress(verb="drawing") as progress:
-                progress("the picture", 0, 0)
-                picture = svg_picture(group, facts) if option == "--svg" else html_page(group, report, findings)
-            write_picture(picture, path, option, terminal)
+        with terminal.progress(verb="drawing") as progress:
+            progress("the picture", 0, 0)
+            picture = svg_picture(group, facts) if option == "--svg" else html_page(group, report, findings)
+        if path == "-":
+            terminal.write(picture)
+        else:
+            write_whole(path, picture, option)
+            terminal.say(f"written to {path}")

@@ -100,15 +100,9 @@ class Broker(Struct, eq=False):
             self._members = self.list_of(tuple([client_id for _, client_id in self._ids]))
         return self._members
 
-    @property
-    def client_ids(self) -> tuple[str, ...] | None:
-        return None if self.members is None else self.members.client_ids
-
-    def knows(self, channel: Channel) -> bool:
-        return channel in self._beats
-
-    def last_beat_us(self, channel: Channel) -> int:
-        return self._beats[channel]
+    def last_beat_us(self, channel: Channel) -> int | None:
+        """None if it knows no such channel."""
+        return self._beats.get(channel)
 
     def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
         """`RebalanceLockManager.tryLockBatch` for one queue: taken, renewed, or taken over when it has expired."""
@@ -125,8 +119,7 @@ class Broker(Struct, eq=False):
             del self._locks[queue]
 
     def lock_of(self, queue: MessageQueue) -> str | None:
-        holder = self._locks.get(queue)
-        return None if holder is None else holder[0]
+        return self._locks.get(queue, (None, 0))[0]
 
     def _drop(self, channel: Channel) -> None:
         del self._beats[channel]
@@ -144,10 +137,8 @@ class Broker(Struct, eq=False):
             return
         self._unsent = self.tells
         if self.say:
-            later = (
-                "will tell the group with the next batch" if self.tells else "tells no consumer of a BROADCASTING group"
-            )
-            self.say(self, "notice", f"{what}: {later}")
+            batch, nobody = "will tell the group with the next batch", "tells no consumer of a BROADCASTING group"
+            self.say(self, "notice", f"{what}: {batch if self.tells else nobody}")
 
     def _tell(self, why: str = "") -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""

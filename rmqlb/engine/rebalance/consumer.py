@@ -37,14 +37,14 @@ class Client:
     ) -> None:
         self.client_id = client_id
         self.strategy = strategy
-        self.type = env.type_of(client_id)
+        self.type = env.scenario.consumer_types.get(client_id, env.scenario.consumer_type)
         profile, self.clocks = env.profile_of(client_id)
         self.profile = profile
         wait, delay = env.timers.release_wait_us, env.timers.pull_delay_us
         self.release_wait_us = profile.release_wait_us if wait is None else wait
         self.pull_delay_us = profile.pull_delay_us if delay is None else delay
         # it takes a queue only with the broker's lock: with locks, and in BROADCASTING groups of older clients
-        self.locks_first = env.locks or (env.orderly and profile.locks_broadcast)
+        self.locks_first = env.locks or (env.scenario.orderly and profile.locks_broadcast)
         self.topics = topics
         # the topics of which it takes its share; none if it assigns itself queues
         self.allocates = () if self.type == "assign" else topics
@@ -53,7 +53,7 @@ class Client:
         self.frozen = False
         self.draws = env.draws(number)
         self.env = env
-        nobody = env.shares.members(()) if profile.error_is_nobody else None
+        nobody = env.shares.list_of(()) if profile.error_is_nobody else None
         self.connections = Connections(self, env, self.draws, self.views, self._opened, nobody)
         self.queues = ProcessQueues(self, self.connections, env)
         self.created_us = created_us
@@ -98,8 +98,8 @@ class Client:
     def leave(self) -> None:
         """`DefaultMQPushConsumerImpl.shutdown`: it stops consuming first, and unregisters at the end."""
         self._die()
-        held = self.queues.drop_all(persisted=True)
-        locked = held if self.env.locks else []
+        had = self.queues.drop_all(persisted=True)
+        locked = had if self.env.locks else []
         self._do(self.connections.good_bye(self.client_id, locked, unregisters=self.profile.unregisters))
 
     def crash(self) -> None:
@@ -352,13 +352,14 @@ class Client:
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
         """When the broker last reads from or writes to the connection; it still answers the pulls that it holds."""
         now = self.env.clock.now
-        last = broker.last_beat_us(self) if broker.knows(self) else now
-        held = working.get(broker.name)
-        if held and broker.broker_id == 0:
+        last = broker.last_beat_us(self)
+        last = now if last is None else last
+        owned = working.get(broker.name)
+        if owned and broker.broker_id == 0:
             hold_us = self.env.timers.pull_hold_us
             last = max(last, self.persisted_before(now) or last)
-            rates = self.env.rates
-            for queue in held:
+            rates = self.env.scenario.rates
+            for queue in owned:
                 rate = rates.get(queue)
                 until_message = hold_us if not rate else min(hold_us, int(SECOND_US / rate))
                 last = max(last, now + self.draws.below(until_message))

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Clock, Draws, stream_key, stream_named
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.rebalance.broker import Broker, Channel
@@ -73,6 +74,7 @@ class GroupEnvironment:
     def __init__(
         self,
         routes: Sequence[TopicRouteData],
+        members: Members,
         scenario: GroupScenario,
         *,
         shares: Shares,
@@ -80,27 +82,22 @@ class GroupEnvironment:
         trial: int,
         explain: bool,
     ) -> None:
-        timers = scenario.timers
         self.clock = Clock()
         self.log = EventLog(explain=explain)
-        self.timers = timers
+        self.scenario = scenario
+        self.timers = scenario.timers
         self.shares = shares
+        self.lagging = lagging
         self.name_server = NameServer(routes, shares.view_of)
-        self.clients: list[Consumer] = []
+        self.clients: Sequence[Consumer] = ()  # every one that ever existed, in the order in which they came
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
-        self.orderly = scenario.orderly
         self.broadcasting = scenario.broadcasting
-        self.rates = scenario.rates  # queue → messages a second, where known
-        self.lagging = lagging
-        self.consume_us = scenario.consume_us  # the listener's time for a message
-        self._types, self._type = scenario.consumer_types, scenario.consumer_type
         self.events_left = 0
-        self._java = consumer_profile_of(scenario.client_version), java_clocks(timers)
-        self._latency_us = scenario.latency_us
-        self._seed, self._trial = scenario.seed, trial
+        self._members, self._trial = members, trial
+        self._java = consumer_profile_of(scenario.client_version), java_clocks(self.timers)
         self._server_draws = self.draws(_SERVERS)
-        self._scan_us = self._server_draws.below(timers.nameserver_scan_us)
+        self._scan_us = self._server_draws.below(self.timers.nameserver_scan_us)
         self._brokers: dict[str, list[Broker]] = {}
         self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
         self._unsettled: set[Consumer] = set()
@@ -114,20 +111,17 @@ class GroupEnvironment:
         self.log.exist(self.name_server.queues(), 0, there=True)
 
     def draws(self, number: int) -> Draws:
-        return Draws(stream_key(self._seed, self._trial, number))
-
-    def type_of(self, client_id: str) -> ConsumerType:
-        return self._types.get(client_id, self._type)
+        return Draws(stream_key(self.scenario.seed, self._trial, number))
 
     def profile_of(self, client_id: str) -> tuple[ConsumerProfile, Clocks]:
-        profile = SDK_PROFILES.get(self.shares.sdk_for(client_id).name)
+        profile = SDK_PROFILES.get(self._members.sdk_for(client_id).name)
         return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
 
     def one_way(self, draws: Draws) -> int:
         """How long a message takes to the other side: half the latency on average."""
         number = draws.below(_DRAWN)
         low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
-        return self._latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
+        return self.scenario.latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
 
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         self.log.say(self.clock.now, who, what, text, queues)
@@ -137,9 +131,6 @@ class GroupEnvironment:
         return tuple(
             broker for name, ids in known.items() for broker in self._brokers.get(name, ()) if broker.broker_id in ids
         )
-
-    def brokers(self) -> Iterable[Broker]:
-        return (broker for brokers in self._brokers.values() for broker in brokers)
 
     def broker_name(self, queue: MessageQueue) -> str:
         """`MQClientInstance.getBrokerNameFromMessageQueue`: of a static topic's queue the real broker."""
@@ -170,13 +161,12 @@ class GroupEnvironment:
                 broker.back()
         self._add_broker(name, [MASTER_ID])
         self.name_server.add(event)
-        its_queues = self._queues_of(name)
-        self.log.exist([queue for queue in its_queues if not self.log.is_there(queue)], now, there=True)
-        self.log.serve([queue for queue in its_queues if not self.log.is_served(queue)], now, served=True)
+        queues = self._queues_of(name)
+        self.log.exist([queue for queue in queues if not self.log.is_there(queue)], now, there=True)
+        self.log.serve([queue for queue in queues if not self.log.is_served(queue)], now, served=True)
         for client in self.clients:
             if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
                 client.pulls_again(name)
-        self.truth_changed()
 
     def take_down(self, event: Event) -> None:
         """A broker's process ends, or its machine falls silent; its slaves continue unless the event includes them."""
@@ -192,7 +182,6 @@ class GroupEnvironment:
         elif not self._runs(name):
             self.log.serve(self._queues_of(name), now, served=False)
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
-        self.truth_changed()
 
     def change_route(self, event: Event) -> None:
         before = self.name_server.queues()
@@ -204,7 +193,6 @@ class GroupEnvironment:
         for queue in new:
             if self.log.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
                 self.log.serve([queue], now, served=runs)
-        self.truth_changed()
 
     def truth_changed(self) -> None:
         self.note_change()
@@ -227,7 +215,7 @@ class GroupEnvironment:
         """After a consumer's rebalance: note whether it has the queues that it will end with."""
         if self._final is None:
             ids = (client.client_id for client in self.clients if client.takes_part)
-            self._final = self.shares.members(tuple(sort_client_ids(ids)))
+            self._final = self.shares.list_of(tuple(sort_client_ids(ids)))
         final, current = self._final, self.name_server.views
         views = {topic: current[topic] for topic in client.topics if topic in current}
         known = all(client.views.get(topic) is view for topic, view in views.items())
@@ -242,21 +230,21 @@ class GroupEnvironment:
         )
 
     def has_settled(self) -> bool:
-        """Nothing changes an owner any more: every event is over, every broker and client up to date."""
-        pending = self.events_left or self._unsettled or self.log.waiting_pulls or self.log.resuming
-        return not pending and self._brokers_agree()
+        """Nothing changes an owner any more: every event is over, every broker and client up to date.
 
-    def _brokers_agree(self) -> bool:
-        """Each broker lists exactly the clients that send it heartbeats, and no client calls a lost one any more."""
+        Each broker lists exactly the clients that send it heartbeats, and no client calls a lost one any more.
+        """
+        if self.events_left or self._unsettled or self.log.waiting_pulls or self.log.resuming:
+            return False
         if self._agree is None:
-            self._agree = all(map(self._agrees, self.brokers()))
+            self._agree = all(self._agrees(broker) for brokers in self._brokers.values() for broker in brokers)
         return self._agree
 
     def _agrees(self, broker: Broker) -> bool:
         if not broker.up:
             return not broker.silent or broker.name not in self.name_server.broker_names
         callers = [client.client_id for client in self.clients if client.takes_part and broker in client.calls()]
-        named = broker.client_ids or ()
+        named = broker.members.client_ids if broker.members else ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
 
     def _add_broker(self, name: str, ids: Sequence[int]) -> None:
@@ -272,7 +260,7 @@ class GroupEnvironment:
                 timers=self.timers,
                 tells=not self.broadcasting,
                 one_way=self.one_way,
-                list_of=self.shares.members,
+                list_of=self.shares.list_of,
                 changed=self.note_change,
                 say=(lambda broker, *said: self.say(str(broker), *said)) if self.log.explain else None,
             )
@@ -312,18 +300,18 @@ class NameServer:
     def __init__(self, routes: Sequence[TopicRouteData], view_of: Callable[[TopicRouteData], TopicView]) -> None:
         self._view_of = view_of
         self._whole = {route.topic: route for route in routes}
-        self._gone: dict[str, frozenset[int] | None] = {}
+        self._gone: dict[str, set[int]] = {}  # broker name → the ids of its processes that are not in the routes
         # what a client learns now; a topic without any broker left is absent, and clients keep the route that they have
         self.views: dict[str, TopicView] = {}
         self._tell(self._whole)
 
     @property
-    def broker_names(self) -> list[str]:
-        return list(dict.fromkeys(name for view in self.views.values() for name in view.brokers))
+    def broker_names(self) -> set[str]:
+        return {name for view in self.views.values() for name in view.brokers}
 
-    def drop(self, broker_name: str, ids: Collection[int] | None = None) -> None:
-        """Drop processes of a broker, all of them by default; without any left, its queues leave every route."""
-        self._gone[broker_name] = None if ids is None else frozenset(ids)
+    def drop(self, broker_name: str, ids: set[int]) -> None:
+        """Drop processes of a broker; without any left, its queues leave every route."""
+        self._gone[broker_name] = ids
         self._tell(self._having(broker_name))
 
     def add(self, event: Event) -> None:
@@ -336,8 +324,10 @@ class NameServer:
         self._tell(self._having(name))
 
     def change(self, event: Event) -> None:
-        reads = () if event.read_queues is None else (QueueCount(event.read_queues, event.broker_name),)
-        writes = () if event.write_queues is None else (QueueCount(event.write_queues, event.broker_name),)
+        reads, writes = (
+            () if number is None else (QueueCount(number, event.broker_name),)
+            for number in (event.read_queues, event.write_queues)
+        )
         changes = Changes(read_queues=reads, write_queues=writes)
         self._whole[event.subject] = change_route(self._whole[event.subject], changes)
         self._tell([event.subject])
@@ -355,8 +345,7 @@ class NameServer:
 
     def _tell(self, topics: Iterable[str]) -> None:
         for topic in topics:
-            route = self._now(self._whole[topic])
-            view = self._view_of(route)
+            view = self._view_of(self._now(self._whole[topic]))
             if view.brokers:
                 self.views[topic] = view
             else:
@@ -365,18 +354,18 @@ class NameServer:
     def _now(self, route: TopicRouteData) -> TopicRouteData:
         if not self._gone:  # a static topic loses its brokers likewise, but not its queues
             return route
-        left = {name: self._left(route, name) for name in self._gone}
-        brokers = (data for data in route.broker_datas if left.get(data.broker_name, True))
+        known = {data.broker_name: data.broker_addrs for data in route.broker_datas}
+        left = {
+            name: {number: address for number, address in known.get(name, {}).items() if number not in ids}
+            for name, ids in self._gone.items()
+        }
+        gone = {name for name, addresses in left.items() if not addresses}
         return replace(
             route,
-            queue_datas=tuple(data for data in route.queue_datas if left.get(data.broker_name, True)),
+            queue_datas=tuple(data for data in route.queue_datas if data.broker_name not in gone),
             broker_datas=tuple(
-                replace(data, broker_addrs=left.get(data.broker_name, data.broker_addrs)) for data in brokers
+                replace(data, broker_addrs=left.get(data.broker_name, data.broker_addrs))
+                for data in route.broker_datas
+                if data.broker_name not in gone
             ),
         )
-
-    def _left(self, route: TopicRouteData, name: str) -> dict[int, str]:
-        broker, gone = route.broker(name), self._gone[name]
-        if broker is None or gone is None:
-            return {}
-        return {number: address for number, address in broker.broker_addrs.items() if number not in gone}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -14,8 +14,8 @@ from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
 
-_ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
-_OF_MEMBERS = (*_ENDS, "join", "pull-stall", "freeze", "unfreeze")
+ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
+_OF_CONSUMERS = (*ENDS, "join", "pull-stall", "freeze", "unfreeze")
 _OF_FROZEN = ("crash", "host-loss", "unfreeze")  # what can happen to a process that does nothing
 _PROCESS_AND_TIME = r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})"
 
@@ -27,18 +27,17 @@ def restarts(
     every_us: int,  # from one going down to the next
     down_us: int,
     at_once: int = 1,  # how many go down together
-    becomes: Mapping[str, str] | None = None,  # client id → the id afterwards, of those whose id changes
+    becomes: Mapping[str, str] = {},  # client id → the id afterwards, of those whose id changes
     strategy: str | None = None,  # what they run afterwards; None leaves it as it is
     end: Literal["leave", "crash"] = "leave",
     text: str = "",  # the event as the user wrote it
 ) -> tuple[Event, ...]:
-    """A restart of each of the members in turn: it ends, and comes back some time later."""
+    """A restart of each of the consumers in turn: it ends, and comes back some time later."""
     events: list[Event] = []
     for index, client_id in enumerate(client_ids):
         goes = at_us + index // at_once * every_us
-        comes = (becomes or {}).get(client_id, client_id)
         events.append(Event(end, goes, client_id, text))
-        events.append(Event("join", goes + down_us, comes, text, strategy=strategy))
+        events.append(Event("join", goes + down_us, becomes.get(client_id, client_id), text, strategy=strategy))
     return tuple(events)
 
 
@@ -76,91 +75,86 @@ def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, 
 
 def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
     """The events in the order of time, if they can happen (raises UsageError); an id of two processes stands twice."""
-    for event in events:
-        if event.at_us < 0:
-            raise UsageError(f"{_named(event)}: before the start", hint="times count from the start, 0s")
     ordered = sorted(events, key=lambda event: event.at_us)
-    _check_members(ordered, Counter(client_ids))
-    _check_brokers(ordered, routes)
-    by_topic = {route.topic: route for route in routes}
+    cluster = _Cluster(client_ids, routes)
     for event in ordered:
-        if event.kind == "route-change":
-            _check_route_change(event, by_topic)
+        for why, hint, code in cluster.contradictions(event):
+            name = f"--event {event.text!r}" if event.text else f"{event.kind} {event.subject}"
+            raise UsageError(f"{name}: {why}", hint=hint, code=code)
+        cluster.happen(event)
     return tuple(replace(event, text=event.text or f"{event.kind} {event.subject}") for event in ordered)
 
 
-def _check_members(events: Sequence[Event], present: Counter[str]) -> None:
-    ever = set(present)
-    frozen: Counter[str] = Counter()
-    for event in events:
-        if event.kind not in _OF_MEMBERS:
-            continue
-        client_id = event.subject
-        if event.kind == "join":
-            if not client_id:
-                raise UsageError(f"{_named(event)}: a client id cannot be empty")
-            if present[client_id]:
-                raise UsageError(
-                    f"{_named(event)}: it is already in the group then",
-                    hint="let it leave or crash before, or give the new process another id",
-                    code="already-in-group",
-                )
-            present[client_id] += 1
-            ever.add(client_id)
-        elif not present[client_id]:
-            known = sorted(name for name, number in present.items() if number)
-            was = "no longer" if client_id in ever else "not"
-            raise UsageError(
-                f"{_named(event)}: it is {was} in the group then",
-                hint=suggestion("consumers", client_id, known),
-                code="not-in-group",
-            )
-        elif event.kind == "unfreeze" and not frozen[client_id]:
-            raise UsageError(f"{_named(event)}: it is not frozen then", hint="an end takes the freeze along")
-        elif frozen[client_id] == present[client_id] and event.kind not in _OF_FROZEN:
-            raise UsageError(
-                f"{_named(event)}: it is frozen then, and does nothing",
-                hint="let the freeze end before, or kill it: crash",
-            )
-        else:
-            frozen[client_id] += {"freeze": 1, "unfreeze": -1}.get(event.kind, 0)
-            if event.kind in _ENDS:
-                present[client_id] -= 1
-                frozen[client_id] = min(frozen[client_id], present[client_id])
+Contradiction = tuple[str, str | None, str | None]  # why it cannot happen, a hint, the error's code
 
 
-def _check_brokers(events: Sequence[Event], routes: Sequence[TopicRouteData]) -> None:
-    up = {broker.broker_name: True for route in routes for broker in route.broker_datas}
-    for event in events:
+class _Cluster:
+    """Which consumers and brokers are there."""
+
+    def __init__(self, client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> None:
+        self._present = Counter(client_ids)
+        self._frozen: Counter[str] = Counter()
+        self._up = {broker.broker_name: True for route in routes for broker in route.broker_datas}
+        self._routes = {route.topic: route for route in routes}
+
+    def happen(self, event: Event) -> None:
         name = event.subject
-        if event.kind in ("broker-down", "broker-loss"):
-            if name not in up:
-                hint = suggestion("brokers", name, up)
-                raise UsageError(f"{_named(event)}: there is no such broker", hint=hint, code="unknown-broker")
-            if not up[name]:
-                raise UsageError(f"{_named(event)}: it is down already")
-            up[name] = False
-        elif event.kind == "broker-up":
-            if up.get(name):
-                raise UsageError(f"{_named(event)}: it is up already")
-            if name in up and (event.read_queues, event.write_queues) != (None, None):
-                raise UsageError(f"{_named(event)}: it comes back with the queues that it had")
-            up[name] = True
+        if event.kind in _OF_CONSUMERS:
+            self._present[name] += (event.kind == "join") - (event.kind in ENDS)
+            self._frozen[name] += (event.kind == "freeze") - (event.kind == "unfreeze")
+            self._frozen[name] = min(self._frozen[name], self._present[name])
+        elif event.kind != "route-change":
+            self._up[name] = event.kind == "broker-up"
 
+    def contradictions(self, event: Event) -> Iterator[Contradiction]:
+        if event.at_us < 0:
+            yield "before the start", "times count from the start, 0s", None
+        if event.kind == "join":
+            yield from self._of_join(event.subject)
+        elif event.kind in _OF_CONSUMERS:
+            yield from self._of_consumer(event.kind, event.subject)
+        elif event.kind == "route-change":
+            yield from self._of_route(event)
+        else:
+            yield from self._of_broker(event)
 
-def _check_route_change(event: Event, routes: Mapping[str, TopicRouteData]) -> None:
-    topic = event.subject
-    if topic not in routes:
-        raise UsageError(f"{_named(event)}: topic {topic} is not simulated", hint=suggestion("topics", topic, routes))
-    if routes[topic].is_static:
-        text = f"{_named(event)}: {topic} is a static topic: its queues do not follow brokers"
-        raise UsageError(text, code="static-topic")
-    brokers = [data.broker_name for data in routes[topic].queue_datas]
-    if event.broker_name is not None and event.broker_name not in brokers:
-        hint = suggestion("brokers", event.broker_name, brokers)
-        text = f"{_named(event)}: topic {topic} has no broker {event.broker_name}"
-        raise UsageError(text, hint=hint, code="unknown-broker")
+    def _of_join(self, client_id: str) -> Iterator[Contradiction]:
+        if not client_id:
+            yield "a client id cannot be empty", None, None
+        if self._present[client_id]:
+            hint = "let it leave or crash before, or give the new process another id"
+            yield "it is already in the group then", hint, "already-in-group"
 
+    def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[Contradiction]:
+        present, frozen = self._present, self._frozen[client_id]
+        if not present[client_id]:
+            was = "no longer" if client_id in present else "not"
+            hint = suggestion("consumers", client_id, sorted(+present))
+            yield f"it is {was} in the group then", hint, "not-in-group"
+        if kind == "unfreeze" and not frozen:
+            yield "it is not frozen then", "an end takes the freeze along", None
+        if frozen == present[client_id] and kind not in _OF_FROZEN:
+            yield "it is frozen then, and does nothing", "let the freeze end before, or kill it: crash", None
 
-def _named(event: Event) -> str:
-    return f"--event {event.text!r}" if event.text else f"{event.kind} {event.subject}"
+    def _of_broker(self, event: Event) -> Iterator[Contradiction]:
+        name, up = event.subject, self._up.get(event.subject)
+        if event.kind != "broker-up":
+            if up is None:
+                yield "there is no such broker", suggestion("brokers", name, self._up), "unknown-broker"
+            if not up:
+                yield "it is down already", None, None
+        elif up:
+            yield "it is up already", None, None
+        elif up is not None and (event.read_queues, event.write_queues) != (None, None):
+            yield "it comes back with the queues that it had", None, None
+
+    def _of_route(self, event: Event) -> Iterator[Contradiction]:
+        topic, broker = event.subject, event.broker_name
+        if topic not in self._routes:
+            yield f"topic {topic} is not simulated", suggestion("topics", topic, self._routes), None
+            return
+        if self._routes[topic].is_static:
+            yield f"{topic} is a static topic: its queues do not follow brokers", None, "static-topic"
+        brokers = [data.broker_name for data in self._routes[topic].queue_datas]
+        if broker is not None and broker not in brokers:
+            yield f"topic {topic} has no broker {broker}", suggestion("brokers", broker, brokers), "unknown-broker"

@@ -1,23 +1,61 @@
-"""The figures of a group's simulation: their spread over many trials, and the conditions of `--fail-on`."""
+"""The figures of a group's simulation: of one, their spread over many trials, and the conditions of `--fail-on`."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from rmqlb.engine.conditions import Condition, Figures
+from rmqlb.engine.rebalance.event_log import EventLog
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.plan_rollout import Rollout
-from rmqlb.model.simulate_rebalance import FigureSpread, FigureSpreads, GroupFigures, GroupTrials
+from rmqlb.model.simulate_rebalance import (
+    BAD_STATES,
+    FigureSpread,
+    FigureSpreads,
+    GroupFigures,
+    GroupTrials,
+    QueueTimeline,
+)
 from rmqlb.model.snapshot import suggestion
+from rmqlb.model.times import milliseconds
+from rmqlb.model.unknown import sum_if_known
 
 _FIELDS = {name.replace("_", "-"): name for name in GroupFigures.__struct_fields__ if name != "rebalances"}
 GROUP_FIGURES = Figures(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))
 ROLLOUT_FIGURES = Figures(names=(*_FIELDS, "takes-ms", "misassigned"), of_subject=tuple(_FIELDS))
 """The figures of the best choice."""
 _SPREADS = ("p95", "p50", "max")
+_STILL_OPEN = {
+    **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
+    "unread_ms": "queues_unread_at_end",
+}
+"""A length of time, and the queues whose length is not over at the end."""
+
+
+def figures(
+    queues: Sequence[QueueTimeline], log: EventLog, first_us: int, *, settled: bool, broadcasting: bool = False
+) -> GroupFigures:
+    at_end = Counter(line.intervals[-1].state for line in queues if line.intervals)
+    kinds: dict[str, float] = {}
+    for kind, state in BAD_STATES.items():
+        totals = [getattr(line, f"total_{kind}_ms") for line in queues]
+        kinds[f"longest_{kind}_ms"] = max((getattr(line, f"longest_{kind}_ms") for line in queues), default=0)
+        kinds[f"total_{kind}_ms"] = milliseconds(sum(round(total * 1000) for total in totals))
+        kinds[f"queues_with_{kind}"] = sum(total > 0 for total in totals)
+        kinds[f"queues_with_{kind}_at_end"] = 0 if broadcasting and kind == "overlap" else at_end[state]
+    return GroupFigures(
+        convergence_ms=milliseconds(max(log.last_change_us - first_us, 0)) if settled else None,
+        unread_ms=max((line.unread_ms for line in queues), default=0),
+        redelivered=sum_if_known(line.redelivered for line in queues),
+        queues_unread_at_end=sum(line.unread_at_end for line in queues),
+        taken=sum(len(line.takeovers) for line in queues),
+        rebalances=log.rebalances,
+        **kinds,  # type: ignore[arg-type]
+    )
 
 
 def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
@@ -50,21 +88,13 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
     if isinstance(found, GroupTrials):
         if spread not in _SPREADS:
             raise UsageError(f"{error}: what is {spread}?", hint=suggestion("spreads", spread, _SPREADS))
-        figures, has_converged = found.figures, found.converged == found.trials
+        figures, endless = found.figures, found.converged < found.trials
     else:
-        has_converged = found.convergence_ms is not None
+        endless = found.convergence_ms is None
         if condition.subject is not None:
             raise UsageError(f"{error}: [{spread}] is of many trials", hint="give --trials N")
-    length, _, kind = name.removesuffix("_ms").partition("_")
-    if name == "convergence_ms":
-        endless = not has_converged
-    elif name == "unread_ms":
-        endless = bool(_number(figures.queues_unread_at_end, "max"))
-    else:
-        still_open = (
-            _number(getattr(figures, f"queues_with_{kind}_at_end"), "max") if length in ("longest", "total") else 0
-        )
-        endless = bool(still_open)
+    if name != "convergence_ms":
+        endless = name in _STILL_OPEN and bool(_number(getattr(figures, _STILL_OPEN[name]), "max"))
     return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
 
 

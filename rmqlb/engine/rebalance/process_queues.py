@@ -34,15 +34,15 @@ class ProcessQueues:
 
     def working(self) -> list[MessageQueue]:
         """The queues that it owns (`RebalanceImpl.getWorkingMessageQueue`)."""
-        return [held.queue for held in self._owned()]
+        return [hold.queue for hold in self._owned()]
 
     def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
         """It has owned these queues since before the start; its timer last renewed their locks."""
         renewed = self._client.last_lock_tick() if self._env.locks else 0
         for queue in queues:
-            held = self._client.hold(queue, since_us)
-            held.renewed_us, held.reads_from_us = renewed, since_us
-            self._put(held)
+            hold = self._client.hold(queue, since_us)
+            hold.renewed_us, hold.reads_from_us = renewed, since_us
+            self._put(hold)
             if self._env.locks:
                 broker = self._env.master(queue)
                 if broker is not None:
@@ -51,25 +51,25 @@ class ProcessQueues:
     def drop_all(self, *, persisted: bool) -> list[MessageQueue]:
         now, log = self._env.clock.now, self._env.log
         had = list(self._table)
-        for held in self._owned():
-            log.drop(held, now, persisted=persisted)
+        for hold in self._owned():
+            log.drop(hold, now, persisted=persisted)
         self._table.clear()
         self._by_topic.clear()
         return had
 
     def stall(self) -> None:
-        for held in self._table.values():
-            if held.stalled_us is None:
-                held.stalled_us = self._env.clock.now
+        for hold in self._table.values():
+            if hold.stalled_us is None:
+                hold.stalled_us = self._env.clock.now
 
     def pause(self, broker: Broker) -> None:
-        for held in self._owned():
-            name = self._env.broker_name(held.queue)
+        for hold in self._owned():
+            name = self._env.broker_name(hold.queue)
             if name == broker.name and self._connections.pulled_from(name) in (broker, None):
-                held.pause(self._env.clock.now)
+                hold.pause(self._env.clock.now)
 
     def paused(self, name: str) -> list[Hold]:
-        return [held for held in self._owned() if held.is_paused and self._env.broker_name(held.queue) == name]
+        return [hold for hold in self._owned() if hold.is_paused and self._env.broker_name(hold.queue) == name]
 
     def resume(self, holds: Iterable[Hold]) -> None:
         again = [hold for hold in holds if hold.is_paused and not hold.dropped]
@@ -87,19 +87,16 @@ class ProcessQueues:
             action(argument)
 
     def _owned(self) -> list[Hold]:
-        return [held for held in self._table.values() if not held.dropped]
+        return [hold for hold in self._table.values() if not hold.dropped]
 
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
         """Its queues are these; a topic stays as it is if its strategy throws, or it is unknown."""
-        for topic, share in shares.items():
-            if share is None:
-                continue
-            held = self._of(topic)
-            if held.keys() != share.keys():
-                return False
-            if any(each.dropped or each.stalled_us is not None for each in held.values()):
-                return False
-        return True
+        known = ((self._of(topic), share) for topic, share in shares.items() if share is not None)
+        return all(
+            table.keys() == share.keys()
+            and not any(hold.dropped or hold.stalled_us is not None for hold in table.values())
+            for table, share in known
+        )
 
     def rebalance_by_topic(self, topic: str) -> Generator[int, None, bool | None]:
         """`RebalanceImpl.rebalanceByTopic`: returns whether the table then has the share; None without a list."""
@@ -127,34 +124,27 @@ class ProcessQueues:
         # the listeners of the others send none
         if changed and self._client.type == "push" and self._client.profile.beats_on_change:
             yield from self._connections.heartbeats()  # RebalancePushImpl.messageQueueChanged
-        working = [queue for queue, held in self._of(topic).items() if not held.dropped]
+        working = [queue for queue, hold in self._of(topic).items() if not hold.dropped]
         return len(working) == len(share) and all(queue in share for queue in working)
 
     def renew_locks(self) -> Steps:
         """`RebalanceImpl.lockAll` by `ConsumeMessageOrderlyService`'s timer: one request a broker."""
-        for broker, of_broker in self.locked().items():
-            if (yield from self._connections.request(broker)):
-                for held in of_broker:
-                    self.renew(broker, held, self._env.clock.now)
-                yield self._connections.answer()
-
-    def locked(self) -> dict[Broker, list[Hold]]:
         by_broker: dict[Broker, list[Hold]] = {}
-        for held in self._table.values():
-            broker = self._env.master(held.queue)
-            if broker is not None and (self._client.profile.renews_dropped or not held.dropped):
-                by_broker.setdefault(broker, []).append(held)
-        return by_broker
-
-    def renew(self, broker: Broker, held: Hold, at_us: int) -> None:
-        if broker.try_lock(held.queue, self._client.client_id, at_us=at_us):
-            held.renewed_us = at_us
-            held.locked = True
+        for hold in self._table.values():
+            broker = self._env.master(hold.queue)
+            if broker is not None and (self._client.profile.renews_dropped or not hold.dropped):
+                by_broker.setdefault(broker, []).append(hold)
+        for broker, holds in by_broker.items():
+            if (yield from self._connections.request(broker)):
+                for hold in holds:
+                    if broker.try_lock(hold.queue, self._client.client_id):
+                        hold.renewed_us, hold.locked = self._env.clock.now, True
+                yield self._connections.answer()
 
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
         env, clock = self._env, self._env.clock
-        going = [held for queue, held in self._of(topic).items() if queue not in share or self._pull_expired(held)]
+        going = [hold for queue, hold in self._of(topic).items() if queue not in share or self._pull_expired(hold)]
         changed = False
         if going:
             changed = yield from self._remove(going, why)
@@ -168,67 +158,67 @@ class ProcessQueues:
                 all_locked = False
                 continue
             if (yield from self._ask_offset(queue)):
-                held = self._client.hold(queue, clock.now)
-                held.renewed_us = clock.now
-                held.locked = not (env.locks and self._client.profile.pull_retry_us)
-                self._put(held)
-                taken.append(held)
+                hold = self._client.hold(queue, clock.now)
+                hold.renewed_us = clock.now
+                hold.locked = not (env.locks and self._client.profile.pull_retry_us)
+                self._put(hold)
+                taken.append(hold)
         if env.log.explain:
             self._say("take", taken, f"takes {{}} of {topic}: {why}")
         if not all_locked and self._client.profile.retries_locks:
             clock.call(env.timers.lock_retry_us, self._client.rebalance_immediately)
-        if taken:
-            self._pull_later(taken)
+        if taken:  # RebalancePushImpl.dispatchPullRequest; listeners of other consumers pull at once (updatePullTask)
+            self._pull_after(self._client.pull_delay_us if self._client.type == "push" else 0, taken)
         return changed or bool(taken)
 
     def _of(self, topic: str) -> Mapping[MessageQueue, Hold]:
         return self._by_topic.get(topic, _NOTHING)
 
-    def _put(self, held: Hold) -> None:
-        self._env.log.take(held)
-        self._table[held.queue] = self._by_topic.setdefault(held.queue.topic, {})[held.queue] = held
+    def _put(self, hold: Hold) -> None:
+        self._env.log.take(hold)
+        self._table[hold.queue] = self._by_topic.setdefault(hold.queue.topic, {})[hold.queue] = hold
 
-    def _pull_expired(self, held: Hold) -> bool:
+    def _pull_expired(self, hold: Hold) -> bool:
         """`ProcessQueue.isPullExpired`, of push consumers; a dropped queue is not pulled either."""
         if self._client.type != "push":
             return False
-        since = held.to_us if held.stalled_us is None else held.stalled_us
+        since = hold.to_us if hold.stalled_us is None else hold.stalled_us
         return since is not None and self._env.clock.now - since > self._env.timers.pull_idle_us
 
     def _remove(self, going: list[Hold], why: str) -> Generator[int, None, bool]:
         env = self._env
         dropped = []
-        for held in going:
-            if not held.dropped:
-                held.busy_until_us = env.clock.now + self._listener_us(held.queue)
-                env.log.drop(held, env.clock.now, persisted=True)
-                dropped.append(held)
+        for hold in going:
+            if not hold.dropped:
+                hold.busy_until_us = env.clock.now + self._listener_us(hold.queue)
+                env.log.drop(hold, env.clock.now, persisted=True)
+                dropped.append(hold)
         self._say("drop", dropped, f"drops {{}}: {why}")
         changed = False
-        for held in going:
-            if not env.locks or not self._client.profile.unlocks or (yield from self._release(held)):
-                del self._table[held.queue], self._by_topic[held.queue.topic][held.queue]
+        for hold in going:
+            if not env.locks or not self._client.profile.unlocks or (yield from self._release(hold)):
+                del self._table[hold.queue], self._by_topic[hold.queue.topic][hold.queue]
                 changed = True
         return changed
 
-    def _release(self, held: Hold) -> Generator[int, None, bool]:
+    def _release(self, hold: Hold) -> Generator[int, None, bool]:
         """`RebalancePushImpl.removeUnnecessaryMessageQueue` of an orderly queue: whether it leaves the table."""
         env, now = self._env, self._env.clock.now
         write_lock = self._client.profile.release == "write-lock"
         longest = self._client.release_wait_us
-        busy = max(held.busy_until_us - now, 0)
-        if write_lock and now > held.renewed_us + env.timers.unlock_delay_us:
+        busy = max(hold.busy_until_us - now, 0)
+        if write_lock and now > hold.renewed_us + env.timers.unlock_delay_us:
             busy = 0
         if busy > longest:
             yield longest
-            self._say("unlock", [held], "cannot give up {} yet: its listener holds it")
+            self._say("unlock", [hold], "cannot give up {} yet: its listener holds it")
             return False
         if busy:
             yield busy
-        cached = busy > 0 or held.queue in env.lagging
+        cached = busy > 0 or hold.queue in env.lagging
         delay = env.timers.unlock_delay_us if cached and not write_lock else 0
-        self._say("unlock", [held], "unlocks {}" + (" in a while: messages are cached" if delay else ""))
-        env.clock.call(delay + env.one_way(self._client.draws), self._unlock, held.queue)
+        self._say("unlock", [hold], "unlocks {}" + (" in a while: messages are cached" if delay else ""))
+        env.clock.call(delay + env.one_way(self._client.draws), self._unlock, hold.queue)
         return True
 
     def _unlock(self, queue: MessageQueue) -> None:
@@ -268,12 +258,9 @@ class ProcessQueues:
         yield self._connections.answer()
         return True
 
-    def _pull_later(self, taken: list[Hold]) -> None:
-        """`RebalancePushImpl.dispatchPullRequest`. Listeners of other consumers pull at once (`updatePullTask`)."""
-        env = self._env
-        env.log.waiting_pulls += len(taken)
-        delay_us = self._client.pull_delay_us if self._client.type == "push" else 0
-        env.clock.call(delay_us, self._pull_first, taken)
+    def _pull_after(self, delay_us: int, taken: list[Hold]) -> None:
+        self._env.log.waiting_pulls += len(taken)
+        self._env.clock.call(delay_us, self._pull_first, taken)
 
     def _pull_first(self, taken: list[Hold]) -> None:
         self._env.log.waiting_pulls -= len(taken)
@@ -284,28 +271,26 @@ class ProcessQueues:
         if self._client.frozen:
             self._late.append((self._pull, taken))
             return
-        waiting = [held for held in taken if not held.locked and not held.dropped]
+        waiting = [hold for hold in taken if not hold.locked and not hold.dropped]
         # `pullMessage` of Go looks at the lock, which `lock` does not note for a queue that is not yet taken
         if waiting:
-            env.log.waiting_pulls += len(waiting)
-            env.clock.call(self._client.profile.pull_retry_us, self._pull_first, waiting)
-            taken = [held for held in taken if held.locked]
-        pulled = [held for held in taken if not held.dropped]
-        for held in pulled:
-            held.reads_from_us = env.clock.now
-            broker = self._connections.pulled_from(env.broker_name(held.queue))
+            self._pull_after(self._client.profile.pull_retry_us, waiting)
+        pulled = [hold for hold in taken if hold.locked and not hold.dropped]
+        for hold in pulled:
+            hold.reads_from_us = env.clock.now
+            broker = self._connections.pulled_from(env.broker_name(hold.queue))
             if broker is not None and not broker.up:
-                held.pause(env.clock.now)
+                hold.pause(env.clock.now)
         self._say("pull", pulled, "pulls {} for the first time")
 
     def _listener_us(self, queue: MessageQueue) -> int:
         """How long the listener still works on a dropped queue: the rest of one message's time."""
         env, draws = self._env, self._client.draws
-        if not env.locks or not env.consume_us:
+        consume_us, rate = env.scenario.consume_us, env.scenario.rates.get(queue)
+        if not env.locks or not consume_us:
             return 0
-        rate = env.rates.get(queue)
-        busy = 1.0 if rate is None else min(rate * env.consume_us / 1e6, 1.0)
-        return draws.below(env.consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
+        busy = 1.0 if rate is None else min(rate * consume_us / 1e6, 1.0)
+        return draws.below(consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
 
     def _say(self, what: str, queues: Sequence[MessageQueue | Hold], text: str) -> None:
         """Note a step of these queues, which the text names in the place of {}."""

@@ -14,30 +14,29 @@ from rmqlb.model.times import utc_text
 
 
 def spread_evenly(
-    rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Iterable[Event] = ()
+    rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Sequence[Event] = ()
 ) -> dict[MessageQueue, float]:
     """Each topic's rate, in messages a second, dealt evenly to the read queues that it has at the beginning.
 
     A queue that an event brings has the rate of the others, which is more than an even share: bounds stay bounds.
     """
-    events = tuple(events)
     found: dict[MessageQueue, float] = {}
     for route in routes:
         queues = route.subscribe_queues()
         if route.topic not in rates or not queues:
             continue
-        found |= dict.fromkeys(queues, rates[route.topic] / len(queues))
+        rate = rates[route.topic] / len(queues)
+        found |= dict.fromkeys(queues, rate)
         brokers = [data.broker_name for data in route.queue_datas]
         usual = max(data.read_queue_nums for data in route.queue_datas)
         for event in events:
-            names = [event.subject]
+            names: list[str] = []
             if event.kind == "route-change" and event.subject == route.topic:
                 names = brokers if event.broker_name is None else [event.broker_name]
-            elif event.kind != "broker-up" or event.subject in brokers:
-                continue
+            elif event.kind == "broker-up" and event.subject not in brokers:
+                names = [event.subject]
             number = usual if event.read_queues is None else event.read_queues
-            later = (MessageQueue(route.topic, name, queue_id) for name in names for queue_id in range(number))
-            found |= dict.fromkeys(later, rates[route.topic] / len(queues))
+            found |= {MessageQueue(route.topic, name, queue_id): rate for name in names for queue_id in range(number)}
     return found
 
 

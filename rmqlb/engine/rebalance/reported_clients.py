@@ -18,13 +18,17 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
     if given is not None:
         return given, ()
     connections = [connection for view in (group.lists if group else ()) for connection in view.connections]
-    java = [c.version for c in connections if c.language in (None, "JAVA")]  # the others report no version of theirs
-    known = [parse_version(version) for version in java if version is not None and _is_version(version)]
-    versions = Counter(".".join(map(str, version)) for version in known)
+    versions, rules = Counter[str](), set[str]()
+    for version in (c.version for c in connections if c.language in (None, "JAVA")):  # others report none of theirs
+        try:
+            rules.add(consumer_profile_of(version or "").name)
+        except UsageError:
+            continue
+        versions[".".join(map(str, parse_version(version or "")))] += 1
     if not versions:
         return GroupScenario().client_version, ()
     usual = min(versions, key=lambda version: (-versions[version], parse_version(version)))
-    if len({consumer_profile_of(version).name for version in versions}) == 1:
+    if len(rules) == 1:
         return usual, ()
     text = ", ".join(f"{version} ({number})" for version, number in versions.most_common())
     return usual, (Finding("mixed-versions", f"consumers report the versions {text}: all are simulated as {usual}"),)
@@ -37,14 +41,6 @@ def orderly_findings(sdks: Iterable[str]) -> Iterator[Finding]:
         yield Finding("other-language", text)
 
 
-def _is_version(text: str) -> bool:
-    try:
-        consumer_profile_of(text)
-    except UsageError:
-        return False
-    return True
-
-
 def consumer_types(
     group: ConsumerGroup | None, given: ConsumerType | None = None, given_of: Mapping[str, ConsumerType] | None = None
 ) -> tuple[ConsumerType, dict[str, ConsumerType], tuple[Finding, ...]]:
@@ -55,34 +51,25 @@ def consumer_types(
     """
     if group is None:
         return given or "push", dict(given_of or {}), ()
-    reported = {
-        client_id: report.consumer_type
-        for client_id, report in group.reports.items()
-        if report.consumer_type is not None and given is None
-    }
-    known = {**reported, **(given_of or {})}
+    reported = {client_id: report.consumer_type for client_id, report in group.reports.items() if given is None}
+    known = {client_id: kind for client_id, kind in {**reported, **(given_of or {})}.items() if kind is not None}
     usual: ConsumerType = given or ("lite-pull" if group.consume_type == CONSUME_ACTIVELY else "push")
-    return usual, known, tuple(_findings(group, usual, known, is_given=given is not None))
-
-
-def _findings(
-    group: ConsumerGroup, usual: ConsumerType, known: Mapping[str, ConsumerType], *, is_given: bool
-) -> Iterator[Finding]:
-    ids = list(dict.fromkeys(group.client_ids or ()))
+    ids, findings = list(dict.fromkeys(group.client_ids or ())), []
     silent = [client_id for client_id in ids if client_id not in known]
-    if group.consume_type == CONSUME_ACTIVELY and silent and not is_given:
-        yield Finding(
-            "consumer-type-unknown",
+    if group.consume_type == CONSUME_ACTIVELY and silent and given is None:
+        text = (
             f"{silent[0]}{_more(silent)} pulls, and does not say whether as DefaultMQPullConsumer or "
-            "DefaultLitePullConsumer: simulated as the latter; --consumer-type ID=pull says otherwise",
+            "DefaultLitePullConsumer: simulated as the latter; --consumer-type ID=pull says otherwise"
         )
+        findings.append(Finding("consumer-type-unknown", text))
     assigned = [client_id for client_id in ids if known.get(client_id, usual) == "assign"]
     if assigned:
-        yield Finding(
-            "assigns-itself",
+        text = (
             f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance: "
-            "brokers list it all the same, so that the others leave it a share that stays unread",
+            "brokers list it all the same, so that the others leave it a share that stays unread"
         )
+        findings.append(Finding("assigns-itself", text))
+    return usual, known, tuple(findings)
 
 
 def _more(ids: list[str]) -> str:

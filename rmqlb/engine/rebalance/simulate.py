@@ -19,10 +19,10 @@ from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment
 from rmqlb.engine.rebalance.events import in_order
-from rmqlb.engine.rebalance.figures import summarise
+from rmqlb.engine.rebalance.figures import figures, summarise
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.shares import Shares
-from rmqlb.engine.rebalance.timelines import figures, timelines
+from rmqlb.engine.rebalance.timelines import timelines
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.group import ConsumerType, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
@@ -131,71 +131,49 @@ class GroupSimulation:
             check_routes(routes)
             require(group, str | None, "group")
             require(states, Mapping[MessageQueue, QueueState] | None, "states")
-        members, scenario = _with_names(group, members, scenario)
         self._group = group
-        self._members = members
+        self._members, self._scenario = _with_names(group, members, scenario)
         self._routes = _by_name(routes)
-        self._scenario = scenario
         self._states = states or {}
-        self._events = in_order(scenario.events, members.client_ids, self._routes)
-        self._shares = Shares(members.settings, members.sdk_for, members.is_answered)
+        self._events = in_order(self._scenario.events, members.client_ids, self._routes)
+        self._first_us, self._last_us = (self._events[at].at_us if self._events else 0 for at in (0, -1))
+        self._shares = Shares(self._members)
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
-
-    @property
-    def _first_us(self) -> int:
-        return self._events[0].at_us if self._events else 0
 
     def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
         env, clients, end_us = self._simulated(trial, explain=explain)
-        queues = self._timelines(env, end_us)
+        queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
+        scenario, first_us = self._scenario, self._first_us
         return RebalanceResult(
             group=self._group,
             strategy=self._members.name,
-            scenario=echo(self._scenario, profiles or consumer_profile_of(self._scenario.client_version).name),
+            scenario=echo(scenario, profiles or consumer_profile_of(scenario.client_version).name),
             events=tuple(map(event_echo, self._events)),
             trial=trial,
             end_ms=milliseconds(end_us),
-            figures=self._figures(queues, env),
+            figures=figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting),
             queues=queues,
             consumers=consumer_parts(queues, [client.client_id for client in clients]),
             steps=tuple(env.log.steps) if explain else None,
         )
 
-    def figures(self, trial: int, *, gaps_only: bool = False) -> GroupFigures:
-        """One trial in numbers; with `gaps_only` without takeovers and what is redelivered."""
-        env, _, end_us = self._simulated(trial)
-        return self._figures(self._timelines(env, end_us, gaps_only=gaps_only), env)
+    def figures(self, trial: int) -> GroupFigures:
+        return self.run(trial).figures
 
-    def _timelines(self, env: GroupEnvironment, end_us: int, *, gaps_only: bool = False) -> tuple[QueueTimeline, ...]:
-        return timelines(env.log, self._scenario, self._states, end_us, self._routes, gaps_only=gaps_only)
-
-    def _figures(self, queues: Sequence[QueueTimeline], env: GroupEnvironment) -> GroupFigures:
-        broadcasting = self._scenario.broadcasting
-        return figures(queues, env.log, self._first_us, settled=env.has_settled(), broadcasting=broadcasting)
-
-    def _simulated(self, trial: int, *, explain: bool = False) -> tuple[GroupEnvironment, Sequence[Client], int]:
+    def _simulated(self, trial: int, *, explain: bool) -> tuple[GroupEnvironment, Sequence[Client], int]:
+        """Run until the group has converged, or the time is over; returns where the time axis ends, too."""
         require(trial, TrialNumber, "trial")
-        env = GroupEnvironment(
-            self._routes, self._scenario, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain
-        )
+        scenario, setting = self._scenario, (self._routes, self._members, self._scenario)
+        env = GroupEnvironment(*setting, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain)
         population = _Population(env, self._members, [route.topic for route in self._routes])
-        population.begin(all_new=self._scenario.all_new)
+        population.begin(all_new=scenario.all_new)
         population.expect(self._events)
-        return env, population.clients, self._run(env)
-
-    def _run(self, env: GroupEnvironment) -> int:
-        """Run until the group has converged, or the time is over; returns where the time axis ends."""
-        clock, scenario = env.clock, self._scenario
-        if scenario.until_us is not None:
-            while clock.do_next(scenario.until_us):
-                pass
-            return scenario.until_us
-        longest = (self._events[-1].at_us if self._events else 0) + scenario.patience_us
-        while not env.has_settled():
-            if not clock.do_next(longest):
-                return longest
-        return clock.now + max(_TAIL_US, (clock.now - self._first_us) // 20)
+        longest = self._last_us + scenario.patience_us if scenario.until_us is None else scenario.until_us
+        while scenario.until_us is not None or not env.has_settled():
+            if not env.clock.do_next(longest):
+                return env, population.clients, longest
+        return env, population.clients, env.clock.now + max(_TAIL_US, (env.clock.now - self._first_us) // 20)
 
 
 class _Population:
@@ -206,18 +184,26 @@ class _Population:
         self._members = members
         self._topics = tuple(topics)
         self.clients: list[Client] = []
+        env.clients = self.clients
 
     def begin(self, *, all_new: bool) -> None:
         """The consumers of the beginning have run for a while already, or start now."""
+        env = self._env
         for client_id in sort_client_ids(self._members.client_ids):
-            age = 0 if all_new else _ROUNDS_US + self._env.draws(len(self.clients)).below(_ROUNDS_US)
+            age = 0 if all_new else _ROUNDS_US + env.draws(len(self.clients)).below(_ROUNDS_US)
             client = self._add(client_id, None, -age)
             if all_new:
                 client.start()
             else:
                 client.have_run()
-        if not all_new:
-            self._settle()
+        members = env.shares.list_of(tuple(client.client_id for client in self.clients))
+        for client in () if all_new else self.clients:
+            for topic in client.allocates:
+                view = env.name_server.views.get(topic)
+                if view is not None:
+                    share = env.shares.share(view, client.strategy, members, client.client_id)
+                    client.queues.has_had(view.queues if env.broadcasting else share or (), client.created_us)
+            env.check(client)
 
     def expect(self, events: Sequence[Event]) -> None:
         self._env.events_left = len(events)
@@ -225,31 +211,17 @@ class _Population:
             self._env.clock.call(event.at_us, self._happen, event)
 
     def _add(self, client_id: str, strategy: str | None, created_us: int) -> Client:
-        members, topics = self._members, self._topics
-        subscribed = members.subscribed.get(client_id)
+        subscribed = self._members.subscribed.get(client_id)
         client = Client(
             client_id,
             number=len(self.clients),
-            strategy=strategy or members.strategy_for(client_id),
-            topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
+            strategy=strategy or self._members.strategy_for(client_id),
+            topics=tuple(topic for topic in self._topics if subscribed is None or topic in subscribed),
             env=self._env,
             created_us=created_us,
         )
         self.clients.append(client)
-        self._env.clients.append(client)
         return client
-
-    def _settle(self) -> None:
-        env = self._env
-        members = env.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
-        for client in self.clients:
-            for topic in client.allocates:
-                view = env.name_server.views.get(topic)
-                if view is None:
-                    continue
-                share = env.shares.share(view, client.strategy, members, client.client_id)
-                client.queues.has_had(view.queues if env.broadcasting else share or (), client.created_us)
-            env.check(client)
 
     def _happen(self, event: Event) -> None:
         env = self._env
@@ -261,18 +233,13 @@ class _Population:
             env.take_down(event)
         elif event.kind == "route-change":
             env.change_route(event)
+        elif event.kind == "join":
+            self._add(event.subject, event.strategy_name, env.clock.now).start()
         else:
-            self._apply(event)
-            env.truth_changed()
-
-    def _apply(self, event: Event) -> None:
-        if event.kind == "join":
-            self._add(event.subject, event.strategy_name, self._env.clock.now).start()
-            return
-        frozen = event.kind == "unfreeze"
-        named = [each for each in self.clients if each.alive and each.client_id == event.subject]
-        client = next((each for each in named if each.frozen is frozen), named[0])
-        _HAPPENS[event.kind](client)
+            named = [each for each in self.clients if each.alive and each.client_id == event.subject]
+            fitting = (each for each in named if each.frozen is (event.kind == "unfreeze"))
+            _HAPPENS[event.kind](next(fitting, named[0]))
+        env.truth_changed()
 
 
 _HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
@@ -348,14 +315,10 @@ def _check(scenario: GroupScenario) -> None:
     require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
     if scenario.orderly and {scenario.consumer_type, *scenario.consumer_types.values()} != {"push"}:
         raise UsageError("only push consumers have a listener that is orderly", hint="leave --orderly out")
-    _check_pauses(scenario)
     for queue, rate in scenario.rates.items():
         if rate < 0:
             raise UsageError(f"{rate} messages per second into {queue} make no sense")
-
-
-def _check_pauses(scenario: GroupScenario) -> None:
-    """Reject timers that would repeat without time going by, or a thousand times in each millisecond."""
+    # timers that would repeat without time going by, or a thousand times in each millisecond
     timers, profile = scenario.timers, consumer_profile_of(scenario.client_version)
     names = ["route-poll", "heartbeat", "lock-renewal", "broker-scan"]
     names += ["rebalance-min" if profile.min_interval else "rebalance-wait"]
@@ -407,7 +370,7 @@ def convergence(
     )
     try:
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
-        trials = summarise([simulation.figures(trial, gaps_only=True) for trial in range(_PLAN_TRIALS)])
+        trials = summarise([simulation.figures(trial) for trial in range(_PLAN_TRIALS)])
     except RmqlbError:
         return None  # a plan can be made of more than a simulation can, of a broker without an address for example
     found, all_converged = trials.figures, trials.converged == trials.trials

@@ -47,30 +47,26 @@ def pull_from_where(
     >>> pull_from_where("CONSUME_FROM_FIRST_OFFSET", -1, topic="T", end=70, begin=20).offset
     20
     """
-    start = _computed(consume_from, stored, none, is_retry=topic.startswith(RETRY_PREFIX), end=end, found=found)
+    is_retry, where = topic.startswith(RETRY_PREFIX), f"{none}, and {consume_from}"
+    if stored is None:
+        return StartOffset("unknown", None, "the group's offset was not observed")
+    if stored < NOT_STORED:
+        return StartOffset("refused", None, "the broker answers with an error: not taken until the next rebalance")
+    if stored >= 0:
+        start = StartOffset("stored", stored, f"the group has stored {stored}")
+    elif consume_from == CONSUME_FROM_FIRST_OFFSET:
+        start = StartOffset("beginning", 0, where)
+    elif consume_from == CONSUME_FROM_TIMESTAMP and not is_retry:
+        start = StartOffset("timestamp", found, f"{where}: what the broker finds for it")
+    elif consume_from == CONSUME_FROM_TIMESTAMP:
+        start = StartOffset("end", end, f"{where} on a retry topic")
+    elif is_retry:
+        start = StartOffset("beginning", 0, f"{none}, and it is a retry topic")
+    else:
+        start = StartOffset("end", end, where)
     if start.offset is None or begin is None or start.offset >= begin:
         return start
     return StartOffset(start.rule, begin, f"{start.reason}; the first message that is still there is {begin}")
-
-
-def _computed(
-    consume_from: str, stored: int | None, none: str, *, is_retry: bool, end: int | None, found: int | None
-) -> StartOffset:
-    if stored is None:
-        return StartOffset("unknown", None, "the group's offset was not observed")
-    if stored >= 0:
-        return StartOffset("stored", stored, f"the group has stored {stored}")
-    if stored < NOT_STORED:
-        return StartOffset("refused", None, "the broker answers with an error: not taken until the next rebalance")
-    if consume_from == CONSUME_FROM_FIRST_OFFSET:
-        return StartOffset("beginning", 0, f"{none}, and {consume_from}")
-    if consume_from == CONSUME_FROM_TIMESTAMP:
-        if is_retry:
-            return StartOffset("end", end, f"{none}, and {consume_from} on a retry topic")
-        return StartOffset("timestamp", found, f"{none}, and {consume_from}: what the broker finds for it")
-    if is_retry:
-        return StartOffset("beginning", 0, f"{none}, and it is a retry topic")
-    return StartOffset("end", end, f"{none}, and {consume_from}")
 
 
 def start_of(
@@ -90,22 +86,19 @@ def start_of(
     if is_new:
         start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
         return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
-    stored: int | None = NOT_STORED
-    if not own_file:
-        stored = None
-        if state is not None:
-            stored = state.consumer_offset if state.stored_offset is None else state.stored_offset
-            if state.stored_offset is None and stored == 0 and state.broker_offset != 0:
-                return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
-        stored = None if stored is None else max(stored, NOT_STORED)
-    state = state or QueueState()
+    seen = state or QueueState()
+    stored = seen.consumer_offset if seen.stored_offset is None else seen.stored_offset
+    if own_file:
+        stored = NOT_STORED
+    elif seen.stored_offset is None and stored == 0 and seen.broker_offset != 0:
+        return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
     return pull_from_where(
         consume_from,
-        stored,
+        None if stored is None else max(stored, NOT_STORED),
         topic=topic,
-        end=state.broker_offset,
-        begin=state.min_offset,
-        found=state.timestamp_offset,
+        end=seen.broker_offset,
+        begin=seen.min_offset,
+        found=seen.timestamp_offset,
         none=none,
     )
 
@@ -193,18 +186,15 @@ def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tu
 
 def _moments(report: MemberReport) -> tuple[int, ...]:
     local, zone = _local(report), _own_zone(report)
-    if local is None:
-        return ()
-    moments = [local - ahead for ahead in ((_FURTHEST_EAST, _FURTHEST_WEST) if zone is None else (zone,))]
-    return tuple(round(moment.timestamp() * 1000) for moment in moments)
+    zones = (_FURTHEST_EAST, _FURTHEST_WEST) if zone is None else (zone,)
+    return () if local is None else tuple(round((local - ahead).timestamp() * 1000) for ahead in zones)
 
 
 def _local(report: MemberReport) -> datetime | None:
     """The consumer's local time at that moment, as if it were UTC; None if Java cannot parse the text."""
-    if not re.fullmatch(_TEXT, report.consume_timestamp or ""):
-        return None
+    text = report.consume_timestamp or ""
     try:
-        return datetime.strptime(report.consume_timestamp or "", "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        return datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC) if re.fullmatch(_TEXT, text) else None
     except ValueError:
         return None
 

@@ -7,11 +7,12 @@ beyond it is redelivered. A listener's own time counts on top: what it has in ha
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from math import ceil
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_of
@@ -19,13 +20,12 @@ from rmqlb.model.group import States
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.simulate_rebalance import GroupFigures, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
+from rmqlb.model.simulate_rebalance import BAD_STATES, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.model.unknown import sum_if_known
 
 Span = tuple[int, int]  # from when to when, in microseconds
 _Stretch = tuple[int, int, OwnerState, tuple[str, ...]]
-_COUNTED: tuple[OwnerState, ...] = ("unassigned", "duplicate-owners", "outage")  # what should not be
 
 
 def timelines(
@@ -34,47 +34,22 @@ def timelines(
     states: States,
     end_us: int,
     routes: Sequence[TopicRouteData] = (),
-    *,
-    gaps_only: bool = False,
 ) -> tuple[QueueTimeline, ...]:
     """One timeline for each queue that existed at any time, in the clients' order.
 
     Args:
         states: what was observed of each queue before.
         routes: those of the beginning.
-        gaps_only: leave out who took a queue from whom, and what is redelivered.
     """
     holds: dict[MessageQueue, list[Hold]] = {}
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
-    starts = None if gaps_only else _Starts(scenario, states, routes)
+    starts = _Starts(scenario, states, routes)
     found = []
     for queue in sort_queues(log.there.keys() | holds.keys()):
         notes = _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us)
         found.append(_timeline(notes, scenario, starts))
     return tuple(found)
-
-
-def figures(
-    queues: Sequence[QueueTimeline], log: EventLog, first_us: int, *, settled: bool, broadcasting: bool = False
-) -> GroupFigures:
-    at_end = Counter(line.intervals[-1].state for line in queues if line.intervals)
-    kinds: dict[str, float] = {}
-    for kind, state in zip(("gap", "overlap", "outage"), _COUNTED, strict=True):
-        totals = [getattr(line, f"total_{kind}_ms") for line in queues]
-        kinds[f"longest_{kind}_ms"] = max((getattr(line, f"longest_{kind}_ms") for line in queues), default=0)
-        kinds[f"total_{kind}_ms"] = milliseconds(sum(round(total * 1000) for total in totals))
-        kinds[f"queues_with_{kind}"] = sum(total > 0 for total in totals)
-        kinds[f"queues_with_{kind}_at_end"] = 0 if broadcasting and kind == "overlap" else at_end[state]
-    return GroupFigures(
-        convergence_ms=milliseconds(max(log.last_change_us - first_us, 0)) if settled else None,
-        unread_ms=max((line.unread_ms for line in queues), default=0),
-        redelivered=sum_if_known(line.redelivered for line in queues),
-        queues_unread_at_end=sum(line.unread_at_end for line in queues),
-        taken=sum(len(line.takeovers) for line in queues),
-        rebalances=log.rebalances,
-        **kinds,  # type: ignore[arg-type]
-    )
 
 
 class _Notes(Struct, frozen=True, eq=False):
@@ -112,30 +87,30 @@ class _Starts:
         return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=own_file)
 
 
-def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts | None) -> QueueTimeline:
+def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueTimeline:
     stretches = _stretches(notes)
-    lengths = _lengths(stretches)
-    if scenario.broadcasting:  # where several owners are the rule
-        lengths["duplicate-owners"] = []
-    gaps, overlaps, outages = (lengths[state] for state in _COUNTED)
-    waits = _own_waits(notes) if scenario.broadcasting else _waits(notes)
-    take = _own_takeovers if scenario.broadcasting else _takeovers
-    takeovers = () if starts is None else tuple(take(notes, scenario, starts, waits))
+    lengths: dict[str, float] = {}
+    for kind, state in BAD_STATES.items():
+        found = _lengths(stretches, state)
+        if scenario.broadcasting and kind == "overlap":  # where several owners are the rule
+            found = []
+        lengths[f"total_{kind}_ms"] = milliseconds(sum(found))
+        lengths[f"longest_{kind}_ms"] = milliseconds(max(found, default=0))
+    if scenario.broadcasting:
+        waits, takeovers = list(_own_waits(notes)), _own_takeovers(notes, scenario, starts)
+    else:
+        waits = list(_waits(notes))
+        takeovers = list(_takeovers(notes, scenario, starts, waits))
     return QueueTimeline(
         topic=notes.queue.topic,
         broker_name=notes.queue.broker_name,
         queue_id=notes.queue.queue_id,
-        total_gap_ms=milliseconds(sum(gaps)),
-        longest_gap_ms=milliseconds(max(gaps, default=0)),
-        total_overlap_ms=milliseconds(sum(overlaps)),
-        longest_overlap_ms=milliseconds(max(overlaps, default=0)),
-        total_outage_ms=milliseconds(sum(outages)),
-        longest_outage_ms=milliseconds(max(outages, default=0)),
         unread_ms=milliseconds(max((end - begin for begin, end in waits), default=0)),
         unread_at_end=any(end == notes.end_us for _, end in waits),
         redelivered=sum_if_known(takeover.redelivered for takeover in takeovers),
         intervals=tuple(Interval(milliseconds(a), milliseconds(b), state, ids) for a, b, state, ids in stretches),
-        takeovers=takeovers,
+        takeovers=tuple(takeovers),
+        **lengths,
     )
 
 
@@ -185,39 +160,30 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
     return "unassigned" if not owners else "one" if owners == 1 else "duplicate-owners"
 
 
-def _lengths(stretches: Sequence[_Stretch]) -> dict[OwnerState, list[int]]:
-    """State → the length of each time that it lasted, whoever the owners were."""
-    lengths: dict[OwnerState, list[int]] = {state: [] for state in _COUNTED}
-    begin, last = 0, None
-    for start, end, state, _ in stretches:
-        if state != last:
-            begin, last = start, state
-            if state in _COUNTED:
-                lengths[state].append(0)
-        if state in _COUNTED:
-            lengths[state][-1] = end - begin
-    return lengths
+def _lengths(stretches: Sequence[_Stretch], wanted: OwnerState) -> list[int]:
+    """The length of each time that a state lasted, whoever the owners were."""
+    runs = ((state, list(run)) for state, run in groupby(stretches, key=lambda stretch: stretch[2]))
+    return [run[-1][1] - run[0][0] for state, run in runs if state == wanted]
 
 
-def _waits(notes: _Notes) -> list[Span]:
+def _waits(notes: _Notes) -> Iterator[Span]:
     """The stretches in which no consumer reads the queue: the longest wait of a message in it.
 
     Nobody reads it without an owner, before an owner's first pull, while its broker is down or pulls are lost. A wait
     that is not over lasts until the simulation ends; one that ends because the queue is removed does not count.
     """
     reads = sorted(span for hold in notes.holds for span in hold.reads(notes.end_us))
-    return [wait for span in notes.existence() for wait in _between(reads, span, notes.end_us)]
+    for span in notes.existence():
+        yield from _between(reads, span, notes.end_us)
 
 
-def _own_waits(notes: _Notes) -> list[Span]:
+def _own_waits(notes: _Notes) -> Iterator[Span]:
     """With BROADCASTING each consumer has messages of its own that wait for it."""
-    waits: list[Span] = []
     for hold in notes.holds:
         until = notes.end_us if hold.to_us is None else hold.to_us
         for begin, end in notes.existence():
             span = max(begin, hold.from_us, 0), min(end, until)
-            waits += _between(hold.reads(notes.end_us), span, notes.end_us)
-    return waits
+            yield from _between(hold.reads(notes.end_us), span, notes.end_us)
 
 
 def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
@@ -245,50 +211,29 @@ def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: S
         if stored is not None and read_until is not None and own_end is not None:
             again_us = max(min(read_until, own_end) - stored, 0) + scenario.consume_us
         first = next((begin for begin, _ in hold.reads(notes.end_us)), None)
-        yield _takeover(
-            hold,
-            unread_us=None if first is None else ends.get(first, 0),
-            start=starts.of(notes.queue, stored_since=stored_since),
-            again_us=again_us,
+        start = starts.of(notes.queue, stored_since=stored_since)
+        yield Takeover(
+            *(notes.queue.topic, notes.queue.broker_name, notes.queue.queue_id),
+            client_id=hold.client_id,
+            at_ms=milliseconds(hold.from_us),
+            reads_from_ms=milliseconds_if_known(hold.reads_from_us),
+            unread_ms=None if first is None else milliseconds(ends.get(first, 0)),
+            start_rule=start.rule,
+            start_offset=start.offset,
+            start_reason=start.reason,
+            redelivered_ms=milliseconds(again_us),
             redelivered=0 if not again_us else None if rate is None else ceil(rate * again_us / SECOND_US),
         )
 
 
-def _own_takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, _: Sequence[Span]) -> Iterator[Takeover]:
+def _own_takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> list[Takeover]:
     """BROADCASTING: nobody takes anything from anybody, and each consumer keeps its offsets in a file of its own."""
-    way_us = scenario.latency_us // 2
-    by_client: dict[str, list[Hold]] = {}
+    own: dict[str, list[Hold]] = {}
     for hold in notes.holds:
-        by_client.setdefault(hold.client_id, []).append(hold)
-    for hold in notes.holds:
-        if hold.from_us < 0:
-            continue
-        earlier = [other for other in by_client[hold.client_id] if other.from_us < hold.from_us]
-        has_file = any(other.from_us < 0 or _persisted(other, hold.from_us, way_us) for other in earlier)
-        yield _takeover(
-            hold,
-            unread_us=next((begin - hold.from_us for begin, _ in hold.reads(notes.end_us)), None),
-            start=starts.of(notes.queue, stored_since=has_file),
-        )
-
-
-def _takeover(
-    hold: Hold, *, unread_us: int | None, start: StartOffset, again_us: int = 0, redelivered: int | None = 0
-) -> Takeover:
-    return Takeover(
-        topic=hold.queue.topic,
-        broker_name=hold.queue.broker_name,
-        queue_id=hold.queue.queue_id,
-        client_id=hold.client_id,
-        at_ms=milliseconds(hold.from_us),
-        reads_from_ms=milliseconds_if_known(hold.reads_from_us),
-        unread_ms=milliseconds_if_known(unread_us),
-        start_rule=start.rule,
-        start_offset=start.offset,
-        start_reason=start.reason,
-        redelivered_ms=milliseconds(again_us),
-        redelivered=redelivered,
-    )
+        own.setdefault(hold.client_id, []).append(hold)
+    every = (replace(notes, holds=holds) for holds in own.values())
+    found = [each for mine in every for each in _takeovers(mine, scenario, starts, list(_own_waits(mine)))]
+    return [replace(each, redelivered_ms=0, redelivered=0) for each in sorted(found, key=lambda each: each.at_ms)]
 
 
 class _Earlier(Struct, eq=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,21 +15,14 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan_rollout.plan import (
     MOST_REBALANCES,
     Candidate,
+    RolloutRequest,
     all_candidates,
     hurt_ms,
     plan_rollout,
     ranked,
     rollout_findings,
 )
-from rmqlb.engine.plan_rollout.stages import (
-    Counts,
-    LeastOverlap,
-    Overlaps,
-    RolloutRequest,
-    events_of,
-    overlaps,
-    rollout_model,
-)
+from rmqlb.engine.plan_rollout.stages import LeastOverlap, Overlaps, overlaps, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
@@ -56,7 +48,7 @@ def rolled(
     trials: int = 3,
     members: Members | None = None,
     scenario: GroupScenario | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
     most_rebalances: int = MOST_REBALANCES,
     **asked: Any,
 ) -> Rollout:
@@ -106,15 +98,11 @@ def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> N
         assert back < us(choice.takes_ms) < back + 3 * SECOND_US
 
 
-def test_members_come_back_with_the_new_strategy_and_id_in_the_order_asked_for() -> None:
-    rollout = rollout_model(Members(("a", "b", "c"), "AVG"), None, "AVG_BY_CIRCLE", {"b": "x"})
-    events = events_of(rollout, ["c", "b", "a"], at_once=2, pause_us=60, down_us=15)
-    found = [(goes.at_us, goes.subject, comes.at_us, comes.subject) for goes, comes in pairwise(events)][::2]
-    assert found == [(0, "c", 15, "c"), (0, "b", 15, "x"), (60, "a", 75, "a")]
-    assert {(event.kind, event.strategy) for event in events} == {("leave", None), ("join", "AVG_BY_CIRCLE")}
-
-
-# --- a change of strategy ------------------------------------------------------------------------
+def test_consumers_come_back_with_their_new_ids() -> None:
+    """The last one sorts first afterwards, so that other queues move."""
+    same, changed = rolled("a b c", trials=1), rolled("a b c", trials=1, becomes={"c": "0"})
+    assert changed.members == same.members
+    assert {each.figures.taken.max for each in same.choices} != {each.figures.taken.max for each in changed.choices}
 
 
 def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> None:
@@ -192,7 +180,7 @@ def test_a_change_of_some_members_leaves_the_group_mixed() -> None:
 
 
 def test_each_order_is_tried_with_each_pause_and_all_members_at_once_without_one() -> None:
-    rollout, routes = rollout_model(Members(("c", "a", "b"), "AVG"), None, None, None), [route(a=3)]
+    rollout, routes = rollout_model(Members(("c", "a", "b"), "AVG"), None, None, {}), [route(a=3)]
     request = RolloutRequest(down_us=15, pauses_us=[20, 10, 20], at_once=[5, 1], order=["b", "a", "c"])
     orders = {"sorted": ("a", "b", "c"), "reversed": ("c", "b", "a"), "given": ("b", "a", "c")}
     assert all_candidates(rollout, routes, None, {}, request) == [
@@ -204,14 +192,11 @@ def test_each_order_is_tried_with_each_pause_and_all_members_at_once_without_one
 @every_case(("total", "back"), [(2, "reversed, little overlap reversed"), (3, "reversed"), (1, "reversed")])
 def test_the_reverse_of_an_order_is_named_for_it_when_it_has_as_much_overlap(total: int, back: str) -> None:
     """Each order of x and y has two queues badly owned in its only stage."""
-    rollout, routes = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None), [route(a=4)]
+    rollout, routes = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", {}), [route(a=4)]
     known = overlaps(rollout, routes, orderly=False)
     little = {1: LeastOverlap(("x", "y"), total, is_least=False)}
     tried = all_candidates(rollout, routes, known, little, RolloutRequest(down_us=1, pauses_us=[2]))
     assert [each.name for each in tried] == ["sorted, little overlap", back, "all at once"]
-
-
-# --- findings ------------------------------------------------------------------------------------
 
 
 def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
@@ -219,9 +204,6 @@ def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
     assert message(plan, "several-away") == (
         "consumers are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
     )
-
-
-# --- which is best -------------------------------------------------------------------------------
 
 
 def choice(
@@ -275,7 +257,7 @@ def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
 @every_case(("settled", "unsettled"), [(7, 3), (1, 9), (0, 10)])
 def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, unsettled: int) -> None:
     plan = replace(rolled("a b"), choices=(choice("a", settled=settled), choice("b", settled=0)))
-    rollout = rollout_model(Members(("a", "b"), "AVG"), None, None, None)
+    rollout = rollout_model(Members(("a", "b"), "AVG"), None, None, {})
     (finding,) = rollout_findings(plan, rollout, GroupScenario(), None, None, 0)
     assert (finding.code, finding.message) == (
         "not-converged",
@@ -288,7 +270,7 @@ def said(
 ) -> dict[str, str]:
     """Code → message of a change of a, b and c to AVG_BY_CIRCLE, d staying; each stage has three queues badly owned."""
     members = Members(("a", "b", "c", "d", "d"), "AVG")
-    rollout = rollout_model(members, ["a", "b", "c"], "AVG_BY_CIRCLE", None)
+    rollout = rollout_model(members, ["a", "b", "c"], "AVG_BY_CIRCLE", {})
     stages = (MixedStage(1, "b", 2, 1), MixedStage(2, "c", 0, 3))
     plan = Rollout("g", "AVG", "AVG_BY_CIRCLE", ("a", "b", "c"), choices, stages, 6, misassigned_is_minimum=False)
     findings = rollout_findings(plan, rollout, GroupScenario(orderly=orderly), known, least, 7)
@@ -297,11 +279,7 @@ def said(
 
 def overlapping(*, anyway: int, bound: int, end: tuple[int, int] = (0, 0)) -> Overlaps:
     """What is known of a, b and c; at the end so many queues have duplicate owners and none."""
-
-    def counts(changed: int) -> Counts:
-        return Counts(*(end if changed == 0b111 else (9, 9)))
-
-    return Overlaps(("a", "b", "c"), counts, None, 1, anyway, bound)
+    return Overlaps(("a", "b", "c"), lambda changed: end if changed == 0b111 else (9, 9), None, 1, anyway, bound)
 
 
 ONE_AT_A_TIME = "no order with 1 consumer at a time, each back before the next goes down, prevents it: "
@@ -337,39 +315,21 @@ def test_of_the_least_overlap_only_what_is_proven_is_said(
     )
 
 
-# --- what cannot be planned ----------------------------------------------------------------------
-
-
 @every_case(
     ("asked", "error"),
     [
-        ({"client_ids": ""}, "the group has no consumers: there is nothing to restart"),
         ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
         ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
-        ({"restart": ["d"]}, "d is not in the group"),
-        ({"restart": ["b", "a", "a"]}, "a is to restart twice"),
-        ({"restart": []}, "no consumer is to restart"),
         ({"to": "AVG"}, "a runs AVG already"),
-        ({"to": "AVG", "restart": ["c", "b"]}, "c runs AVG already"),
+        ({"to": "AVG", "restart": ["c", "b"]}, "b runs AVG already"),
         ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
-        ({"to": "AVGG"}, "unknown strategy AVGG"),
-        ({"pauses": []}, "a pause must be longer than 0 s"),
-        ({"pauses": [0]}, "a pause must be longer than 0 s"),
         ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
         ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
-        ({"at_once": [0]}, "at least one consumer goes down at once"),
-        ({"at_once": []}, "at least one consumer goes down at once"),
-        ({"down": -1}, "a consumer cannot be down for less than 0 s"),
         ({"order": ["a", "b"]}, "the order lacks c"),
         ({"order": ["b"]}, "the order lacks a"),
         ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
         ({"order": ["e", "a", "b", "c", "d"]}, "the order names e, which does not restart"),
         ({"order": ["a", "b", "c", "a"]}, "the order names a consumer twice"),
-        ({"becomes": {"d": "e"}}, "d is not in the group"),
-        ({"becomes": {"a": "b"}}, "a cannot come back as b: another consumer has that ID"),
-        ({"becomes": {"a": "x", "b": "x"}}, "a cannot come back as x: another consumer has that ID"),
-        ({"becomes": {"a": ""}}, "a cannot come back with an empty client id"),
-        ({"trials": 0}, "trials is 0: a number from 1 to 1000000 is needed"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_planned_is_refused_in_one_line(asked: dict[str, Any], error: str) -> None:

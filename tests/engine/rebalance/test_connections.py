@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Draws, Steps
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer
@@ -27,9 +27,9 @@ LATER_US = 10 * SECOND_US
 
 
 def environment(topic: TopicRouteData, **scenario: object) -> GroupEnvironment:
-    shares = Shares(Settings())
-    settings = GroupScenario(**scenario)  # type: ignore[arg-type]
-    return GroupEnvironment((topic,), settings, shares=shares, lagging=frozenset(), trial=0, explain=False)
+    members, settings = Members((), "AVG"), GroupScenario(**scenario)  # type: ignore[arg-type]
+    shares = Shares(members)
+    return GroupEnvironment((topic,), members, settings, shares=shares, lagging=frozenset(), trial=0, explain=False)
 
 
 def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[GroupEnvironment, Client]:
@@ -93,7 +93,8 @@ def test_a_push_consumer_whose_queues_have_changed_sends_a_heartbeat(kind: Consu
         env.clock.start(rebalance(), begin_us)
     run_until(env, LATER_US)
     assert len(client.queues.working()) == 4
-    assert 5 * SECOND_US * beats <= broker.last_beat_us(client) <= 6 * SECOND_US * beats
+    last_us = broker.last_beat_us(client) or 0
+    assert 5 * SECOND_US * beats <= last_us <= 6 * SECOND_US * beats
 
 
 def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered() -> None:
@@ -104,7 +105,8 @@ def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered()
     run_until(env, LATER_US)
     (moment,) = found
     assert 0 < moment < LATER_US
-    assert broker.client_ids == ("c1",)
+    assert broker.members is not None
+    assert broker.members.client_ids == ("c1",)
 
 
 def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() -> None:
@@ -125,7 +127,7 @@ def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() 
 
 def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:
     """`RebalanceLockManager.unlockBatch` removes an entry of the very client only, whichever of the ids sorts first."""
-    (broker,) = lone_client()[0].brokers()
+    (broker,) = lone_client()[1].connections.addresses
     first, second, *_ = route(a=4).subscribe_queues()
     for queue, holder, late in ((first, "c1", "c2"), (second, "c2", "c1")):
         assert broker.try_lock(queue, holder)
@@ -204,8 +206,8 @@ ADDRESSES = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in ("a", 
 def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
     queues: tuple[QueueData, ...], addresses: tuple[BrokerData, ...]
 ) -> None:
-    server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Settings()).view_of)
-    server.drop("a")
+    server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Members((), "AVG")).view_of)
+    server.drop("a", {0})
     assert [queue.broker_name for queue in server.views["T"].queues] == ["b", "b"]
     assert server.views["T"].brokers == ("b",)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.model.group_scenario import Event, GroupScenario
+from rmqlb.model.group_scenario import GroupScenario
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 from tests.support.rebalance_comparison import (
     TOLERANCE_US,
-    Window,
     alone,
     compared,
     disagreements,
@@ -108,26 +106,6 @@ def test_a_new_broker_is_heard_of_and_known_at_the_foretold_times_only(later_us:
     assert disagreements(compared(replace(recording, lines=tuple(moved)), TRIALS))
 
 
-def test_a_queue_is_gone_until_its_broker_is_there() -> None:
-    start, gain = made("0 a starting", "400 a gained").lines
-    lived = replace(made().lived, new_brokers=("x",))
-    recording = Recording(lived, (start, Line(300, "", "up", broker_name="x"), gain))
-    (stretches,) = recording.intervals.values()
-    assert [(each.from_us, each.to_us, each.state) for each in stretches] == [
-        (0, 300, "gone"),
-        (300, 400, "unassigned"),
-        (400, 1000, "one"),
-    ]
-    assert recording.events[1] == Event("broker-up", 300, "x")
-    assert lived.route.subscribe_queues() == []
-
-
-def test_every_member_owns_in_the_end_what_the_simulation_says() -> None:
-    for name in NAMES:
-        for each in compared(saved(name), 1):
-            assert all(_owners(each.measured[queue]) == _owners(each.foretold[0][queue]) for queue in each.measured)
-
-
 def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> None:
     recording = made(
         "0 a starting", "100 a gained", "300 b starting", "400 b gained", "450 a lost", "700 b killed", "900 a gained"
@@ -164,16 +142,3 @@ def made(*lines: str, end_us: int = 1000) -> Recording:
             for at, who, what in rows
         ),
     )
-
-
-def test_a_saved_recording_is_read_as_it_was() -> None:
-    line = Line(5, "a", "pulled", "T", "x", 0)
-    assert msgspec.json.decode(msgspec.json.encode(line), type=Line) == line
-
-
-def _owners(window: Window) -> set[str]:
-    """Who is left of those that took or lost the queue in the window."""
-    balance: dict[str, int] = {}
-    for change in window.changes:
-        balance[change.text[1:]] = 1 if change.text[0] == "+" else 0
-    return {client_id for client_id, owns in balance.items() if owns}

@@ -86,88 +86,57 @@ def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[E
 
 @given(groups())
 @settings(max_examples=150, deadline=None)
-def test_intervals_cover_the_time_axis_exactly(case: Case) -> None:
+def test_intervals_cover_the_time_axis_and_end_as_plan_rebalance_plans(case: Case) -> None:
     report = simulate_group("g", *case)
+    assert report.figures.convergence_ms is not None
+    assert report.figures.taken == len(takeovers(report))
+    planned = final(case[0], case[1], case[2].events)
     for each in report.queues:
-        assert each.intervals[0].from_us == 0
-        assert each.intervals[-1].to_us == report.end_us
+        first, last = each.intervals[0], each.intervals[-1]
+        assert (first.from_us, last.to_us) == (0, report.end_us)
+        assert (last.owners, last.state == "gone") == (planned.get(each.queue, ()), each.queue not in planned)
         for one, next_one in pairwise(each.intervals):
             assert one.to_us == next_one.from_us
             assert (one.state, one.owners) != (next_one.state, next_one.owners)
-        assert all(interval.from_us < interval.to_us for interval in each.intervals)
         for interval in each.intervals:
+            assert interval.from_us < interval.to_us
             expected = {0: "unassigned", 1: "one"}.get(len(interval.owners), "duplicate-owners")
             assert interval.state in (expected, "gone")
         for state, total_ms in (("unassigned", each.total_gap_ms), ("duplicate-owners", each.total_overlap_ms)):
             assert us(total_ms) == sum(i.to_us - i.from_us for i in each.intervals if i.state == state)
+        for takeover in each.takeovers:
+            assert 0 <= takeover.at_ms <= report.end_ms
+            assert takeover.reads_from_ms is None or takeover.reads_from_ms >= takeover.at_ms
+            assert takeover.redelivered_ms >= 0
 
 
-@given(groups())
-@settings(max_examples=150, deadline=None)
-def test_the_end_is_what_plan_rebalance_plans(
-    case: Case,
-) -> None:
-    report = simulate_group("g", *case)
-    assert report.figures.convergence_ms is not None
-    planned = final(case[0], case[1], case[2].events)
-    for each in report.queues:
-        last = each.intervals[-1]
-        assert last.owners == planned.get(each.queue, ())
-        assert (last.state == "gone") == (each.queue not in planned)
-
-
-@given(groups(), st.integers(0, 5))
+@given(groups(), st.integers(0, 5), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_equal_input_gives_equal_reports_and_explaining_changes_nothing(case: Case, trial: int) -> None:
-    first = simulate_group("g", *case, trial=trial)
-    again = GroupSimulation("g", *case)
-    again.run(trial + 1)
-    assert again.run(trial) == first, "another trial in between leaves no trace"
-    explained = simulate_group("g", *case, trial=trial, explain=True)
-    assert explained.steps
-    assert replace(explained, steps=None) == first
-
-
-@given(groups(), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
-def test_the_order_of_topics_and_brokers_means_nothing(case: Case, dice: Random) -> None:
-    """A NameServer lists the brokers of a topic in any order, and a group its topics."""
-    members, topics, scenario = case
+def test_equal_input_gives_equal_reports(case: Case, trial: int, dice: Random) -> None:
+    """Whatever ran before, explained or not, in whichever order a NameServer lists topics and brokers."""
 
     def shuffled(items: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(dice.sample(items, len(items)))
 
-    others = shuffled(
-        [
-            replace(each, queue_datas=shuffled(each.queue_datas), broker_datas=shuffled(each.broker_datas))
-            for each in topics
-        ]
-    )
-    assert simulate_group("g", members, others, scenario) == simulate_group("g", members, topics, scenario)
+    first = simulate_group("g", *case, trial=trial)
+    again = GroupSimulation("g", *case)
+    again.run(trial + 1)
+    assert again.run(trial) == first
+    members, topics, scenario = case
+    datas = (("queue_datas", shuffled), ("broker_datas", shuffled))
+    others = [replace(each, **{name: order(getattr(each, name)) for name, order in datas}) for each in shuffled(topics)]
+    explained = simulate_group("g", members, others, scenario, trial=trial, explain=True)
+    assert explained.steps
+    assert replace(explained, steps=None) == first
 
 
 @given(groups())
 @settings(max_examples=60, deadline=None)
-def test_orderly_consumers_never_share_a_queue_before_a_lock_expires(
-    case: Case,
-) -> None:
+def test_orderly_consumers_never_share_a_queue_before_a_lock_expires(case: Case) -> None:
     """Since 5.2.0. Before, a delayed unlock may free a lock that its client has taken anew in the meantime."""
     members, topics, scenario = case
     report = simulate_group("g", members, topics, replace(scenario, orderly=True, client_version="5.2.0"))
     assert report.figures.total_overlap_ms == 0
-
-
-@given(groups())
-@settings(max_examples=60, deadline=None)
-def test_takeovers_are_the_beginnings_of_ownership(
-    case: Case,
-) -> None:
-    report = simulate_group("g", *case)
-    for takeover in takeovers(report):
-        assert 0 <= takeover.at_ms <= report.end_ms
-        assert takeover.reads_from_ms is None or takeover.reads_from_ms >= takeover.at_ms
-        assert takeover.redelivered_ms >= 0
-    assert report.figures.taken == len(takeovers(report))
 
 
 def test_trials_are_the_simulations_of_their_numbers() -> None:
@@ -241,24 +210,15 @@ def test_messages_delivered_again_are_bounded_by_the_rate() -> None:
     assert report.figures.redelivered is None
 
 
-def test_where_a_new_owner_starts_follows_what_was_observed() -> None:
-    states = {MessageQueue("T", "b", 3): QueueState(consumer_offset=120, broker_offset=150)}
-    members = Members(("c1", "c2"), "AVG")
-    report = simulate_group("g", members, (route(a=4, b=4),), GroupScenario((at("leave", "c2"),)), states=states)
-    start = line(report, "b", 3).takeovers[0]
-    assert (start.start_rule, start.start_offset) == ("stored", 120)
-    assert line(report, "b", 2).takeovers[0].start_rule == "unknown"
-
-
-def test_broadcasting_members_own_everything() -> None:
-    report = simulate("c1 c2", at("join", "c3"), broadcasting=True)
+def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> None:
+    """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
+    report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
     assert set(owners_at_the_end(report).values()) == {("c1", "c2", "c3")}
-    assert (report.figures.total_overlap_ms, report.figures.queues_with_overlap, report.figures.redelivered) == (
-        0,
-        0,
-        0,
-    )
-    assert {takeover.start_rule for takeover in takeovers(report)} == {"end"}
+    f = report.figures
+    assert (f.total_overlap_ms, f.queues_with_overlap, f.redelivered) == (0, 0, 0)
+    text = "hears c3 for the first time: tells no consumer of a BROADCASTING group"
+    assert {step.text for step in report.steps or () if step.what == "notice"} == {text}
+    assert not moments(report, "wake")
 
 
 @every_case(
@@ -287,14 +247,6 @@ def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store
     fresh = line(report, "b", 0).takeovers
     assert {(each.start_rule, each.start_offset) for each in fresh} == {(rule, 0)}
     assert {each.client_id for each in fresh} == {"c1", "c2"}
-
-
-def test_nobody_is_told_of_members_of_a_broadcasting_group() -> None:
-    """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
-    report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
-    text = "hears c3 for the first time: tells no consumer of a BROADCASTING group"
-    assert {step.text for step in report.steps or () if step.what == "notice"} == {text}
-    assert not moments(report, "wake")
 
 
 @every_case("version", ["4.9.7", "5.1.4", "5.3.1"])
@@ -348,6 +300,5 @@ def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> N
 
 def test_notices_in_batches_come_later() -> None:
     batched = Timers(notify_batch_us=15 * SECOND_US, rebalance_wait_us=3600 * SECOND_US)
-    assert (
-        max(length(each, "convergence") for each in trials(20, "c1 c2 c3", at("crash", "c2"), timers=batched)) <= 16.1
-    )
+    reports = trials(20, "c1 c2 c3", at("crash", "c2"), timers=batched)
+    assert 1.1 < max(length(each, "convergence") for each in reports) <= 16.1

@@ -16,9 +16,9 @@ from rmqlb.engine.rebalance.start_offsets import (
     with_starts,
 )
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
-from rmqlb.model.group_scenario import Event, GroupScenario
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.plan import Move, RebalancePlan
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import OffsetQuestion
 from tests.support.builders import HERE, route, side
@@ -27,118 +27,7 @@ from tests.support.mismatches import every_case
 LAST, FIRST, TIMESTAMP = "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
 LASTS = (LAST, "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST", "CONSUME_FROM_MIN_OFFSET")
 NORMAL, RETRY = "OrderEvents", "%RETRY%order-svc"
-RULES = {LAST: "end", FIRST: "beginning", TIMESTAMP: "timestamp"}
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-
-def planned(before: Side, changes: Changes, ids: str = "a b") -> RebalancePlan:
-    return plan_rebalance("g", before, side(ids, *(change_route(each, changes) for each in before.routes)))
-
-
-def ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)
-
-
-def queue(queue_id: int, broker: str = "x") -> MessageQueue:
-    return MessageQueue("T", broker, queue_id)
-
-
-@every_case("consume_from", [LAST, FIRST, TIMESTAMP])
-def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str) -> None:
-    before = side("a b", route(x=2))
-    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
-    moves = {
-        queue(move.queue_id, move.broker_name): move
-        for move in with_starts(plan, {}, consume_from, before.routes).moves
-    }
-    for i in range(2):
-        assert (moves[queue(i, "y")].start_offset, moves[queue(i, "y")].start_rule) == (0, RULES[consume_from])
-
-
-def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -> None:
-    wide = TopicRouteData("T", (QueueData("x", 2, 4, 6),), route(x=2).broker_datas)
-    before = side("a b", wide)
-    plan = planned(before, Changes(read_queues=(QueueCount(6),)))
-    states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
-    moves = {
-        queue(move.queue_id, move.broker_name): move for move in with_starts(plan, states, LAST, before.routes).moves
-    }
-    assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
-    assert [(moves[queue(i)].start_offset, moves[queue(i)].start_rule) for i in (3, 4)] == [
-        (None, "unknown"),
-        (0, "end"),
-    ]
-
-
-def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:
-    before = side("a", route(x=4))
-    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
-    asked = start_questions(plan, ConsumerGroup("g", HERE), LAST, before.routes)
-    moved = [queue(move.queue_id) for move in plan.moves if move.change == "moved" and move.broker_name == "x"]
-    assert asked == tuple(OffsetQuestion(each, "x:10911") for each in moved)
-    assert moved
-
-
-def test_in_a_simulation_a_new_broker_s_queues_begin_at_0_and_go_on_where_they_were_stored() -> None:
-    second = 1_000_000
-    events = (
-        Event("broker-up", 10 * second, "y", "broker-up", read_queues=2, write_queues=2),
-        Event("leave", 120 * second, "b", "leave"),
-    )
-    scenario = GroupScenario(events, consume_from=TIMESTAMP)
-    lines = simulate_group("g", side("a b", route(x=2)).members, [route(x=2)], scenario).queues
-    by_queue = {line.queue: [(one.start_rule, one.start_offset) for one in line.takeovers] for line in lines}
-    taken = [by_queue[queue(i, "y")] for i in range(2)]
-    assert all(one[0] == ("timestamp", 0) for one in taken)
-    assert any(one[-1] == ("stored", None) for one in taken), "what b had goes to a"
-    assert all(rule == "unknown" for i in range(2) for rule, _ in by_queue[queue(i)])
-
-
-def report(client_id: str, text: str | None, started_at: datetime | None = None) -> MemberReport:
-    at = None if started_at is None else ms(started_at)
-    return MemberReport(client_id, consume_timestamp=text, started_at=at)
-
-
-@every_case("hours", [-12, -3.5, 0, 5.75, 8, 14])
-def test_a_text_that_the_consumer_made_for_itself_tells_its_zone(hours: float) -> None:
-    """`DefaultMQPushConsumer.consumeTimestamp`: 30 minutes before the consumer was made, by its own clock."""
-    made = NOON + timedelta(milliseconds=1400)
-    text = (made - timedelta(minutes=30) + timedelta(hours=hours)).strftime("%Y%m%d%H%M%S")
-    found = timestamps({"a": report("a", text, made)}, ["a"])
-    assert found == (ms(NOON - timedelta(minutes=30) + timedelta(seconds=1)),)
-
-
-@every_case(("late_ms", "moments"), [(0, 1), (3000, 1), (3001, 2)])
-def test_a_text_is_the_consumer_s_own_when_it_was_made_within_three_seconds(late_ms: int, moments: int) -> None:
-    """Half an hour before the start, or up to three seconds earlier, as the clock of London shows it."""
-    start = NOON + timedelta(milliseconds=late_ms)
-    text = f"{NOON - timedelta(minutes=30):%Y%m%d%H%M%S}"
-    assert len(timestamps({"a": report("a", text, start)}, ["a"])) == moments
-
-
-def test_a_text_that_was_set_may_be_of_any_zone() -> None:
-    reports = {"a": report("a", "20261101000000", NOON)}
-    midnight = datetime(2026, 11, 1, tzinfo=UTC)
-    assert timestamps(reports, ["a"]) == (ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12)))
-
-
-@every_case("text", [None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"])
-def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
-    assert timestamps({"a": report("a", text, NOON)}, ["a"]) == ()
-
-
-def test_one_that_has_not_come_yet_is_configured_as_all_members_are() -> None:
-    same = {name: report(name, "20261101000000", NOON) for name in "ab"}
-    assert timestamps(same, ["new"]) == timestamps(same, ["a"])
-    assert timestamps({**same, "c": report("c", "20261102000000", NOON)}, ["new"]) == ()
-    assert timestamps({}, ["new"]) == ()
-    own = {"a": report("a", (NOON - timedelta(minutes=30)).strftime("%Y%m%d%H%M%S"), NOON)}
-    assert timestamps(own, ["new"]) == (), "it makes a text for itself"
-
-
-def test_takers_that_begin_at_different_moments_have_none_in_common() -> None:
-    reports = {"a": report("a", "20261101000000"), "b": report("b", "20261102000000")}
-    assert timestamps(reports, ["a", "b"]) == ()
 
 
 @every_case("where", [*LASTS, "CONSUME_FROM_MAX_OFFSET", FIRST, TIMESTAMP])
@@ -167,20 +56,22 @@ def test_without_a_stored_offset_consume_from_where_decides(
     assert (start.rule, start.offset) == (rule, offset)
 
 
-def test_a_reported_zero_may_mean_that_nothing_is_stored() -> None:
-    """`AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset."""
-    assert start_of(QueueState(broker_offset=9, consumer_offset=0), FIRST, topic=NORMAL).rule == "unknown"
-    empty = start_of(QueueState(broker_offset=0, consumer_offset=0), FIRST, topic=NORMAL)
-    assert (empty.rule, empty.offset) == ("stored", 0)
-
-
-@every_case("stored", [-1, -2, -(2**63)])
-def test_an_offset_below_0_that_is_stored_is_none(stored: int) -> None:
-    """`ConsumerManageProcessor.queryConsumerOffset` answers all of them as it answers a queue without an offset."""
-    state = QueueState(broker_offset=100, consumer_offset=stored)
-    start = start_of(state, LAST, topic=NORMAL)
-    assert (start.rule, start.offset) == ("end", 100)
-    assert start_of(state, FIRST, topic=NORMAL).offset == 0
+@every_case(
+    ("state", "where", "rule", "offset"),
+    [
+        # `AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset
+        (QueueState(broker_offset=9, consumer_offset=0), FIRST, "unknown", None),
+        (QueueState(broker_offset=0, consumer_offset=0), FIRST, "stored", 0),
+        # `ConsumerManageProcessor.queryConsumerOffset` answers any offset below 0 as it answers none
+        *((QueueState(broker_offset=100, consumer_offset=stored), LAST, "end", 100) for stored in (-1, -2, -(2**63))),
+        *((QueueState(broker_offset=100, consumer_offset=stored), FIRST, "beginning", 0) for stored in (-1, -2)),
+    ],
+)
+def test_what_consume_stats_report_may_mean_that_nothing_is_stored(
+    state: QueueState, where: str, rule: str, offset: int | None
+) -> None:
+    start = start_of(state, where, topic=NORMAL)
+    assert (start.rule, start.offset) == (rule, offset)
 
 
 @every_case(
@@ -191,3 +82,107 @@ def test_no_more_messages_are_unread_than_a_queue_has_and_no_fewer_than_none(
     end: int | None, stored: int, lag: int | None
 ) -> None:
     assert QueueState(broker_offset=end, consumer_offset=stored).lag == lag
+
+
+def planned(before: Side, changes: Changes) -> RebalancePlan:
+    return plan_rebalance("g", before, side("a b", *(change_route(each, changes) for each in before.routes)))
+
+
+def queue(queue_id: int, broker: str = "x") -> MessageQueue:
+    return MessageQueue("T", broker, queue_id)
+
+
+def starts_of(moves: list[Move]) -> dict[MessageQueue, tuple[int | None, str | None]]:
+    return {queue(move.queue_id, move.broker_name): (move.start_offset, move.start_rule) for move in moves}
+
+
+@every_case(("consume_from", "rule"), [(LAST, "end"), (FIRST, "beginning"), (TIMESTAMP, "timestamp")])
+def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str, rule: str) -> None:
+    before = side("a b", route(x=2))
+    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
+    starts = starts_of(with_starts(plan, {}, consume_from, before.routes).moves)
+    assert [starts[queue(i, "y")] for i in range(2)] == [(0, rule)] * 2
+
+
+def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -> None:
+    wide = TopicRouteData("T", (QueueData("x", 2, 4, 6),), route(x=2).broker_datas)
+    before = side("a b", wide)
+    states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
+    plan = planned(before, Changes(read_queues=(QueueCount(6),)))
+    starts = starts_of(with_starts(plan, states, LAST, before.routes).moves)
+    assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
+    assert [starts[queue(i)] for i in (3, 4)] == [(None, "unknown"), (0, "end")]
+
+
+def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:
+    before = side("a", route(x=4))
+    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
+    asked = start_questions(plan, ConsumerGroup("g", HERE), LAST, before.routes)
+    moved = [queue(move.queue_id) for move in plan.moves if move.change == "moved" and move.broker_name == "x"]
+    assert moved
+    assert asked == tuple(OffsetQuestion(each, "x:10911") for each in moved)
+
+
+def test_in_a_simulation_a_new_broker_s_queues_begin_at_0_and_go_on_where_they_were_stored() -> None:
+    events = (
+        Event("broker-up", 10 * SECOND_US, "y", "broker-up", read_queues=2, write_queues=2),
+        Event("leave", 120 * SECOND_US, "b", "leave"),
+    )
+    scenario = GroupScenario(events, consume_from=TIMESTAMP)
+    lines = simulate_group("g", side("a b", route(x=2)).members, [route(x=2)], scenario).queues
+    by_queue = {line.queue: [(one.start_rule, one.start_offset) for one in line.takeovers] for line in lines}
+    taken = [by_queue[queue(i, "y")] for i in range(2)]
+    assert all(one[0] == ("timestamp", 0) for one in taken)
+    assert any(one[-1] == ("stored", None) for one in taken), "what b had goes to a"
+    assert all(rule == "unknown" for i in range(2) for rule, _ in by_queue[queue(i)])
+
+
+# `consumeTimestamp`.
+
+
+def ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def moments(takers: str, started_at: datetime | None = NOON, **texts: str | None) -> tuple[int, ...]:
+    """From when these consumers begin a queue, where consumers report these texts."""
+    at = None if started_at is None else ms(started_at)
+    reports = {each: MemberReport(each, consume_timestamp=text, started_at=at) for each, text in texts.items()}
+    return timestamps(reports, takers.split())
+
+
+def text_of(at: datetime) -> str:
+    return at.strftime("%Y%m%d%H%M%S")
+
+
+HALF_AN_HOUR = timedelta(minutes=30)
+NOVEMBER, LATER = "20261101000000", "20261102000000"
+
+
+@every_case("hours", [-12, -3.5, 0, 5.75, 8, 14])
+def test_a_text_that_the_consumer_made_for_itself_tells_its_zone(hours: float) -> None:
+    """`DefaultMQPushConsumer.consumeTimestamp`: 30 minutes before the consumer was made, by its own clock."""
+    made = NOON + timedelta(milliseconds=1400)
+    text = text_of(made - HALF_AN_HOUR + timedelta(hours=hours))
+    assert moments("a", made, a=text) == (ms(NOON - HALF_AN_HOUR + timedelta(seconds=1)),)
+
+
+@every_case(("late_ms", "number"), [(0, 1), (3000, 1), (3001, 2)])
+def test_a_text_is_the_consumer_s_own_when_it_was_made_within_three_seconds(late_ms: int, number: int) -> None:
+    """Half an hour before the start, or up to three seconds earlier, as the clock of London shows it."""
+    assert len(moments("a", NOON + timedelta(milliseconds=late_ms), a=text_of(NOON - HALF_AN_HOUR))) == number
+
+
+@every_case("text", [None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"])
+def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
+    assert moments("a", a=text) == ()
+
+
+def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
+    """A text that was set may be of any zone."""
+    midnight = datetime(2026, 11, 1, tzinfo=UTC)
+    either = ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12))
+    assert moments("a", a=NOVEMBER, b=NOVEMBER) == moments("new", a=NOVEMBER, b=NOVEMBER) == either
+    assert moments("new", a=NOVEMBER, b=NOVEMBER, c=LATER) == moments("new") == ()
+    assert moments("new", a=text_of(NOON - HALF_AN_HOUR)) == (), "it makes a text for itself"
+    assert moments("a b", None, a=NOVEMBER, b=LATER) == (), "takers that begin at different moments"

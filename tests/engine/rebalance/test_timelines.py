@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
-from rmqlb.engine.rebalance.timelines import figures
+from rmqlb.engine.rebalance.figures import figures
 from rmqlb.model.simulate_rebalance import Interval, OwnerState, QueueTimeline
 from tests.engine.rebalance.groups import QUEUE, again, hold, read, spans
 from tests.support.mismatches import every_case
