@@ -11,7 +11,7 @@ from msgspec import Struct
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.start_offsets import with_starts
-from rmqlb.engine.send.sdks.profile import ChosenSdk
+from rmqlb.engine.send.sdk import ChosenSdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError
 from rmqlb.model.group import States

@@ -8,9 +8,9 @@ from math import fsum
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import Condition, Figures, declared
-from rmqlb.engine.send.attempt import CALL_TIMEOUT, THREW
+from rmqlb.engine.send.java_exceptions import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import INFO, Finding

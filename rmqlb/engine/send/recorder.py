@@ -10,8 +10,8 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rmqlb.engine.send.attempt import Outcome, Thread
 from rmqlb.engine.send.cluster import Cluster, FailureCourse
+from rmqlb.engine.send.message import Message
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import TopicRouteData
@@ -102,40 +102,46 @@ class Recorder:
     def pick(self, queue: MessageQueue) -> None:
         self.queues[queue].picks += 1
 
-    def attempt(self, thread: Thread) -> None:
-        self.queues[thread.queue].attempts += 1
+    def attempt(self, message: Message) -> None:
+        self.queues[message.queue].attempts += 1
         self.attempts += 1
-        if thread.attempt > 1:
+        if message.attempt > 1:
             self.retries += 1
-            self.retried += thread.attempt == 2
+            self.retried += message.attempt == 2
 
-    def will_succeed(self, thread: Thread) -> None:
-        for course in self._unused.pop(thread.queue.broker_name, ()):
-            course.used_again = thread.started
+    def will_succeed(self, message: Message) -> None:
+        for course in self._unused.pop(message.queue.broker_name, ()):
+            course.used_again = message.started
 
-    def attempt_done(self, thread: Thread, now: int, outcome: Outcome) -> None:
-        counts, took = self.queues[thread.queue], now - thread.started
-        if outcome.failed:
+    def attempt_done(self, message: Message, now: int) -> None:
+        counts, took = self.queues[message.queue], now - message.started
+        if message.outcome.failed:
             counts.failed += 1
             self.failed += 1
             self.failing += took
-            if thread.failure is not None:
-                course = self._cluster.courses[thread.failure]
+            if message.failure is not None:
+                course = self._cluster.courses[message.failure]
                 course.failed += 1
                 if course.first_failed is None:
-                    course.first_failed = thread.started
-                course.last_failed = max(course.last_failed or 0, thread.started)
+                    course.first_failed = message.started
+                course.last_failed = max(course.last_failed or 0, message.started)
         else:
             counts.stored += 1
         if self.sinks:
-            place, at = thread.queue, thread.started / self._per_ms
-            number, number_of_attempt, took_ms = thread.message, thread.attempt, took / self._per_ms
-            sender, name = thread.sender.number, outcome.name
-            row = Attempt(number, number_of_attempt, sender, at, place.broker_name, place.queue_id, name, took_ms)
+            row = Attempt(
+                message.number,
+                message.attempt,
+                message.thread.number,
+                message.started / self._per_ms,
+                message.queue.broker_name,
+                message.queue.queue_id,
+                message.outcome.name,
+                took / self._per_ms,
+            )
             for sink in self.sinks:
                 sink(row)
 
-    def finish(self, thread: Thread, now: int, lost: LostMessage | None) -> None:
+    def finish(self, message: Message, now: int, lost: LostMessage | None) -> None:
         if lost is None:
             self.stored += 1
         else:
@@ -146,8 +152,8 @@ class Recorder:
             if lost.exception is not None:
                 self._count_exception(lost, lost.exception)
         self.last_done = max(self.last_done, now)
-        if thread.attempt:
-            self.longest = max(self.longest, now - thread.began)
+        if message.attempt:
+            self.longest = max(self.longest, now - message.began)
 
     def _count_exception(self, lost: LostMessage, exception: MessageException) -> None:
         name, code, cause = exception.exception_class, exception.response_code, exception.cause

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from rmqlb.engine.arguments import items, require
 from rmqlb.engine.send.java import JavaRandom, hash_code, hash_position
-from rmqlb.engine.send.sdks.profile import sdk as chosen_sdk
-from rmqlb.engine.send.sdks.queues import queue_of_key
+from rmqlb.engine.send.queues import queue_of_key
+from rmqlb.engine.send.sdk import sdk as chosen_sdk
 from rmqlb.errors import JavaArithmeticError
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from rmqlb.engine.send.producer import Producer
 from rmqlb.engine.send.simulate import producer_of
-from rmqlb.engine.send.simulation import Producer
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Failure, Reaction, SendScenario
 from tests.support.builders import route

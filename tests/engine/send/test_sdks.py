@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rmqlb import MessageQueue, PublishingLoadBalancer, go_round_robin, select_by_hash
-from rmqlb.engine.send.sdks.balancers import CppMessage, CppRoundRobin
-from rmqlb.engine.send.sdks.profile import NAMES, SDKS, sdk
-from rmqlb.engine.send.sdks.queues import publish_list, stored_list
+from rmqlb.engine.send.balancers import CppMessage, CppRoundRobin
+from rmqlb.engine.send.queues import publish_list, stored_list
+from rmqlb.engine.send.sdk import NAMES, SDKS, sdk
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from tests.support.mismatches import every_case

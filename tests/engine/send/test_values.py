@@ -14,10 +14,10 @@ from rmqlb import Failure, Moment, Reaction, SendScenario, UsageError, simulate_
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
+from rmqlb.engine.send.producer import _silent, pick
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.engine.send.recorder import Recorder
 from rmqlb.engine.send.scenarios import from_samples, lognormal
-from rmqlb.engine.send.simulation import _silent, pick
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_send import BrokerTally

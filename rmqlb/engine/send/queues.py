@@ -12,8 +12,8 @@ from hashlib import sha256
 
 from rmqlb.engine.arguments import require
 from rmqlb.engine.send.java import hash_code
-from rmqlb.engine.send.sdks.profile import SdkProfile
-from rmqlb.engine.send.sdks.profile import sdk as chosen_sdk
+from rmqlb.engine.send.sdk import SdkProfile
+from rmqlb.engine.send.sdk import sdk as chosen_sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.route import MASTER_ID, QueueData, TopicRouteData
