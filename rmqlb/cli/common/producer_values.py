@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.engine.send import scenarios as latencies
 from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
+from rmqlb.engine.send.scenarios import lognormal
 from rmqlb.engine.user_functions import SELECTOR, quietly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
@@ -145,42 +145,40 @@ def latency_options(
     """`--latency [BROKER=]SPEC`: of single brokers, and of all others."""
     single: dict[str, Latency] = {}
     others: Latency | None = None
-    said: list[str] = []
-    about: list[str | None] = []
+    typed, about = list[str](), list[str | None]()
     for text in texts:
         option = f"--latency {text}"
         name, equals, spec = text.rpartition("=")
         by_broker = _latency(spec, option, max_bytes)
-        about += [name] if equals else by_broker
-        said += [text] * (len(about) - len(said))
+        own = [name] if equals else list(by_broker)
+        about += own
+        typed += [text] * len(own)
         if not equals:
             others = by_broker.pop(None, others)
-            found = {broker: latency for broker, latency in by_broker.items() if broker is not None}
-            single |= found
-            for name in found:
-                if name not in brokers:
-                    hint = suggestion("brokers", name, brokers)
-                    raise DataError(f"{option}: topic {topic} has no broker {name}", hint=hint)
+            single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
+            for unknown in single.keys() - set(brokers):
+                hint = suggestion("brokers", unknown, brokers)
+                raise DataError(f"{option}: topic {topic} has no broker {unknown}", hint=hint)
             continue
         for broker in _matching(name, brokers, topic, option):
             latency = by_broker.get(broker, by_broker.get(None))
             if latency is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")
             single[broker] = latency
-    must_differ(said, about, "--latency")
+    must_differ(typed, about, "--latency")
     return single, others
 
 
 def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency]:
     match = re.fullmatch(r"lognormal\(\s*([^,]+?)\s*,\s*(\d{1,2}(?:\.\d{1,6})?)\s*\)", spec, re.IGNORECASE)
     if match:
-        return {None: latencies.lognormal(duration_us(match[1], option), float(match[2]), spec)}
+        return {None: lognormal(duration_us(match[1], option), float(match[2]), spec)}
     if spec.startswith("@") or spec.lower().endswith(".csv"):
         samples = _read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
-        return {name: latencies.from_samples(values, spec) for name, values in samples.items()}
+        return {name: Latency(spec, tuple(values)) for name, values in samples.items()}
     if not re.match(r"\d", spec):
         raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
-    return {None: latencies.constant(duration_us(spec, "--latency"), spec)}
+    return {None: Latency(spec, (duration_us(spec, "--latency"),))}
 
 
 def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
@@ -199,10 +197,11 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
     broker, latency, has_heading = _columns(rows[0][1], where) if rows else (None, 0, False)
     for number, row in rows[has_heading:]:
         value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
-        if value is None or (broker is not None and not row[broker].strip()):
+        name = None if value is None or broker is None else row[broker].strip()
+        if value is None or name == "":
             bad.append(f"{number} ({','.join(row)[:40]})")
-            continue
-        samples.setdefault(None if broker is None else row[broker].strip(), []).append(value)
+        else:
+            samples.setdefault(name, []).append(value)
     if bad:
         more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
         raise DataError(
@@ -216,15 +215,15 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
 
 def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
     """The columns of broker and latency, and whether the row is a heading."""
-    names = [cell.strip().lower() for cell in row]
+    last, names = len(row) - 1, [cell.strip().lower() for cell in row]
     if _latency_us(row[-1]) is not None:
-        return 0 if len(row) > 1 else None, len(row) - 1, False
+        return 0 if last else None, last, False
     latency = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
-    if latency is None and len(row) > 2:
+    if latency is None and last > 1:
         raise DataError(f"{where}: no column is called latencyMs", hint="its columns are " + ", ".join(names[:8]))
     broker = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None)
     if latency is None:
-        return 0 if broker is None and len(row) == 2 else broker, len(row) - 1, False
+        return 0 if last else None, last, False
     return broker, latency, True
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.terminal import Terminal
@@ -38,6 +37,7 @@ from rmqlb.verbs import amounts
 from rmqlb.views.report import duration
 from rmqlb.views.simulate_send import send_report
 
+Value = TypeVar("Value")
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
 
@@ -60,7 +60,7 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
     """The route and the scenario; raises UsageError, DataError, EndpointError."""
     number, precision = options.trials, options.precision
     trials = None if number is None else amounts.count(number, "--trials", most=MOST_SEND_TRIALS, least=2)
-    within = None if precision is None else amounts.percentage(precision, "--precision")
+    within = _given(amounts.percentage, precision, "--precision")
     max_bytes = amounts.byte_count(source.max_size, "--max-size")
     if source.source == "-" and options.keys == "-":
         raise UsageError("-s - and --keys - both read stdin")
@@ -98,26 +98,28 @@ def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[st
     for broker in exclude.difference(brokers):
         text = f"--exclude {broker}: topic {topic} has no such broker"
         raise UsageError(text, hint=suggestion("brokers", broker, brokers))
-    poll = amounts.duration_us(options.route_poll, "--route-poll")
-    capped, limits, last = options.send_timeout_per_request, options.latency_max, options.not_available_duration
     scenario = SendScenario(
         mode=amounts.one_of(options.mode, "--mode", get_args(Mode)),
         latency_fault=amounts.on_or_off(options.latency_fault, "--latency-fault"),
         detector=amounts.on_or_off(options.detector, "--detector"),
         threads=options.threads,
-        rate=None if options.rate is None else amounts.rate(options.rate, "--rate"),
-        duration_us=None if options.for_ is None else amounts.duration_us(options.for_, "--for"),
+        rate=_given(amounts.rate, options.rate, "--rate"),
+        duration_us=_given(amounts.duration_us, options.for_, "--for"),
         proxy_mode=amounts.one_of(options.proxy_mode, "--proxy-mode", get_args(ProxyMode)),
         timeout_ms=amounts.whole_ms(options.send_timeout, "--send-timeout"),
-        timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
+        timeout_per_request_ms=_given(amounts.whole_ms, options.send_timeout_per_request, "--send-timeout-per-request"),
         retry_not_store_ok=options.retry_not_store_ok,
         exclude=exclude,
         seed=options.seed,
-        poll_us=poll,
-        latency_max=None if limits is None else amounts.milliseconds(limits, "--latency-max"),
-        not_available_duration=None if last is None else amounts.milliseconds(last, "--not-available-duration"),
+        poll_us=amounts.duration_us(options.route_poll, "--route-poll"),
+        latency_max=_given(amounts.milliseconds, options.latency_max, "--latency-max"),
+        not_available_duration=_given(amounts.milliseconds, options.not_available_duration, "--not-available-duration"),
     )
     return _as_sdk(scenario, named, options, options.client)
+
+
+def _given(read: Callable[[str, str], Value], text: str | None, option: str) -> Value | None:
+    return None if text is None else read(text, option)
 
 
 def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str) -> SendScenario:
@@ -212,10 +214,8 @@ def stream(question: Question, terminal: Terminal, asked: Sequence[Condition]) -
             progress=lambda sent: progress("messages", sent, total),
         )
     lines.flush()
-    tried = _tried(asked, report)
     terminal.warn((*question.findings, *report.findings))
-    _require_known(asked, tried)
-    judge(tried, terminal)
+    judge(_tried(asked, report), terminal)
 
 
 def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, trace: bool) -> None:
@@ -227,6 +227,8 @@ def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, 
         raise UsageError(
             f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
         )
+    profiles, left_out = PROFILES if options.compare_clients else (), list[Finding]()
+    versions = [replace(scenario, client_version=".".join(map(str, each.since))) for each in profiles]
     with terminal.progress(verb="simulating") as progress:
         total = _expected(scenario)
         progress("messages", 0, total)
@@ -236,30 +238,33 @@ def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, 
             trace=trace or None,
             progress=lambda sent: progress("messages", sent, max(total, sent) if total else 0),
         )
-        modes = [replace(scenario, latency_fault=not scenario.latency_fault)] if options.compare else []
-        others = [*_simulated(route, modes, "latency fault", progress), *([report.in_short] if modes else [])]
-        profiles = PROFILES if options.compare_clients else ()
-        versions = [replace(scenario, client_version=".".join(map(str, each.since))) for each in profiles]
-        clients = tuple(_simulated(route, versions, "client versions", progress))
-        several = options.compare_sdks or len(question.sdks) > 1
-        sdks, left_out = _sdks(question, progress) if several else ([], [])
+
+        def simulated(what: str, scenarios: Sequence[SendScenario]) -> Iterator[OtherProducer]:
+            for done, other in enumerate(scenarios):
+                progress(what, done, len(scenarios))
+                try:
+                    yield simulate_send(route, other, trace=False).in_short
+                except (DataError, UsageError) as unknown:
+                    if other.sdk == JAVA or (isinstance(unknown, UsageError) and other.mode != "async"):
+                        raise  # every SDK would fail
+                    text = f"{other.sdk} is left out: {unknown.problem}"
+                    left_out.append(Finding("sdk-not-simulated", text, severity=INFO))
+
+        if options.compare:
+            (other,) = simulated("latency fault", [replace(scenario, latency_fault=not scenario.latency_fault)])
+            both = sorted((report.in_short, other), key=lambda each: each.latency_fault)
+            report = replace(report, comparison=tuple(both))
+        clients = tuple(simulated("client versions", versions))
+        report = replace(report, clients=clients, sdks=tuple(simulated("SDKs", _of_each_sdk(question))))
         trials = None
         if question.trials is not None:
             most = question.trials
             trials = simulate_trials(
                 route, scenario, most, precision=question.precision, progress=lambda n: progress("trials", n, most)
             )
+            report = replace(report, trials=printed_part(trials, SendTrials))
     tried = _tried(asked, report, trials)
-    _require_known(asked, tried)
-    report = replace(
-        report,
-        keys=question.keys,
-        comparison=tuple(sorted(others, key=lambda each: each.latency_fault)),
-        clients=clients,
-        sdks=tuple(sdks),
-        trials=None if trials is None else printed_part(trials, SendTrials),
-        conditions=tuple(tried),
-    )
+    report = replace(report, keys=question.keys, conditions=tuple(tried))
     isolates = [
         (profile.versions, rules(other).duration(0, isolation=True))
         for profile, other in zip(profiles, versions, strict=True)
@@ -269,26 +274,26 @@ def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, 
     judge(tried, terminal)
 
 
-def _simulated(
-    route: TopicRouteData, scenarios: Iterable[SendScenario], what: str, progress: Progress
-) -> Iterator[OtherProducer]:
-    listed = list(scenarios)
-    for done, scenario in enumerate(listed):
-        progress(what, done, len(listed))
-        yield simulate_send(route, scenario, trace=False).in_short
+def _of_each_sdk(question: Question) -> list[SendScenario]:
+    """The scenario with a producer of each SDK, with its own retries and first poll; none unless they are compared."""
+    options, several = question.options, len(question.sdks) > 1
+    if not several and not options.compare_sdks:
+        return []
+    client = options.client if several else question.scenario.client_version
+    names = question.sdks if several else simulated()
+    scenarios = [_as_sdk(question.scenario, named, options, client) for named in names]
+    return [each if each.sdk == JAVA else replace(each, latency_fault=False, detector=False) for each in scenarios]
 
 
 def _tried(asked: Sequence[Condition], report: SendReport, trials: TrialsReport | None = None) -> list[TriedCondition]:
-    return [try_on(condition, report, trials) for condition in asked]
-
-
-def _require_known(asked: Sequence[Condition], tried: Sequence[TriedCondition]) -> None:
-    """Refuse an unknown figure, with a hint on what to ask instead of the first of them."""
+    """The conditions, judged; refuses an unknown figure, with a hint on what to ask instead of the first of them."""
+    tried = [try_on(condition, report, trials) for condition in asked]
     unknown = next((condition for condition, found in zip(asked, tried, strict=True) if found.met is None), None)
     hint = "trials do not count it: ask for it without --trials"
     if unknown is None or unknown.percent or unknown.name == "share":
         hint = "no message is stored or none is sent, so that nothing is a share of them: ask for lost"
     require_known(tried, hint)
+    return tried
 
 
 def _expected(scenario: SendScenario) -> int:
@@ -296,22 +301,3 @@ def _expected(scenario: SendScenario) -> int:
     if scenario.rate is not None and scenario.duration_us is not None:
         ends.append(int(scenario.rate * scenario.duration_us / 1_000_000))
     return min(ends, default=0)
-
-
-def _sdks(question: Question, progress: Progress) -> tuple[list[OtherProducer], list[Finding]]:
-    """Producers of each SDK with its own retries and first poll, and why some are left out."""
-    producers, left_out, options = list[OtherProducer](), list[Finding](), question.options
-    several = len(question.sdks) > 1
-    client = options.client if several else question.scenario.client_version
-    for named in question.sdks if several else simulated():
-        scenario = _as_sdk(question.scenario, named, options, client)
-        if scenario.sdk != JAVA:  # the others have neither
-            scenario = replace(scenario, latency_fault=False, detector=False)
-        try:
-            producers += _simulated(question.route, [scenario], f"SDK {named}", progress)
-        except (DataError, UsageError) as unknown:
-            if isinstance(unknown, UsageError) and scenario.mode != "async":
-                raise  # every SDK would fail
-            text = f"{scenario.sdk} is left out: {unknown.problem}"
-            left_out.append(Finding("sdk-not-simulated", text, severity=INFO))
-    return producers, left_out

@@ -37,27 +37,27 @@ class Exceptions:
 
     def of(self, message: Message, at: int, reason: str) -> MessageException | None:
         """The exception for a message that is lost for that reason; None when the application gets none."""
-        outcome, scenario, topic = message.outcome, self._scenario, self._topic
+        selects = self._scenario.chosen_by is not None
+        alone = selects or self._scenario.mode == "async"  # the exception of one attempt, not of all together
         if reason == UNNOTICED:
             return None
         if reason in (RETURNED_NULL, THREW):
             return self._client(f"{reason}.")
-        if reason == NO_ROUTE and scenario.chosen_by is not None:
-            return self._client(f"No route info for this topic, {topic}")
+        if reason == NO_ROUTE and selects:
+            return self._client(f"No route info for this topic, {self._topic}")
         if reason == NO_ROUTE:
-            return self._client(f"No route info of this topic: {topic}", code=_NO_ROUTE_CODE, see=True)
+            return self._client(f"No route info of this topic: {self._topic}", code=_NO_ROUTE_CODE, see=True)
         if reason == CALL_TIMEOUT:
             return MessageException(TOO_MUCH, "sendDefaultImpl call timeout")
-        alone = scenario.mode == "async" or scenario.chosen_by is not None  # of one attempt, not of all together
-        if outcome.fate == "code" and (alone or not outcome.retry):
-            return MessageException(BROKER, response_code=outcome.code)
-        if scenario.chosen_by is not None and outcome.name == CLIENT:
+        if message.outcome.fate == "code" and (alone or not message.outcome.retry):
+            return MessageException(BROKER, response_code=message.outcome.code)
+        make = self._of_selector if selects else self._of_callback if alone else self._of_all_attempts
+        return make(message, at)
+
+    def _of_selector(self, message: Message, _: int) -> MessageException:
+        if message.outcome.name == CLIENT:
             return self._client(f"The broker[{message.queue.broker_name}] not exist")
-        if scenario.chosen_by is not None:
-            return MessageException(outcome.name, self._own_text(message))
-        if scenario.mode == "async":
-            return self._of_callback(message, at)
-        return self._of_all_attempts(message, at)
+        return MessageException(message.outcome.name, self._own_text(message))
 
     def _of_all_attempts(self, message: Message, at: int) -> MessageException:
         cost, outcome = (at - message.began + message.phase) // self._per_ms, message.outcome

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import fsum, inf, pi, sqrt, tan
 from statistics import NormalDist
 from typing import Annotated, Any
@@ -29,7 +29,10 @@ from rmqlb.model.simulate_send import Estimate, FailureInTrials, LongestSend, Ti
 CONFIDENCE = 0.95
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096
-_COUNTED = ("messages", "lost", "retries", "not_store_ok", "duplicated", "retried")
+_MEANS = (
+    *("messages", "attempts", "lost", "lost_share", "retries", "retried"),
+    *("not_store_ok", "duplicated", "failing_ms", "longest_send_ms"),
+)
 _OF_BROKERS = ("picks", "attempts_at", "failed_at", "isolations")
 
 
@@ -64,26 +67,21 @@ def simulate_trials(
         raise UsageError(f"precision {precision:g} is not positive")
     check_brokers(route, scenario)
     summary = _Summary(route, scenario)
-    for block in [range(trials)] if precision is None else blocks(trials):
-        for trial in block:
-            summary.add(trial)
-            if progress is not None:
-                progress(summary.trials)
-        if precision is not None and block.start and summary.half_width() <= precision:
-            break
+    block, block_ends = FIRST_BLOCK, FIRST_BLOCK
+    for trial in range(trials):
+        if precision is not None and trial == block_ends:
+            if trial > FIRST_BLOCK and summary.half_width() <= precision:
+                break
+            block = min(2 * block, LARGEST_BLOCK)
+            block_ends += block
+        summary.add(trial)
+        if progress is not None:
+            progress(summary.trials)
     return summary.report(trials)
 
 
-def blocks(trials: int) -> Iterator[range]:
-    start, size = 0, FIRST_BLOCK
-    while start < trials:
-        stop = min(start + size, trials)
-        yield range(start, stop)
-        start, size = stop, min(2 * size, LARGEST_BLOCK)
-
-
 class _Summary:
-    """The sums over the trials so far; times are ticks."""
+    """The means over the trials so far."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
         self._route, self._scenario = route, scenario
@@ -95,38 +93,35 @@ class _Summary:
         self._names = sorted(names, key=sort_key)
         self.trials = 0
         self._losing = 0
-        self._means = {name: Mean() for name in (*_COUNTED, "failing_ms", "attempts", "longest")}
-        self._means["lost_share"] = Mean(high=1.0)
+        self._means = {name: Mean() for name in _MEANS} | {"lost_share": Mean(high=1.0)}
         self._of_brokers = {figure: {name: Mean() for name in self._names} for figure in _OF_BROKERS}
         self._of_brokers["shares"] = {name: Mean(high=1.0) for name in self._names}
-        self._longest_counts: Counter[int] = Counter()
+        self._longest: Counter[int] = Counter()  # in ticks, as all spreads
         self._began = [0] * len(scenario.failures)
         self._until_isolated: list[Counter[int]] = [Counter() for _ in scenario.failures]
 
     def add(self, trial: int) -> None:
         producer = producer_of(self._route, self._scenario, trial)
-        recorder, per_ms, means = producer.recorder, self._per_ms, self._means
+        recorder = producer.recorder
         recorder.next_slice = NEVER  # no timeline
         producer.run()
         self.trials += 1
         self._losing += recorder.lost > 0
-        for name in _COUNTED:
-            means[name].add(getattr(recorder, name))
-        means["failing_ms"].add(recorder.failing / per_ms)
-        if recorder.attempts:
-            means["longest"].add(recorder.longest / per_ms)
-            self._longest_counts[recorder.longest] += 1
-        means["attempts"].add(recorder.attempts / (recorder.messages or 1))
-        means["lost_share"].add(recorder.lost / (recorder.messages or 1))
-        picks, failed, stored = map(recorder.by_broker, ("picks", "failed", "stored"))
-        whole, of_brokers = stored.total(), self._of_brokers
-        for name in self._names:
-            if whole:  # a trial that stores nothing has no shares
-                of_brokers["shares"][name].add(stored[name] / whole)
-            of_brokers["picks"][name].add(picks[name])
-            of_brokers["attempts_at"][name].add(failed[name] + stored[name])
-            of_brokers["failed_at"][name].add(failed[name])
-            of_brokers["isolations"][name].add(recorder.isolations[name])
+        totals = recorder.totals(())
+        figures = {name: getattr(totals, name) for name in _MEANS if name != "lost_share"}
+        figures["attempts"] /= totals.messages or 1
+        figures["lost_share"] = totals.lost / (totals.messages or 1)
+        if totals.longest_send_ms is not None:
+            self._longest[recorder.longest] += 1
+        _add(self._means, figures)
+        stored, failed = recorder.by_broker("stored"), recorder.by_broker("failed")
+        of_brokers = self._of_brokers
+        if whole := stored.total():  # a trial that stores nothing has no shares
+            _add(of_brokers["shares"], {name: stored[name] / whole for name in self._names})
+        _add(of_brokers["picks"], recorder.by_broker("picks"))
+        _add(of_brokers["attempts_at"], stored + failed)
+        _add(of_brokers["failed_at"], failed)
+        _add(of_brokers["isolations"], recorder.isolations)
         for place, course in enumerate(producer.cluster.courses):
             self._began[place] += course.began is not None
             if course.began is not None and course.isolated_at is not None:
@@ -151,7 +146,7 @@ class _Summary:
         found: dict[str, Any] = _estimates(self._means)
         del found["lost"]
         of_brokers = {figure: _estimates(means) for figure, means in self._of_brokers.items()}
-        longest, spread = found.pop("longest", None), self._spread(self._longest_counts)
+        longest, spread = found.pop("longest_send_ms", None), self._spread(self._longest)
         return TrialsReport(
             topic=self._route.topic,
             scenario=scenario,
@@ -179,6 +174,13 @@ class _Summary:
             p95_ms=quantile(counts, 0.95) / per_ms,
             max_ms=max(counts) / per_ms,
         )
+
+
+def _add(means: Mapping[str, Mean], figures: Mapping[str, float | None]) -> None:
+    for name, mean in means.items():
+        value = figures[name]
+        if value is not None:
+            mean.add(value)
 
 
 def _estimates(means: Mapping[str, Mean]) -> dict[str, Estimate]:
