@@ -37,7 +37,7 @@ class FailureCourse(Struct):
     failed: int = 0  # attempts
     first_failed: int | None = None  # begin of the first failed attempt
     last_failed: int | None = None
-    isolated_at: int | None = None
+    isolated: int | None = None
     isolated_by: Literal["isolation", "route"] | None = None
     used_again: int | None = None  # begin of the first attempt after the end that succeeds
 

@@ -124,8 +124,8 @@ class _Summary:
         _add(of_brokers["isolations"], recorder.isolations)
         for place, course in enumerate(producer.cluster.courses):
             self._began[place] += course.began is not None
-            if course.began is not None and course.isolated_at is not None:
-                self._until_isolated[place][course.isolated_at - course.began] += 1
+            if course.began is not None and course.isolated is not None:
+                self._until_isolated[place][course.isolated - course.began] += 1
 
     def half_width(self) -> float:
         shares = _estimates(self._of_brokers["shares"]).values()

@@ -14,7 +14,8 @@ from rmqlb import Failure, Moment, Reaction, SendScenario, UsageError, simulate_
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
-from rmqlb.engine.send.producer import _silent, pick
+from rmqlb.engine.send.java_producer import is_silent
+from rmqlb.engine.send.producer import pick
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.engine.send.recorder import Recorder
 from rmqlb.engine.send.scenarios import from_samples, lognormal
@@ -127,7 +128,7 @@ def test_a_time_line_has_at_most_120_slices() -> None:
     ids=str,
 )
 def test_the_detector_waits_200_ms_for_an_answer(reaction: Reaction | None, expected: bool) -> None:
-    assert _silent(reaction) == expected
+    assert is_silent(reaction) == expected
 
 
 def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
