@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.balancers import PublishingLoadBalancer, go_round_robin
     from rmqlb.engine.send.fault import MQFaultStrategy, TopicPublishInfo
     from rmqlb.engine.send.java import JavaRandom
-    from rmqlb.engine.send.queues import publish_queues
-    from rmqlb.engine.send.selectors import select_by_hash, select_by_machine_room, select_by_random
+    from rmqlb.engine.send.queues import publish_queues, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from rmqlb.engine.arguments import items, require
-from rmqlb.engine.send.queues import keyed_queues, queue_of_key
+from rmqlb.engine.send.queues import keyed_queues, picker
 from rmqlb.engine.send.sdk import SDKS, SdkProfile, sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_QUEUES
@@ -180,7 +180,7 @@ class PublishingLoadBalancer:
     def take_by_message_group(self, key: str) -> MessageQueue:
         """The queue of a message group; all attempts go there (raises UsageError where it cannot be known)."""
         require(key, str, "key")
-        return queue_of_key(self._queues, key, self._profile)
+        return picker(self._queues, self._profile)(key)
 
     def _step(self) -> int:
         before = self.counter

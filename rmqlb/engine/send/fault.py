@@ -53,18 +53,14 @@ class TopicPublishInfo:
     """What a producer thread knows of a topic (`impl.producer.TopicPublishInfo`).
 
     Args:
-        queues: the publish list, in order.
+        queues: the publish list, in order; most clients before 5.1.4 change it in place when every broker is isolated.
         send_which_queue: the round robin's index before the next pick, a 32-bit number (`ThreadLocalIndex`).
-        write_queue_nums: broker name → write queues that the route gives it; default: as many as the list has. Only
-            clients before 5.1.4 look at it, when every broker is isolated.
+        write_queue_nums: broker name → write queues in the route; default: as in the list. Clients before 5.1.4 need
+            it when every broker is isolated.
         random: gives the next `Random.nextInt(2^31 − 1)`, for clients that start anew on a retry; default: Python's.
 
     Raises:
         UsageError: an argument is of the wrong type.
-
-    Attributes:
-        queues: the list; clients before 5.1.4 but 4.9.8 change it in place when every broker is isolated.
-        send_which_queue: the index now.
     """
 
     __slots__ = ("queues", "random", "send_which_queue", "write_queue_nums")
@@ -92,18 +88,13 @@ class TopicPublishInfo:
         The list's length divides the number with a remainder; −2^31 is possible in 4.8.0 to 4.9.3.
         """
         index = self.send_which_queue + 1 if self.send_which_queue < MASK else -0x80000000
-        if profile.index_step == "mask":
-            self.send_which_queue = index
-            return index & MASK
-        if profile.index_step == "wrap":
-            self.send_which_queue = index
-            return java_abs(index)
-        # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
-        index = java_abs(index)
-        if profile.index_step == "clamp" and index < 0:
-            index = 0
+        if profile.index_step in ("fold", "clamp"):
+            # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
+            index = java_abs(index)
+            if profile.index_step == "clamp" and index < 0:
+                index = 0
         self.send_which_queue = index
-        return index
+        return index & MASK if profile.index_step == "mask" else java_abs(index)
 
     def reset_index(self) -> None:
         """Start anew at a random place (`ThreadLocalIndex.reset`, 5.1.4 and newer)."""
@@ -117,12 +108,8 @@ class TopicPublishInfo:
         The broker of the attempt before is passed over if another one is there. An empty list divides by zero, as in
         Java; `sendDefaultImpl` asks before.
         """
-        if last_broker_name is not None:
-            found = self._other_broker(profile, last_broker_name)
-            if found is not None:
-                return found
-        queues = self.queues
-        return queues[position(self.next_index(profile), len(queues))]
+        found = None if last_broker_name is None else self._other_broker(profile, last_broker_name)
+        return found or self.queues[position(self.next_index(profile), len(self.queues))]
 
     def select_where(self, profile: ClientProfile, accepts: Callable[[str], bool]) -> MessageQueue | None:
         """The next queue whose broker is accepted, or None; each try is a step (`TopicPublishInfo.select`, 5.1.4)."""
@@ -218,10 +205,9 @@ class FaultStrategy:
         return item is None or item.reachable
 
     def _filter(self, info: TopicPublishInfo, last: str | None, now: int, *, reset_index: bool) -> MessageQueue:
-        if reset_index and self.profile.resets_index:
-            info.reset_index()
-
         profile = self.profile
+        if reset_index and profile.resets_index:
+            info.reset_index()
         return (
             info.select_where(profile, lambda name: name != last and self.is_available(name, now))
             or info.select_where(profile, lambda name: name != last and self.is_reachable(name))
@@ -299,14 +285,13 @@ class FaultStrategy:
 class MQFaultStrategy:
     """The producer's pick with latency fault tolerance, as `client.latency.MQFaultStrategy` does it.
 
+    All methods raise UsageError if an argument is of the wrong type.
+
     Args:
         send_latency_fault_enable: off, brokers are never isolated and updates do nothing.
         clock: gives the time in whole milliseconds.
         client_version: whose rules, such as "4.9.7"; default the newest known.
         which_item_worst: the index before the next pick among isolated brokers (clients before 5.1.4).
-
-    Raises:
-        UsageError: an argument cannot be what it is, or there is no such client version.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
     >>> info, strategy = TopicPublishInfo(queues, -1), MQFaultStrategy(True, clock=lambda: 0)
@@ -346,7 +331,6 @@ class MQFaultStrategy:
             reset_index: True on retries; 5.1.4 and newer start the round robin anew then.
 
         Raises:
-            UsageError: an argument is of the wrong type.
             JavaArithmeticError: the list is empty; it is a ZeroDivisionError too.
         """
         require(publish_info, TopicPublishInfo, "publish_info")
@@ -354,8 +338,7 @@ class MQFaultStrategy:
         require(reset_index, bool, "reset_index")
         if not publish_info.queues:
             raise JavaArithmeticError("/ by zero")
-        rules, now = self._rules, self._clock()
-        return rules.select(publish_info, self._worst, last_broker_name, now, reset_index=reset_index)
+        return self._rules.select(publish_info, self._worst, last_broker_name, self._clock(), reset_index=reset_index)
 
     def update_fault_item(
         self, broker_name: str, current_latency: int, isolation: bool = False, reachable: bool = True
@@ -367,9 +350,6 @@ class MQFaultStrategy:
             current_latency: how long it took, in ms.
             isolation: it failed: the broker is isolated as if it had taken very long.
             reachable: False hides the broker from the second choice until the detector finds it (5.1.4 and newer).
-
-        Raises:
-            UsageError: an argument is of the wrong type, or no time of a client.
         """
         require(broker_name, str, "broker_name")
         require(current_latency, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)], "current_latency")
@@ -378,10 +358,6 @@ class MQFaultStrategy:
         self._rules.update(broker_name, current_latency, self._clock(), isolation=isolation, reachable=reachable)
 
     def is_available(self, broker_name: str) -> bool:
-        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`).
-
-        Raises:
-            UsageError: it is no name.
-        """
+        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`)."""
         require(broker_name, str, "broker_name")
         return self._rules.is_available(broker_name, self._clock())

@@ -11,7 +11,7 @@ from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.fault import MASK, FaultStrategy, MQFaultStrategy, TopicPublishInfo
 from rmqlb.engine.send.java import JavaRandom
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.selectors import select_by_hash
+from rmqlb.engine.send.queues import select_by_hash
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
