@@ -450,9 +450,7 @@ def _compared(report: SendReport) -> tuple[Column, ...]:
             "used again after", "usedAgainAfterMs", "ms", fold=1, shown=failing, of=_of_first("used_again_after_ms")
         ),
         *(
-            Column(
-                f"share of {name}", f"share[{name}]", "share", fold=5, shown=len(brokers) <= 4, of=partial(_share, name)
-            )
+            Column(name, f"share[{name}]", "share", fold=5, shown=len(brokers) <= 4, of=partial(_share, name))
             for name in brokers
         ),
     )

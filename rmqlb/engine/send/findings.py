@@ -8,7 +8,7 @@ from math import fsum
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import Condition, Figures, declared
-from rmqlb.engine.send.java_exceptions import CALL_TIMEOUT, THREW
+from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import UsageError
