@@ -304,11 +304,12 @@ def _keys(path: str, key_type: str, max_bytes: int) -> list[tuple[str, str | int
 def _typed(text: str, key_type: str, where: str) -> str | int:
     if key_type == "string":
         return text
+    bits = 31 if key_type == "int" else 63
     try:
         value = int(text) if len(text) < 30 and "_" not in text else None
     except ValueError:
         value = None
-    if value is None or not -(2**63) <= value < 2**63 or (key_type == "int" and not -(2**31) <= value < 2**31):
+    if value is None or not -(2**bits) <= value < 2**bits:
         raise DataError(f"{where}: {text[:40]!r} is not {'an int' if key_type == 'int' else 'a long'} of Java")
     return value
 

@@ -70,10 +70,13 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
     scenario = _producer(options, sdks[0], topic, brokers)
     queues = [queue for queue in route.publish_queues() if queue.broker_name not in scenario.exclude]
     selector, keys = values.selector_of(options.selector, options.keys, options.key_type, queues, max_bytes)
+    messages = None if options.for_ is not None else _DEFAULT_MESSAGES if keys is None else keys.messages
+    if options.messages is not None:
+        messages = amounts.count(options.messages, "--messages")
     single, others = values.latency_options(options.latency or (), brokers, topic, max_bytes)
     scenario = replace(
         scenario,
-        messages=_messages(options, keys),
+        messages=messages,
         latencies=single,
         latency=others or ASSUMED_LATENCY,
         failures=values.failures(options.fail or (), brokers, topic, options.nameserver_notices),
@@ -131,24 +134,14 @@ def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: st
         version = client
     elif client not in (NEWEST, version):
         raise UsageError(f"--sdk {named} and --client {client}", hint="leave one of them out")
-    own, retries, first = sdk(name).profile, options.send_retries, options.first_poll
+    own, retries, poll_us = sdk(name).profile, options.send_retries, scenario.poll_us
     if retries is None or own.retries == 0:  # one SDK does not let its users set them
         retries = own.retries or 0
-    if first is not None:
-        poll = None if first.lower() == "random" else amounts.duration_us(first, "--first-poll", zero=True)
-    elif name == JAVA or scenario.poll_us != ROUTE_POLL_US:
-        poll = scenario.poll_us
-    else:
-        poll = own.polls_after_s * 1_000_000
-    return replace(scenario, sdk=name, client_version=version, retries=retries, first_poll_us=poll)
-
-
-def _messages(options: SendOptions, keys: KeySpread | None) -> int | None:
-    if options.messages is not None:
-        return amounts.count(options.messages, "--messages")
-    if options.for_ is not None:
-        return None
-    return _DEFAULT_MESSAGES if keys is None else keys.messages
+    first: int | None = poll_us if name == JAVA or poll_us != ROUTE_POLL_US else own.polls_after_s * 1_000_000
+    if options.first_poll is not None:
+        is_random = options.first_poll.lower() == "random"
+        first = None if is_random else amounts.duration_us(options.first_poll, "--first-poll", zero=True)
+    return replace(scenario, sdk=name, client_version=version, retries=retries, first_poll_us=first)
 
 
 def _assumed(scenario: SendScenario, sdks: Sequence[str], options: SendOptions) -> Iterator[Finding]:
@@ -177,11 +170,10 @@ def _route(
         snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
         return snapshot, snapshot.route(topic), list(sighting_findings(snapshot.routes[topic]))
     except DataError as missing:
+        if snapshot is None and not is_live(source.source):
+            raise
         try:
-            if snapshot is None:
-                if not is_live(source.source):
-                    raise
-                snapshot = fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
+            snapshot = snapshot or fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
             template = snapshot.route(TEMPLATE)
         except DataError:
             raise missing from None
