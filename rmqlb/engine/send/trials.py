@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from math import fsum, inf, pi, sqrt, tan
 from statistics import NormalDist
 from typing import Annotated, Any
@@ -29,11 +30,11 @@ from rmqlb.model.simulate_send import Estimate, FailureInTrials, LongestSend, Ti
 CONFIDENCE = 0.95
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096
-_MEANS = (
+_FIGURES = (
     *("messages", "attempts", "lost", "lost_share", "retries", "retried"),
     *("not_store_ok", "duplicated", "failing_ms", "longest_send_ms"),
 )
-_OF_BROKERS = ("picks", "attempts_at", "failed_at", "isolations")
+_AT_BROKERS = ("shares", "picks", "attempts_at", "failed_at", "isolations")
 
 
 def simulate_trials(
@@ -81,7 +82,7 @@ def simulate_trials(
 
 
 class _Summary:
-    """The means over the trials so far."""
+    """The figures of the trials so far: a column of numbers each, at brokers one per broker."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
         self._route, self._scenario = route, scenario
@@ -91,62 +92,73 @@ class _Summary:
         if scenario.chosen_by is not None and scenario.chosen_by.queue is not None:
             names.add(scenario.chosen_by.queue.broker_name)
         self._names = sorted(names, key=sort_key)
-        self.trials = 0
-        self._losing = 0
-        self._means = {name: Mean() for name in _MEANS} | {"lost_share": Mean(high=1.0)}
-        self._of_brokers = {figure: {name: Mean() for name in self._names} for figure in _OF_BROKERS}
-        self._of_brokers["shares"] = {name: Mean(high=1.0) for name in self._names}
+        self._columns = {name: array("d") for name in _FIGURES}
+        self._at = {figure: {name: array("d") for name in self._names} for figure in _AT_BROKERS}
         self._longest: Counter[int] = Counter()  # in ticks, as all spreads
         self._began = [0] * len(scenario.failures)
         self._until_isolated: list[Counter[int]] = [Counter() for _ in scenario.failures]
+
+    @property
+    def trials(self) -> int:
+        return len(self._columns["lost"])
+
+    @property
+    def _losing(self) -> int:
+        return sum(map(bool, self._columns["lost"]))
 
     def add(self, trial: int) -> None:
         producer = producer_of(self._route, self._scenario, trial)
         recorder = producer.recorder
         recorder.next_slice = NEVER  # no timeline
         producer.run()
-        self.trials += 1
-        self._losing += recorder.lost > 0
         totals = recorder.totals(())
-        figures = {name: getattr(totals, name) for name in _MEANS if name != "lost_share"}
-        figures["attempts"] /= totals.messages or 1
-        figures["lost_share"] = totals.lost / (totals.messages or 1)
+        messages = totals.messages or 1
+        own = {"attempts": totals.attempts / messages, "lost_share": totals.lost / messages}
+        for name, column in self._columns.items():
+            value = own[name] if name in own else getattr(totals, name)
+            if value is not None:
+                column.append(value)
         if totals.longest_send_ms is not None:
             self._longest[recorder.longest] += 1
-        _add(self._means, figures)
-        stored, failed = recorder.by_broker("stored"), recorder.by_broker("failed")
-        of_brokers = self._of_brokers
-        if whole := stored.total():  # a trial that stores nothing has no shares
-            _add(of_brokers["shares"], {name: stored[name] / whole for name in self._names})
-        _add(of_brokers["picks"], recorder.by_broker("picks"))
-        _add(of_brokers["attempts_at"], stored + failed)
-        _add(of_brokers["failed_at"], failed)
-        _add(of_brokers["isolations"], recorder.isolations)
+        picks, failed, stored = map(recorder.by_broker, ("picks", "failed", "stored"))
+        whole = stored.total()
+        for name in self._names:
+            if whole:  # a trial that stores nothing has no shares
+                self._at["shares"][name].append(stored[name] / whole)
+            self._at["picks"][name].append(picks[name])
+            self._at["attempts_at"][name].append(failed[name] + stored[name])
+            self._at["failed_at"][name].append(failed[name])
+            self._at["isolations"][name].append(recorder.isolations[name])
         for place, course in enumerate(producer.cluster.courses):
             self._began[place] += course.began is not None
             if course.began is not None and course.isolated is not None:
                 self._until_isolated[place][course.isolated - course.began] += 1
 
     def half_width(self) -> float:
-        shares = _estimates(self._of_brokers["shares"]).values()
-        estimates = (*shares, self._means["attempts"].estimate(), self._lost_share())
+        shares = self._estimates("shares").values()
+        estimates = (*shares, estimate(self._columns["attempts"]), self._lost_share())
         return max((each.high - each.low) / 2 for each in estimates)
 
+    def _estimates(self, figure: str) -> dict[str, Estimate]:
+        highest = 1.0 if figure == "shares" else inf
+        return {name: estimate(values, highest) for name, values in self._at[figure].items() if values}
+
     def _lost_share(self) -> Estimate:
-        return self._means["lost_share"].estimate() if self._losing else Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
+        if not self._losing:
+            return Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
+        return estimate(self._columns["lost_share"], 1.0)
 
     def _lost_messages(self, messages: Estimate) -> Estimate:
         if not self._losing:
             return Estimate(0.0, 0.0, self._lost_share().high * messages.mean)
-        lost = self._means["lost"].estimate()
-        return Estimate(lost.mean, lost.low, min(lost.high, messages.high))
+        return estimate(self._columns["lost"], messages.high)
 
     def report(self, wanted: int) -> TrialsReport:
         scenario = self._scenario
-        found: dict[str, Any] = _estimates(self._means)
-        del found["lost"]
-        of_brokers = {figure: _estimates(means) for figure, means in self._of_brokers.items()}
+        found: dict[str, Any] = {name: estimate(column) for name, column in self._columns.items() if column}
+        found |= {figure: self._estimates(figure) for figure in _AT_BROKERS}
         longest, spread = found.pop("longest_send_ms", None), self._spread(self._longest)
+        del found["lost"]
         return TrialsReport(
             topic=self._route.topic,
             scenario=scenario,
@@ -161,7 +173,7 @@ class _Summary:
                 FailureInTrials(failure.broker_name, began, until.total(), self._spread(until))
                 for failure, began, until in zip(scenario.failures, self._began, self._until_isolated, strict=True)
             ),
-            **found | {"lost_share": self._lost_share()} | of_brokers,
+            **found | {"lost_share": self._lost_share()},
         )
 
     def _spread(self, counts: Counter[int]) -> TimeSpread | None:
@@ -176,54 +188,21 @@ class _Summary:
         )
 
 
-def _add(means: Mapping[str, Mean], figures: Mapping[str, float | None]) -> None:
-    for name, mean in means.items():
-        value = figures[name]
-        if value is not None:
-            mean.add(value)
-
-
-def _estimates(means: Mapping[str, Mean]) -> dict[str, Estimate]:
-    return {name: mean.estimate() for name, mean in means.items() if mean.count}
-
-
 # -- intervals that hold the true value in 95 of 100 cases -------------------------------------------------------------
 
 
-class Mean:
-    """A mean over trials with Student's interval, in constant memory."""
-
-    def __init__(self, low: float = 0.0, high: float = inf) -> None:
-        self.count = 0
-        self._low, self._high = low, high
-        self._origin = 0.0
-        self._total = self._squares = 0.0
-        self._waiting: list[float] = []
-
-    def add(self, value: float) -> None:
-        if not self.count:
-            self._origin = value
-        self.count += 1
-        # Relative to the first one, equal values have no spread at all, and close ones lose no digits.
-        self._waiting.append(value - self._origin)
-        if len(self._waiting) == FIRST_BLOCK:
-            self._sum_up()
-
-    def _sum_up(self) -> None:
-        self._total = fsum((self._total, *self._waiting))
-        self._squares = fsum((self._squares, *(value * value for value in self._waiting)))
-        self._waiting = []
-
-    def estimate(self) -> Estimate:
-        """The mean of at least one value; a single one says nothing about the interval."""
-        self._sum_up()
-        total, count = self._total, self.count
-        mean = self._origin + total / count
-        if count == 1:
-            return Estimate(mean, self._low, self._high)
-        variance = max(self._squares - total * total / count, 0.0) / (count - 1)
-        half = student(count - 1) * sqrt(variance / count)
-        return Estimate(mean, max(mean - half, self._low), min(mean + half, self._high))
+def estimate(values: Sequence[float], highest: float = inf) -> Estimate:
+    """The mean of at least one value with Student's interval, from 0 to the highest; one value says nothing of it."""
+    count, origin = len(values), values[0]
+    # Relative to the first one, equal values have no spread at all, and close ones lose no digits.
+    total = fsum(value - origin for value in values)
+    mean = origin + total / count
+    if count == 1:
+        return Estimate(mean, 0.0, highest)
+    squares = fsum((value - origin) ** 2 for value in values)
+    variance = max(squares - total * total / count, 0.0) / (count - 1)
+    half = student(count - 1) * sqrt(variance / count)
+    return Estimate(mean, max(mean - half, 0.0), min(mean + half, highest))
 
 
 def student(degrees: int, confidence: float = CONFIDENCE) -> float:

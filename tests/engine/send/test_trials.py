@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rmqlb import UsageError, simulate_send, simulate_trials
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
-from rmqlb.engine.send.trials import Mean, quantile, student, wilson
+from rmqlb.engine.send.trials import estimate, quantile, student, wilson
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Selector, SendScenario
@@ -177,14 +177,9 @@ def test_wilsons_interval_to_the_digit() -> None:
 
 
 def test_equal_values_have_no_spread_and_close_values_lose_no_digits() -> None:
-    equal, close = Mean(high=1.0), Mean()
-    for _ in range(1000):
-        equal.add(0.1)
-    assert equal.estimate() == Estimate(0.1, 0.1, 0.1)
-    for value in (1e9, 1e9 + 1e-3):
-        close.add(value)
-    estimate = close.estimate()
-    assert estimate.high - estimate.low == pytest.approx(2 * 12.706 * 0.0005, rel=1e-3)
+    assert estimate([0.1] * 1000, 1.0) == Estimate(0.1, 0.1, 0.1)
+    close = estimate([1e9, 1e9 + 1e-3])
+    assert close.high - close.low == pytest.approx(2 * 12.706 * 0.0005, rel=1e-3)
 
 
 def test_quantiles_are_values_that_occurred() -> None:
