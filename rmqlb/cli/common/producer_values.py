@@ -42,17 +42,22 @@ _LATENCY_COLUMNS = ("latencyms", "latency", "ms", "tookms", "took")
 _LONGEST_MS = 24 * 3600 * 1000
 _SHOWN = 5
 _KEY_TYPES = ("string", "int", "long")
-_WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
 
 
 def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: str | None) -> tuple[Failure, ...]:
     """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern matches."""
     patterns = []
     for text in texts:
-        name, window, kind = _split_failure(text, brokers)
-        start, end = _window(window, f"--fail {text}")
-        reaction = _reaction(kind, f"--fail {text}")
-        patterns.append(Failure(name, reaction, start, end, _notices(notices, reaction)))
+        option = f"--fail {text}"
+        # The name of a broker may hold an @ or a colon itself.
+        known = [broker for broker in brokers if text == broker or text.startswith((f"{broker}@", f"{broker}:"))]
+        name = re.escape(max(known, key=len)) if known else ".*?"
+        match = re.fullmatch(rf"({name})(?:@([^@:]*))?(?::(.*))?", text)
+        if match is None:
+            raise UsageError(f"{option}: expected BROKER[@FROM-TO][:KIND]")
+        start, end = (START, None) if match[2] is None else _window(match[2], option)
+        reaction = _reaction("refused" if match[3] is None else match[3], option)
+        patterns.append(Failure(match[1], reaction, start, end, _notices(notices, reaction)))
     must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
     return tuple(
         replace(pattern, broker_name=broker)
@@ -69,30 +74,15 @@ def _matching(name: str, brokers: Sequence[str], topic: str, option: str) -> lis
     return matching
 
 
-def _split_failure(text: str, brokers: Sequence[str]) -> tuple[str, str | None, str | None]:
-    """Name, window, kind; a broker's name may hold an @ or a colon itself."""
-    known = [broker for broker in brokers if text == broker or text.startswith((f"{broker}@", f"{broker}:"))]
-    if known:
-        name = max(known, key=len)
-        timed, colon, kind = text[len(name) :].partition(":")
-        return name, timed[1:] if timed else None, kind if colon else None
-    rest, colon, kind = text.rpartition(":")
-    name, at, window = (rest if colon else text).rpartition("@")
-    return name if at else window, window if at else None, kind if colon else None
-
-
-def _window(text: str | None, option: str) -> tuple[Moment, Moment | None]:
-    if text is None:
-        return START, None
-    match = _WINDOW.fullmatch(text)
+def _window(text: str, option: str) -> tuple[Moment, Moment | None]:
+    match = re.fullmatch(r"(#?[\w.]*)-(#?[\w.]*)", text)
     if match is None:
         raise UsageError(
             f"{option}: {text} is not a window", hint="write @45s-1m30s, @45s- for from then on, or @#100-#200"
         )
-    start = _moment(match["from"], option) if match["from"] else START
-    end = _moment(match["to"], option) if match["to"] else None
-    if end is not None:
-        before, after = (start.message, end.message) if end.message is not None else (start.us, end.us)
+    start = _moment(match[1], option) if match[1] else START
+    end = _moment(match[2], option) if match[2] else None
+    for before, after in () if end is None else ((start.message, end.message), (start.us, end.us)):
         if before is not None and after is not None and after <= before:
             raise UsageError(f"{option}: the window ends before it starts", hint="write @FROM-TO with FROM before TO")
     return start, end
@@ -104,27 +94,22 @@ def _moment(text: str, option: str) -> Moment:
     return Moment(us=duration_us(text, f"{option}:", zero=True))
 
 
-def _reaction(kind: str | None, option: str) -> Reaction:
-    name, equals, value = (kind if kind is not None else "refused").partition("=")
-    lower = name.lower()
-    if lower == "refused":
-        return Reaction("refused", lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)
-    if lower == "slow":
-        if not equals:
-            raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
-        return Reaction("slow", lower, 0, duration_us(value, f"{option}:"))
+def _reaction(kind: str, option: str) -> Reaction:
+    name, equals, value = kind.partition("=")
+    lower = name.lower().replace("readonly", "read-only")
+    if lower == "slow" and not equals:
+        raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
+    if lower in ("refused", "slow"):
+        return Reaction(lower, lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)  # type: ignore[arg-type]
     if equals:
         raise UsageError(f"{option}: {name} takes no value", hint="only refused=TIME and slow=TIME do")
-    if lower == "timeout":
-        return Reaction("timeout", lower)
-    if lower in ("read-only", "readonly"):
-        return Reaction("read-only", "read-only")
+    if lower in ("timeout", "read-only"):
+        return Reaction(lower, lower)  # type: ignore[arg-type]
     code = response_code(name, option)
     if code is None:
         kinds = ["refused", "timeout", "slow=TIME", "read-only", *STATUSES]
         others = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
-        hint = close_names(name, [*kinds, *FAILURES]) or others
-        raise UsageError(f"{option}: there is no failure {name}", hint=hint)
+        raise UsageError(f"{option}: there is no failure {name}", hint=close_names(name, [*kinds, *FAILURES]) or others)
     return Reaction("status" if code[0] in STATUSES else "code", *code)
 
 
