@@ -17,36 +17,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rmqlb.engine.arguments import items, require
-from rmqlb.engine.send.java import map_order
+from rmqlb.engine.send.java import MASK, int32, java_abs, map_order, position, remainder
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.errors import JavaArithmeticError
 from rmqlb.model.limits import MOST_QUEUES, JavaInt
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import NEWEST
-
-MASK = 0x7FFFFFFF
-
-
-def int32(value: int) -> int:
-    return (value + 0x80000000) % 0x100000000 - 0x80000000
-
-
-def java_abs(value: int) -> int:
-    """`Math.abs` of an int: −2^31 stays what it is."""
-    return value if value >= 0 or value == -0x80000000 else -value
-
-
-def position(index: int, size: int) -> int:
-    """Where in a list of that size an index points: Java's remainder, and 0 where that is negative.
-
-    Raises ZeroDivisionError.
-    """
-    place = index % size
-    return place if index >= 0 else 0
-
-
-def _remainder(value: int, divisor: int) -> int:
-    return value % divisor if value >= 0 else -(-value % divisor)
 
 
 class TopicPublishInfo:
@@ -132,10 +108,6 @@ class TopicPublishInfo:
         return None
 
 
-class _CaughtError(Exception):
-    """What Java catches and logs while it picks: a negative place in a list."""
-
-
 class FaultItem(Struct):
     """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`)."""
 
@@ -217,11 +189,11 @@ class FaultStrategy:
     def _scan(self, info: TopicPublishInfo, worst: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
         """One step of the index, then the list from there; all isolated: a broker of the better half.
 
-        Java does this inside a `try` whose `catch` only logs.
+        Java does this inside a `try` whose `catch` only logs, as it does a negative place in a list.
         """
         try:
             found = self._scan_list(info, last, now) or self._better_half(info, worst, now)
-        except _CaughtError:
+        except IndexError:
             found = None
         return info.select(self.profile) if found is None else found
 
@@ -241,9 +213,9 @@ class FaultStrategy:
     def _place(self, index: int, size: int) -> int:
         if not self.profile.plain_remainder:
             return position(java_abs(index), size)
-        place = _remainder(index, size)
+        place = remainder(index, size)
         if place < 0:
-            raise _CaughtError
+            raise IndexError
         return place
 
     def _better_half(self, info: TopicPublishInfo, worst: TopicPublishInfo, now: int) -> MessageQueue | None:
@@ -257,7 +229,7 @@ class FaultStrategy:
             del self.items[name]
             return None
         queue = info.select(profile)
-        picked = MessageQueue(queue.topic, name, _remainder(info.next_index(profile), write_queues))
+        picked = MessageQueue(queue.topic, name, remainder(info.next_index(profile), write_queues))
         if profile.mutates:
             queues[:] = [picked if listed is queue else listed for listed in queues]
         return picked
@@ -276,9 +248,9 @@ class FaultStrategy:
         half = len(ranked) // 2
         if half == 0:
             return ranked[0]
-        place = _remainder(worst.next_index(self.profile), half)
+        place = remainder(worst.next_index(self.profile), half)
         if place < 0:
-            raise _CaughtError
+            raise IndexError
         return ranked[place]
 
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from rmqlb.engine.send.cluster import Cluster
-from rmqlb.engine.send.fault import MASK, FaultStrategy, MQFaultStrategy, TopicPublishInfo
-from rmqlb.engine.send.java import JavaRandom
+from rmqlb.engine.send.fault import FaultStrategy, MQFaultStrategy, TopicPublishInfo
+from rmqlb.engine.send.java import MASK, JavaRandom
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.queues import select_by_hash
 from rmqlb.model.message_queue import MessageQueue
