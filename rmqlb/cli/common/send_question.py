@@ -34,6 +34,7 @@ from rmqlb.model.simulate_send import KeySpread, OtherProducer, SendReport, Send
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
+from rmqlb.views.formats.machine import JsonLines
 from rmqlb.views.report import duration
 from rmqlb.views.simulate_send import send_report
 
@@ -185,49 +186,22 @@ def _route(
 # -- the answer --------------------------------------------------------------------------------------------------------
 
 
-def stream(question: Question, terminal: Terminal, asked: Sequence[Condition]) -> None:
-    """Print every attempt as a JSON line when it ends; with --trace every lost message too, after its last attempt."""
-    from rmqlb.views.formats.machine import JsonLines
-
-    options = question.options
-    if options.compare or options.compare_clients or options.compare_sdks or len(question.sdks) > 1 or options.trials:
-        raise UsageError(
-            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
-        )
-    lines = JsonLines(terminal.write)
-    total = _expected(question.scenario)
-    with terminal.progress(verb="simulating", beside_rows=True) as progress:
-        progress("messages", 0, total)
-        report = simulate_send(
-            question.route,
-            question.scenario,
-            sink=lines.add,
-            lost_sink=lines.add if options.trace else None,
-            progress=lambda sent: progress("messages", sent, total),
-        )
-    lines.flush()
-    terminal.warn((*question.findings, *report.findings))
-    judge(_tried(asked, report), terminal)
-
-
-def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, trace: bool) -> None:
+def answer(question: Question, terminal: Terminal, asked: Sequence[Condition], *, trace: bool) -> None:
+    """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
-    if (options.compare or options.compare_clients) and scenario.sdk != JAVA:
-        option = "--compare" if options.compare else "--compare-clients"
-        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
-    if trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
-        raise UsageError(
-            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
-        )
+    lines = JsonLines(terminal.write) if terminal.format == "jsonl" else None
+    _check_shown(question, streams=lines is not None, trace=trace)
     profiles, left_out = PROFILES if options.compare_clients else (), list[Finding]()
     versions = [replace(scenario, client_version=".".join(map(str, each.since))) for each in profiles]
-    with terminal.progress(verb="simulating") as progress:
+    with terminal.progress(verb="simulating", beside_rows=lines is not None) as progress:
         total = _expected(scenario)
         progress("messages", 0, total)
         report = simulate_send(
             route,
             scenario,
-            trace=trace or None,
+            trace=trace or None if lines is None else None,
+            sink=None if lines is None else lines.add,
+            lost_sink=lines.add if lines is not None and options.trace else None,
             progress=lambda sent: progress("messages", sent, max(total, sent) if total else 0),
         )
 
@@ -255,15 +229,33 @@ def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, 
                 route, scenario, most, precision=question.precision, progress=lambda n: progress("trials", n, most)
             )
             report = replace(report, trials=printed_part(trials, SendTrials))
+    findings = (*question.findings, *left_out, *report.findings)
+    if lines is not None:
+        lines.flush()
+        terminal.warn(findings)
     tried = _tried(asked, report, trials)
-    report = replace(report, keys=question.keys, conditions=tuple(tried))
-    isolates = [
-        (profile.versions, rules(other).duration(0, isolation=True))
-        for profile, other in zip(profiles, versions, strict=True)
-    ]
-    shown = send_report(report, clients=isolates, trace=trace)
-    terminal.show(shown, question.snapshot, (*question.findings, *left_out, *report.findings))
+    if lines is None:
+        report = replace(report, keys=question.keys, conditions=tuple(tried))
+        isolates = [rules(other).duration(0, isolation=True) for other in versions]
+        stretches = list(zip([profile.versions for profile in profiles], isolates, strict=True))
+        terminal.show(send_report(report, clients=stretches, trace=trace), question.snapshot, findings)
     judge(tried, terminal)
+
+
+def _check_shown(question: Question, *, streams: bool, trace: bool) -> None:
+    options, scenario = question.options, question.scenario
+    compares = options.compare or options.compare_clients
+    if streams and (compares or options.compare_sdks or len(question.sdks) > 1 or options.trials):
+        raise UsageError(
+            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
+        )
+    if compares and scenario.sdk != JAVA:
+        option = "--compare" if options.compare else "--compare-clients"
+        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
+    if not streams and trace and (scenario.messages or 0) * (1 + scenario.retries) > _MOST_KEPT:
+        raise UsageError(
+            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
+        )
 
 
 def _of_each_sdk(question: Question) -> list[SendScenario]:

@@ -117,7 +117,7 @@ class SyncProducer(JavaProducer):
             self.fail_at_once(message, NO_ROUTE)
             return
         cap = self.scenario.timeout_per_request_ms if self.profile.caps_request else None
-        last: str | None = None
+        kept, last = 0, None  # earlier attempts that were stored with a lesser status; the broker of the one before
         while True:
             reset = last is not None
             queue = self.strategy.select(message.info, thread.worst, last, self.now, reset_index=reset)
@@ -132,14 +132,14 @@ class SyncProducer(JavaProducer):
             yield from self.attempt(message, *self._ends(message, reaction, budget, capped=cap is not None))
             outcome, last = message.outcome, queue.broker_name
             self.learn(last, self.now - message.started, isolation=outcome.isolation, reachable=outcome.reachable)
-            message.kept += outcome.fate == "status"
+            kept += outcome.fate == "status"
             if not outcome.retry or message.attempt > retries:
                 lost_by = outcome.lost_by
                 break
-        if message.kept:  # an earlier attempt that was stored with a lesser status is the result, whatever came later
+        if kept:  # an earlier attempt that was stored with a lesser status is the result, whatever came later
             lost_by = None
             self.recorder.not_store_ok += message.outcome.fate != "ok"
-            self.recorder.duplicated += message.kept > 1 or message.outcome.fate == "ok"
+            self.recorder.duplicated += kept > 1 or message.outcome.fate == "ok"
         self.finish(message, lost_by)
 
     def _ends(self, message: Message, reaction: Reaction | None, budget: int, *, capped: bool) -> tuple[Outcome, int]:

@@ -74,7 +74,6 @@ class Message(Struct, eq=False):
     outcome: Outcome = SEND_OK  # in which the attempt ends
     started: int = 0  # when the attempt began
     failure: int | None = None  # index of the failure that the attempt meets
-    kept: int = 0  # earlier attempts that were stored with a lesser status
     budget: int = 0  # ms that an ASYNC attempt has
     phase: int = 0  # how far into a millisecond the message began, drawn after a time-out, when it matters
     sent: list[str] = []  # brokers of the attempts
