@@ -15,7 +15,7 @@ from benchmarks.measuring import Spread, ratio
 from benchmarks.sections import LONG, RUNS, Section, least, loop
 from rmqlb.engine.send.fault import FaultStrategy, TopicPublishInfo
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.scenarios import constant, lognormal
+from rmqlb.engine.send.scenarios import lognormal
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.model.message_queue import MessageQueue
@@ -203,7 +203,7 @@ def windows(kind: str, messages: int, *, latency_fault: bool) -> SendScenario:
         else:
             span = Moment(message=start + 1), Moment(message=start + 1 + max(messages // 20, 1))
         failures.append(Failure(BROKERS[i % len(BROKERS)], REFUSED, *span))
-    latency = constant(latency_us, f"{latency_us // 1000}ms")
+    latency = Latency(f"{latency_us // 1000}ms", (latency_us,))
     return SendScenario(
         NEWEST, latency_fault=latency_fault, messages=messages, failures=tuple(failures), latency=latency
     )
@@ -257,7 +257,7 @@ def trials(turns: int, messages: int = TRIAL_MESSAGES, at_least: float = 0.5, fe
     """
     section = Section(("", "latency", "threads", "attempts/s", "attempts / loop rounds"))
     route = made_route()
-    latencies = constant(1000, "1ms"), lognormal(1000, 0.5, "lognormal, 1 ms, 0.5")
+    latencies = Latency("1ms", (1000,)), lognormal(1000, 0.5, "lognormal, 1 ms, 0.5")
     spreads: list[Spread] = []
     with one_core():
         for fault in (OFF, ON):

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     )
     from rmqlb.engine.send.fault import MQFaultStrategy as MQFaultStrategy, TopicPublishInfo as TopicPublishInfo
     from rmqlb.engine.send.java import JavaRandom as JavaRandom
-    from rmqlb.engine.send.sdks.balancers import (
+    from rmqlb.engine.send.balancers import (
         PublishingLoadBalancer as PublishingLoadBalancer,
         go_round_robin as go_round_robin,
     )
-    from rmqlb.engine.send.sdks.queues import publish_queues as publish_queues
-    from rmqlb.engine.send.selectors import (
+    from rmqlb.engine.send.queues import (
+        publish_queues as publish_queues,
         select_by_hash as select_by_hash,
         select_by_machine_room as select_by_machine_room,
         select_by_random as select_by_random,

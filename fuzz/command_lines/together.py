@@ -18,7 +18,7 @@ from fuzz.command_lines.lines import PAGES, Case, Piece
 from fuzz.command_lines.running import Ran, Runs
 from fuzz.command_lines.sums import RESULTS
 from fuzz.command_lines.values import PLACEHOLDER
-from rmqlb.cli.help_text import figures_of
+from rmqlb.cli.results import figures_of
 from rmqlb.views.formats.text import safe_cell, visible
 
 Json = Any

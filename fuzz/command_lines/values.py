@@ -16,7 +16,8 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.clusters import Cluster, earlier
-from rmqlb.cli.help_text import figures_of, known_values
+from rmqlb.cli.help_text import known_values
+from rmqlb.cli.results import figures_of
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.verbs.rebalance_events import VERBS
 from tools.manual.tree import CommandPage, OptionPage

@@ -89,7 +89,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "sweep-failures": ("counterexamples", "broken-already", "groups", "topics", "unjudged", "losses", "summary"),
     "simulate-send": (
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
-        *("strategies", "clients", "sdks", "trials", "spreads", "lost", "exceptions"),
+        *("comparison", "clients", "sdks", "trials", "spreads", "lost", "exceptions"),
     ),
     "simulate-receive": (
         *("waits", "brokers", "failures", "crashes", "quantiles", "queues", "closed-forms", "totals"),

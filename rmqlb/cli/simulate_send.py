@@ -35,7 +35,7 @@ def simulate_send(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.send_question import read_question, show, stream
+    from rmqlb.cli.common.send_question import answer, read_question
     from rmqlb.engine.send.findings import SEND_FIGURES
     from rmqlb.verbs.parse import conditions
 
@@ -44,7 +44,4 @@ def simulate_send(
     if topic is None:
         raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
     question = read_question(source, topic, options, terminal)
-    if terminal.format == "jsonl":
-        stream(question, terminal, asked)
-    else:
-        show(question, terminal, asked, trace=options.trace or "attempts" in (output.section or ()))
+    answer(question, terminal, asked, trace=options.trace or "attempts" in (output.section or ()))

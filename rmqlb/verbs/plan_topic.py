@@ -15,7 +15,7 @@ from rmqlb.engine.plan_topic import check_step as check_one_step
 from rmqlb.engine.plan_topic import plan_topic as steps_of_topic
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
 from rmqlb.engine.route_findings import sighting_findings
-from rmqlb.engine.send.sdks.profile import sdks_of
+from rmqlb.engine.send.sdk import sdks_of
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import INFO, Finding

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from rmqlb.engine.rebalance.figures import GROUP_FIGURES, try_on_group
 from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
-from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, constant, failures_of, producers_of
+from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, failures_of, producers_of
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_scenario import NEWEST, SendScenario
+from rmqlb.model.send_scenario import NEWEST, Latency, SendScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
@@ -143,7 +143,7 @@ def _producers(asked: Simulation, routes: Sequence[TopicRouteData], elsewhere: S
     failures = failures_of(events_of_brokers(asked.events, routes, elsewhere))
     sends = SendScenario(
         client_version=asked.options.get("client") or NEWEST,
-        latency=constant(asked.scenario.latency_us, asked.options.get("latency", "1ms")),
+        latency=Latency(asked.options.get("latency", "1ms"), (asked.scenario.latency_us,)),
         seed=asked.scenario.seed,
     )
     inflow = typed_rates(texts_of(asked.options.get("rates", ())), [route.topic for route in elsewhere])

@@ -25,7 +25,7 @@ from rmqlb.model.finding import INFO
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.words import are, at_least, counted, have, named, of_all
 from rmqlb.views.of_groups import of_groups, statuses
-from rmqlb.views.queue_lists import figure_column
+from rmqlb.views.queue_lists import figures
 from rmqlb.views.report import (
     BETWEEN,
     QUEUE_COLUMNS,
@@ -97,8 +97,7 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
         Column("outcome", "outcome", shown=False),
         Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
         Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
-        figure_column("unassigned", "unassigned", groups, fold=1, within="counts"),
-        figure_column("duplicate owners", "duplicateOwners", groups, fold=2, within="counts"),
+        *figures("unassigned/1 duplicateOwners/2", groups, within="counts"),
         Column("lag", "lagText", "number", fold=5, of=lambda each: _lag_text(each.counts)),
         *columns_of(GroupCounts, "lag lagAtLeast=at_least", path="counts", hidden=("lag", "lagAtLeast")),
         Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),

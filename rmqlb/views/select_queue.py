@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from operator import attrgetter
-
-from msgspec import Struct
 
 from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
@@ -16,90 +14,79 @@ _MOST_KEYS = 20
 _MOST_COLUMNS = 6
 _MOST_PAIRS = 5
 _GRPC = "gRPC"
+_GRPC_LINES = {
+    "cluster": "gRPC: the Proxy picks the queue by the message group, whatever SDK sends (--proxy-mode cluster)",
+    "local": "gRPC: the SDK picks the broker, and the Proxy in it the queue (--proxy-mode local)",
+}
 _PAIR = (*columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ"), Column("share", "differShare", "share"))
 
 
-class _Shown(Struct, frozen=True):
-    """A column of the screen: an SDK, or all gRPC SDKs for which the Proxy picks."""
-
-    title: str
-    sdk: KeyedSdk  # the one, or the first of them
+Shown = dict[str, KeyedSdk]
+"""The columns of the screen by their titles: an SDK each, or all gRPC SDKs for which the Proxy picks as the first."""
 
 
 def key_queues_report(found: KeyQueues) -> Report:
-    shown = _shown(found)
-    known = [each for each in shown if each.sdk.unknown is None]
-    facts = (*_change_facts(found, known), *_sdk_facts(found, known))
-    scripts = Section("pairs", "SDKs compared", _PAIR, rows_of(_PAIR, found.pairs), audience="scripts")
-    pairs = (_pairs_screen(found, known), scripts) if found.pairs else ()
-    moved = (_moved_screen(known),) if found.changes else ()
-    sections = (*moved, _keys_screen(found, shown), _keys_lines(found), *pairs, _sdks(found))
-    closing = tuple(_closing(found))
-    rows = Rows(("key",), [({}, row) for row in found.keys])
-    return Report("rmqlb/key-queues", found, facts, sections, rows=rows, closing=closing)
-
-
-def _shown(found: KeyQueues) -> list[_Shown]:
     grpc = [each for each in found.sdks if each.grpc]
-    if found.proxy_mode == "local" or len(grpc) < 2:
-        return [_Shown(each.sdk, each) for each in found.sdks]
-    return [*(_Shown(each.sdk, each) for each in found.sdks if not each.grpc), _Shown(_GRPC, grpc[0])]
+    shown: Shown = {each.sdk: each for each in found.sdks}
+    if found.proxy_mode == "cluster" and len(grpc) > 1:
+        shown = {each.sdk: each for each in found.sdks if not each.grpc} | {_GRPC: grpc[0]}
+    known = {title: sdk for title, sdk in shown.items() if sdk.unknown is None}
+    pairs: tuple[Section, ...] = ()
+    if found.pairs:
+        scripts = Section("pairs", "SDKs compared", _PAIR, rows_of(_PAIR, found.pairs), audience="scripts")
+        pairs = (_pairs_screen(found, known), scripts)
+    moved = (_moved_screen(known),) if found.changes else ()
+    return Report(
+        "rmqlb/key-queues",
+        found,
+        (*_change_facts(found, known), *_sdk_facts(found, known)),
+        (*moved, _keys_screen(found, shown), _keys_lines(found), *pairs, _sdks(found)),
+        rows=Rows(("key",), [({}, row) for row in found.keys]),
+        closing=(_GRPC_LINES[found.proxy_mode],) if grpc else (),
+    )
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------
 
 
-def _sdk_facts(found: KeyQueues, known: Sequence[_Shown]) -> Iterator[str]:
+def _sdk_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
     where = f"{found.topic}, {counted(len(found.keys), 'key')} on {counted(found.writable_queues, 'queue')}"
+    differ = sum(len({_place(row.queues[sdk.sdk]) for sdk in known.values()}) > 1 for row in found.keys)
+    names = ", ".join(known)
     if not known:
         yield f"{where}: which queues they go to is unknown"
     elif len(known) == 1:
-        sdk = known[0].sdk
+        sdk = known[names]
         used = counted(sdk.queues_used or 0, "queue")
-        yield f"{where}: {known[0].title} uses {used}, at most {counted(sdk.most_keys or 0, 'key')} in one"
+        yield f"{where}: {names} uses {used}, at most {counted(sdk.most_keys or 0, 'key')} in one"
+    elif differ:
+        goes = "goes" if differ == 1 else "go"
+        yield f"{where}: {differ} {goes} to different queues, depending on the SDK ({names})"
     else:
-        differ = sum(len({_place(row.queues[each.sdk.sdk]) for each in known}) > 1 for row in found.keys)
-        names = ", ".join(each.title for each in known)
-        which = (
-            f"{differ} {'goes' if differ == 1 else 'go'} to different queues" if differ else "each goes to one queue"
+        yield f"{where}: each goes to one queue, whatever the SDK ({names})"
+
+
+def _change_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
+    if found.changes:
+        shares = (
+            f"{title} {sdk.moved} ({percent(sdk.moved_share or 0)})"
+            for title, sdk in known.items()
+            if sdk.moved is not None
         )
-        yield f"{where}: {which}, {'depending on' if differ else 'whatever'} the SDK ({names})"
-
-
-def _change_facts(found: KeyQueues, known: Sequence[_Shown]) -> Iterator[str]:
-    if not found.changes:
-        return
-    moved = [
-        f"{each.title} {each.sdk.moved} ({percent(each.sdk.moved_share or 0)})"
-        for each in known
-        if each.sdk.moved is not None
-    ]
-    changes = ", ".join(found.changes)
-    yield f"{found.topic}, {changes}: keys that move, of {len(found.keys)}: {', '.join(moved) or 'unknown'}"
-
-
-def _closing(found: KeyQueues) -> Iterator[str]:
-    if not any(each.grpc for each in found.sdks):
-        return
-    if found.proxy_mode == "cluster":
-        yield "gRPC: the Proxy picks the queue by the message group, whatever SDK sends (--proxy-mode cluster)"
-    else:
-        yield "gRPC: the SDK picks the broker, and the Proxy in it the queue (--proxy-mode local)"
+        moved = ", ".join(shares) or "unknown"
+        yield f"{found.topic}, {', '.join(found.changes)}: keys that move, of {len(found.keys)}: {moved}"
 
 
 # -- the tables --------------------------------------------------------------------------------------------------------
 
 
-def _keys_screen(found: KeyQueues, shown: Sequence[_Shown]) -> Section:
-    def row(of: KeyQueue) -> tuple[Cell, ...]:
-        return (of.key, *(_cell(of, each.sdk) for each in shown))
-
-    columns = (Column("key", "key"), *(Column(each.title, each.sdk.sdk, fold=i) for i, each in enumerate(shown)))
+def _keys_screen(found: KeyQueues, shown: Shown) -> Section:
+    columns = (Column("key", "key"), *(Column(title, sdk.sdk, fold=i) for i, (title, sdk) in enumerate(shown.items())))
     return Section(
         "keys",
         "queues of the keys",
         columns,
-        tuple(row(each) for each in found.keys),
+        tuple((row.key, *(_cell(row, sdk) for sdk in shown.values())) for row in found.keys),
         audience="screen",
         names_left_out=True,
         named_only=bool(found.changes),
@@ -144,18 +131,17 @@ def _parts(queues: Mapping[str, QueueName | None], sdk: KeyedSdk) -> tuple[Cell,
     return (None, None) if queue is None else (queue.broker_name, queue.queue_id)
 
 
-def _moved_screen(known: Sequence[_Shown]) -> Section:
+def _moved_screen(known: Shown) -> Section:
     columns = (
-        Column("SDK", "sdk"),
-        Column("keys moved", "moved", "number"),
+        *columns_of(KeyedSdk, "sdk=SDK moved=keys_moved"),
         Column("share", "movedShare", "share"),
-        Column("queues used", "queuesUsed", "number"),
+        *columns_of(KeyedSdk, "queuesUsed"),
     )
-    rows = tuple((each.title, each.sdk.moved, each.sdk.moved_share, each.sdk.queues_used) for each in known)
+    rows = tuple((title, *row[1:]) for title, row in zip(known, rows_of(columns, known.values()), strict=True))
     return Section("moved", "keys that go to another queue", columns, rows, audience="screen")
 
 
-def _pairs_screen(found: KeyQueues, known: Sequence[_Shown]) -> Section:
+def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
     """Each SDK against each other one, where that fits; of many the pairs that differ the most."""
     title = f"keys that go to different queues, of {len(found.keys)}"
     if len(known) > _MOST_COLUMNS:
@@ -163,9 +149,10 @@ def _pairs_screen(found: KeyQueues, known: Sequence[_Shown]) -> Section:
         brief = first_places(len(rows), _MOST_PAIRS)
         return Section("pairs", title, _PAIR, rows, audience="screen", brief=brief, chosen=f"the {_MOST_PAIRS} largest")
     differ: dict[frozenset[str], Cell] = {frozenset((pair.sdk, pair.other_sdk)): pair.differ for pair in found.pairs}
-    columns = (Column("SDK", "sdk"), *(Column(each.title, each.sdk.sdk, "number") for each in known))
+    columns = (Column("SDK", "sdk"), *(Column(name, sdk.sdk, "number") for name, sdk in known.items()))
     rows = tuple(
-        (one.title, *(differ.get(frozenset((one.sdk.sdk, other.sdk.sdk)), "-") for other in known)) for one in known
+        (name, *(differ.get(frozenset((one.sdk, other.sdk)), "-") for other in known.values()))
+        for name, one in known.items()
     )
     return Section("pairs", title, columns, rows, audience="screen")
 

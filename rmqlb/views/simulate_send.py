@@ -21,7 +21,6 @@ from rmqlb.model.simulate_send import (
     FailureTaken,
     HotKey,
     KeySpread,
-    LongestSend,
     LostMessage,
     MessageException,
     OtherProducer,
@@ -54,22 +53,6 @@ MOST_FAILURES = 12
 _MOST_NAMED = 2
 _UNEVEN = 1.2
 """A queue that stores so many times as much as another of its broker is worth a look; turns alone differ by two."""
-_TOTALS = {
-    "messages": "messages",
-    "stored": "stored",
-    "not_store_ok": "stored, not SEND_OK",
-    "duplicated": "stored more than once",
-    "lost": "lost",
-    "retried": "messages with a retry",
-    "attempts": "attempts",
-    "failed_attempts": "failed attempts",
-    "retries": "retries",
-}
-_TIMES = {
-    "failing_ms": "time in failed attempts",
-    "longest_send_ms": "longest send",
-    "lasted_ms": "last message done after",
-}
 _STRIP = 60
 _MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
 _STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
@@ -88,11 +71,11 @@ def send_report(
     facts = send_facts(report)
     if report.sdks:
         facts = (*_sdk_facts(report.sdks), f"{report.producer.sdk}: {facts[0]}", *facts[1:])
-    compared = report.comparison or (report.in_short,)
     sections = [
         *([_sdks(report)] if report.sdks else []),
-        _attempts(report, named_only=not trace),
-        _lost_messages(report, named_only=not trace or not report.lost_messages),
+        *([_modes(report)] if report.comparison else []),
+        *([_clients(report, clients)] if clients else []),
+        *_messages(report, trace=trace),
         _queues(report),
         *([_keys(report.keys)] if report.keys else []),
         _brokers(report),
@@ -100,22 +83,13 @@ def send_report(
         _slices(report),
         *([_failures(report)] if report.failures else []),
         *([_exceptions(report)] if report.exceptions else []),
-        *([_clients(clients, report)] if clients else []),
         *([_trials(report.trials), _spreads(report.trials)] if report.trials else []),
-        _totals(compared),
-        *([_totals(compared, screen=True)] if len(compared) > 1 else []),
+        _totals(report.totals),
     ]
-    worst = max(
-        (report.totals, *(each.totals for each in report.sdks)), key=lambda each: (each.lost, each.failed_attempts)
-    )
-    return Report(
-        "rmqlb/send",
-        printed_part(report, SendResult),
-        facts,
-        tuple(sections),
-        grave=send_gravity(worst),
-        closing=send_settings(report),
-    )
+    totals = (report.totals, *(each.totals for each in report.sdks))
+    grave = send_gravity(max(totals, key=lambda each: (each.lost, each.failed_attempts)))
+    data = printed_part(report, SendResult)
+    return Report("rmqlb/send", data, facts, tuple(sections), grave=grave, closing=send_settings(report))
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------
@@ -148,12 +122,12 @@ def last_failed_ms(report: SendResult | OtherProducer) -> float | None:
 
 
 def _failing(report: SendReport) -> str:
-    failures, excluded = report.scenario.failures, report.producer.exclude
-    failing = [f"{each.broker_name} {_kind(each)} {_window(each)}" for each in failures]
+    excluded = report.producer.exclude
+    failing = _some([f"{each.broker_name} {_kind(each)} {_window(each)}" for each in report.scenario.failures])
     if not excluded:
-        return _some(failing) or "no broker fails"
+        return failing or "no broker fails"
     verb = "is" if len(excluded) == 1 else "are"
-    return ", ".join(filter(None, (f"{_some(excluded)} {verb} excluded", _some(failing))))
+    return ", ".join(filter(None, (f"{_some(excluded)} {verb} excluded", failing)))
 
 
 def _some(texts: Sequence[str]) -> str:
@@ -205,11 +179,11 @@ def _taken(taken: FailureTaken, sdk: str) -> str:
     text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
     if taken.began_ms is None:
         return f"{taken.broker_name}: the simulation ends before it fails"
-    if taken.isolated_ms is not None:
-        own = "latency fault" if sdk == JAVA else "until a heartbeat"
-        by_route = taken.isolated_by == "route"
-        what, how = ("not in the producer's list", "route poll") if by_route else ("isolated", own)
-        text += f"; {what} from {about(taken.isolated_ms)} on ({how})"
+    if taken.isolated_by == "route":
+        text += f"; not in the producer's list from {about(taken.isolated_ms or 0)} on (route poll)"
+    elif taken.isolated_ms is not None:
+        how = "latency fault" if sdk == JAVA else "until a heartbeat"
+        text += f"; isolated from {about(taken.isolated_ms)} on ({how})"
     elif taken.failed:
         text += "; it stays in the producer's list"
     if taken.used_again_after_ms is not None:
@@ -258,17 +232,12 @@ def _client(report: SendReport) -> str:
     client = f"client {producer.client_version} (rules of {producer.profile})"
     if producer.selector is not None:
         return f"{client}; selectors know no latency fault"
-    steps = [
-        f"{latency}ms→{duration(isolated)}"
-        for latency, isolated in zip(producer.latency_max_ms, producer.not_available_duration_ms, strict=True)
-        if isolated
-    ]
+    table = zip(producer.latency_max_ms, producer.not_available_duration_ms, strict=True)
+    steps = " ".join(f"{latency}ms→{duration(isolated)}" for latency, isolated in table if isolated)
     own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
     on = "on" if producer.latency_fault else "off"
-    return (
-        f"{client}; latency fault {on}, its table{own}: "
-        f"{' '.join(steps)}, a failure→{duration(producer.failure_isolates_ms)}"
-    )
+    failure = duration(producer.failure_isolates_ms)
+    return f"{client}; latency fault {on}, its table{own}: {steps}, a failure→{failure}"
 
 
 def _failure(failure: Failure) -> str:
@@ -286,24 +255,24 @@ def _failure(failure: Failure) -> str:
 # -- attempts, messages and queues -------------------------------------------------------------------------------------
 
 
-def _attempts(report: SendReport, *, named_only: bool) -> Section:
-    keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
-    columns = columns_of(Attempt, keys, hidden=("thread",) * (report.producer.threads == 1))
-    rows = rows_of(columns, report.attempts or ())
-    return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
-
-
-def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
+def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
+    """Attempt by attempt, and the lost messages."""
     hidden = ("thread",) * (report.producer.threads == 1)
+    keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
+    columns = columns_of(Attempt, keys, hidden=hidden)
+    rows = rows_of(columns, report.attempts or ())
+    yield Section("attempts", "attempts", columns, rows, heads=2, named_only=not trace)
     columns = (
         *columns_of(LostMessage, "message thread atMs=at reason=lost_by", hidden=hidden),
-        Column("exception", "exceptionClass", of=lambda lost: getattr(lost.exception, "exception_class", "none")),
-        Column("code", "responseCode", of=lambda lost: lost.exception and _code(lost.exception)),
+        Column(
+            "exception", "exceptionClass", of=lambda lost: lost.exception.exception_class if lost.exception else "none"
+        ),
+        Column("code", "responseCode", of=lambda lost: _code(lost.exception)),
         Column("brokers sent", "brokersSent", of=_brokers_sent),
-        Column("text", "text", of=lambda lost: lost.exception and _first_line(lost.exception)),
+        Column("text", "text", of=lambda lost: _first_line(lost.exception)),
     )
     rows = rows_of(columns, report.lost_messages or ())
-    return Section("lost", "lost messages", columns, rows, heads=1, named_only=named_only)
+    yield Section("lost", "lost messages", columns, rows, heads=1, named_only=not trace or not rows)
 
 
 def _exceptions(report: SendReport) -> Section:
@@ -317,12 +286,14 @@ def _exceptions(report: SendReport) -> Section:
     return Section("exceptions", "exceptions of lost messages", columns, rows_of(columns, report.exceptions), heads=1)
 
 
-def _code(exception: MessageException | ExceptionKind) -> str:
+def _code(exception: MessageException | ExceptionKind | None) -> str | None:
+    if exception is None:
+        return None
     return "" if exception.response_code is None else str(exception.response_code)
 
 
-def _first_line(exception: MessageException | ExceptionKind) -> str | None:
-    return exception.text and exception.text.partition("\n")[0]
+def _first_line(exception: MessageException | ExceptionKind | None) -> str | None:
+    return exception.text.partition("\n")[0] if exception and exception.text else None
 
 
 def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
@@ -331,16 +302,15 @@ def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
 
 def _queues(report: SendReport) -> Section:
     columns = (*columns_of(QueueTally, "brokerName=broker queueId=queue"), *_counts(QueueTally, report.queues))
-    by_broker = groupby(sorted(report.queues, key=attrgetter("broker_name")), attrgetter("broker_name"))
-    stored = [[queue.stored for queue in own] for _, own in by_broker]
-    uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored)
+    stored: dict[str, list[int]] = {}
+    for queue in report.queues:
+        stored.setdefault(queue.broker_name, []).append(queue.stored)
+    uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored.values())
     audience: Audience = "all" if uneven else "scripts"
     return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2, audience=audience)
 
 
-def _counts(
-    shape: type[QueueTally | BrokerTally], parts: Sequence[QueueTally] | Sequence[BrokerTally]
-) -> tuple[Column, ...]:
+def _counts(shape: type[QueueTally | BrokerTally], parts: Sequence[QueueTally | BrokerTally]) -> tuple[Column, ...]:
     hidden = () if any(part.picks != part.attempts for part in parts) else ("picks",)
     counts = columns_of(shape, "picks attempts failed stored share", hidden=hidden)
     return (*counts, Column("", "bar", "bar", of=attrgetter("share")))
@@ -404,10 +374,8 @@ def _drawn(report: SendReport, length: int) -> Section:
         for place, broker in enumerate(report.brokers)
     ]
     failed = [sum(broker.failed for one in each for broker in one.brokers) for each in slices]
-    lost = [sum(one.lost for one in each) for each in slices]
-    for what, counts in (("failed", failed), ("lost", lost)):
-        most = max(counts, default=0)
-        if most:
+    for what, counts in (("failed", failed), ("lost", [sum(one.lost for one in each) for each in slices])):
+        if most := max(counts, default=0):
             digits = (str(-(-9 * count // most)) if count else _NOTHING for count in counts)
             rows.append((f"{what}, 9 = {most}", "".join(digits)))
     title = "timeline"
@@ -445,89 +413,33 @@ def _slices(report: SendReport) -> Section:
 # -- totals and comparisons --------------------------------------------------------------------------------------------
 
 
-def _totals(compared: Sequence[OtherProducer], *, screen: bool = False) -> Section:
-    """All figures; a screen that compares has those that are not 0 on both sides."""
-    columns = [Column("", "figure"), Column("value", "value", "number")]
-    if len(compared) > 1:
-        states = ["on" if each.latency_fault else "off" for each in compared]
-        columns[1:] = [Column(f"latency fault {s}", f"latencyFault{s.title()}", "number") for s in states]
-    rows: list[tuple[Cell, ...]] = []
-
-    def add(title: str, cell: Callable[[OtherProducer], Cell]) -> None:
-        cells = tuple(map(cell, compared))
-        if not screen or any(cells):
-            rows.append((title, *cells))
-
-    for field, title in _TOTALS.items():
-        add(title, attrgetter(f"totals.{field}"))
-    for reason in dict.fromkeys(reason for each in compared for reason in each.totals.lost_by):
-        add(f"lost: {reason}", lambda each, reason=reason: each.totals.lost_by.get(reason, 0))  # type: ignore[misc]
-    names = dict.fromkeys(broker.broker_name for each in compared for broker in each.brokers)
-    for name in names if len(compared) > 1 else ():
-        add(f"stored at {name}", partial(_at_broker, name, "stored"))
-    for place, failure in enumerate(compared[0].failures[:MOST_FAILURES]):
-        taken = [each.failures[place] for each in compared]
-        rows.append((f"{failure.broker_name} isolated after", *map(_isolated, taken)))
-        if any(each.ended_ms is not None for each in taken):
-            waited = (each.used_again_after_ms for each in taken)
-            cells = ("never" if ms is None else duration(ms) for ms in waited)
-            rows.append((f"{failure.broker_name} used again after", *cells))
-    for field, title in _TIMES.items():
-        add(title, partial(_time, field))
-    return Section("totals", "totals", tuple(columns), tuple(rows), heads=1, audience="screen" if screen else "scripts")
-
-
-def _time(field: str, producer: OtherProducer) -> str | None:
-    ms = getattr(producer.totals, field)
-    return None if ms is None else duration(ms)
-
-
-def _at_broker(name: str, field: str, producer: OtherProducer) -> Cell:
-    return next((getattr(each, field) for each in producer.brokers if each.broker_name == name), None)
-
-
-def _isolated(failure: FailureTaken) -> str:
-    waited = failure.isolated_after_ms
-    return "never" if waited is None else f"{duration(waited)} ({failure.isolated_by})"
-
-
-def _clients(clients: Sequence[tuple[ClientVersions, int]], report: SendReport) -> Section:
-    names = [broker.broker_name for broker in report.brokers]
-    failing = bool(report.failures)
-    columns = (
-        *columns_of(SendTotals, "stored lost failedAttempts=failed retries longestSendMs=longest_send", path="totals"),
-        Column("isolated after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
-        *(
-            Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=partial(_at_broker, name, "share"))
-            for name in names
-        ),
+def _totals(totals: SendTotals) -> Section:
+    times = {
+        "time in failed attempts": totals.failing_ms,
+        "longest send": totals.longest_send_ms,
+        "last message done after": totals.lasted_ms,
+    }
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("messages", totals.messages),
+        ("stored", totals.stored),
+        ("stored, not SEND_OK", totals.not_store_ok),
+        ("stored more than once", totals.duplicated),
+        ("lost", totals.lost),
+        ("messages with a retry", totals.retried),
+        ("attempts", totals.attempts),
+        ("failed attempts", totals.failed_attempts),
+        ("retries", totals.retries),
+        *((f"lost: {reason}", number) for reason, number in totals.lost_by.items()),
+        *((title, None if ms is None else duration(ms)) for title, ms in times.items()),
     )
-    lines = zip(clients, report.clients, rows_of(columns, report.clients), strict=True)
-    rows: list[tuple[Cell, ...]] = []
-    # Neighbouring versions with equal results are one row, whose name spans them.
-    for (isolates_ms, row), group in groupby(lines, key=lambda line: (line[0][1], line[2])):
-        alike = list(group)
-        newest, oldest = alike[0][0][0], alike[-1][0][0]
-        is_chosen = any(producer.profile == report.profile for _, producer, _ in alike)
-        rows.append((str(oldest.up_to(newest)), isolates_ms, *row, "<- this one" if is_chosen else ""))
-    around = (
-        Column("client", "client"),
-        Column("a failure isolates", "failureIsolatesMs", "ms", shown=report.producer.latency_fault),
-        *columns,
-        Column("", "chosen"),
-    )
-    return Section("clients", "client versions, the newest first", around, tuple(rows), heads=1)
+    columns = (Column("", "figure"), Column("value", "value", "number"))
+    return Section("totals", "totals", columns, rows, heads=1, audience="scripts")
 
 
-def _of_first(name: str) -> Callable[[OtherProducer], Cell]:
-    return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
-
-
-def _sdks(report: SendReport) -> Section:
-    failing = bool(report.failures)
-    columns = (
-        Column("SDK", "sdk"),
-        Column("rules of", "profile", fold=3),
+def _compared(report: SendReport) -> tuple[Column, ...]:
+    """What producers are compared by; how they take the failures is told of the first one."""
+    failing, brokers = bool(report.failures), [broker.broker_name for broker in report.brokers]
+    return (
         *columns_of(SendTotals, "lost failedAttempts=failed", path="totals"),
         Column("retries", "retries", "number", fold=4, of=attrgetter("totals.retries")),
         Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
@@ -537,8 +449,15 @@ def _sdks(report: SendReport) -> Section:
         Column(
             "used again after", "usedAgainAfterMs", "ms", fold=1, shown=failing, of=_of_first("used_again_after_ms")
         ),
+        *(
+            Column(name, f"share[{name}]", "share", fold=5, shown=len(brokers) <= 4, of=partial(_share, name))
+            for name in brokers
+        ),
     )
-    return Section("sdks", "producers of each SDK", columns, rows_of(columns, report.sdks))
+
+
+def _of_first(name: str) -> Callable[[OtherProducer], Cell]:
+    return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
 
 def _left_by(producer: OtherProducer) -> str | None:
@@ -550,6 +469,35 @@ def _left_by(producer: OtherProducer) -> str | None:
 
 def _never_left(taken: FailureTaken) -> bool:
     return bool(taken.failed) and taken.isolated_ms is None
+
+
+def _share(broker_name: str, producer: OtherProducer) -> float | None:
+    return next((each.share for each in producer.brokers if each.broker_name == broker_name), None)
+
+
+def _modes(report: SendReport) -> Section:
+    state = Column("latency fault", "latencyFault", of=lambda producer: "on" if producer.latency_fault else "off")
+    columns = (state, *_compared(report))
+    return Section("comparison", "latency fault off and on", columns, rows_of(columns, report.comparison))
+
+
+def _sdks(report: SendReport) -> Section:
+    columns = (Column("SDK", "sdk"), Column("rules of", "profile", fold=3), *_compared(report))
+    return Section("sdks", "producers of each SDK", columns, rows_of(columns, report.sdks))
+
+
+def _clients(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) -> Section:
+    """Neighbouring versions with equal results are one row, whose name spans them."""
+    columns, rows = _compared(report), list[tuple[Cell, ...]]()
+    lines = zip(clients, report.clients, rows_of(columns, report.clients), strict=True)
+    for (isolates_ms, row), group in groupby(lines, key=lambda line: (line[0][1], line[2])):
+        alike = list(group)
+        newest, oldest = alike[0][0][0], alike[-1][0][0]
+        chosen = any(producer.profile == report.profile for _, producer, _ in alike)
+        rows.append((str(oldest.up_to(newest)), isolates_ms, *row, "<- this one" if chosen else ""))
+    isolates = Column("a failure isolates", "failureIsolatesMs", "ms", shown=report.producer.latency_fault)
+    around = (Column("client", "client"), isolates, *columns, Column("", "chosen"))
+    return Section("clients", "client versions, the newest first", around, tuple(rows), heads=1)
 
 
 def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
@@ -578,7 +526,6 @@ def _with_loss(producer: OtherProducer) -> str:
 
 
 def _trials(trials: SendTrials) -> Section:
-    columns = (Column("", "figure"), *numbers("mean low high"))
     figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
         *((f"share of {name}", share, _percent) for name, share in trials.shares.items()),
         ("attempts per message", trials.attempts, _number),
@@ -594,25 +541,25 @@ def _trials(trials: SendTrials) -> Section:
         *((f"isolations of {name}", times, _number) for name, times in trials.isolations.items() if times.high),
     ]
     rows = tuple(
-        (figure, *((None,) * 3 if each is None else (text(each.mean), text(each.low), text(each.high))))
+        (figure, *((None,) * 3 if each is None else map(text, (each.mean, each.low, each.high))))
         for figure, each, text in figures
     )
     ended = ", stopped early" if trials.stopped_early else ""
     title = f"{trials.trials} trials of {trials.messages.mean:g} messages{ended}, 95 % intervals"
-    return Section("trials", title, columns, rows, heads=1)
+    return Section("trials", title, (Column("", "figure"), *numbers("mean low high")), rows, heads=1)
 
 
 def _spreads(trials: SendTrials) -> Section:
-    keys = "meanMs=mean p50Ms=p50 p95Ms=p95 maxMs=max"
-    columns = (Column("", "figure"), Column("trials", "trials", "number"), *columns_of(TimeSpread, keys))
-    spreads: list[tuple[str, int, TimeSpread | LongestSend | None]] = [
+    times = columns_of(TimeSpread, "meanMs=mean p50Ms=p50 p95Ms=p95 maxMs=max")
+    spreads = [
         ("longest send", trials.trials, trials.longest_send_ms),
         *((f"{each.broker_name} isolated after", each.isolated, each.until_isolated) for each in trials.failures),
     ]
     rows = tuple(
-        (figure, number, *((None,) * 4 if each is None else (each.mean_ms, each.p50_ms, each.p95_ms, each.max_ms)))
+        (figure, number, *((None,) * 4 if each is None else rows_of(times, [each])[0]))
         for figure, number, each in spreads
     )
+    columns = (Column("", "figure"), Column("trials", "trials", "number"), *times)
     return Section("spreads", "spread over trials", columns, rows, heads=1)
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
+from tests.support.replay_remoting import Replay, remoting, success
 
 BASE = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
 SELECT = ("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1")
@@ -179,22 +181,45 @@ def test_bad_csv_files_are_refused(text: str, problem: str, tmp_path: Path) -> N
     assert (ran.code, problem in ran.stderr) == (ExitCode.DATA, True), ran.stderr
 
 
-def test_topics_that_are_not_there_or_take_nothing() -> None:
-    template = {
-        "TBW102": {
-            "queueDatas": [{"brokerName": "broker-a", "readQueueNums": 8, "writeQueueNums": 8, "perm": 7}],
-            "brokerDatas": [{"brokerName": "broker-a", "cluster": "c", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
-        }
-    }
-    ran = run("simulate-send", "-s", "-", "--topic", "New", "-o", "json", stdin=json.dumps(template))
-    value = json.loads(ran.stdout)
-    assert [queue["queueId"] for queue in value["data"]["queues"]] == [0, 1, 2, 3]
-    assert "new-topic" in [finding["code"] for finding in value["findings"]]
+TEMPLATE = {
+    "queueDatas": [{"brokerName": "broker-a", "readQueueNums": 8, "writeQueueNums": 8, "perm": 7}],
+    "brokerDatas": [{"brokerName": "broker-a", "cluster": "c", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
+}
+
+
+def test_a_topic_that_is_missing_or_takes_nothing_is_an_error() -> None:
     missing = run("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvent")
     assert (missing.code, "did you mean OrderEvents?" in missing.stderr) == (ExitCode.DATA, True)
     silent = '{"queueDatas":[{"brokerName":"a","readQueueNums":4,"writeQueueNums":4,"perm":4}],"brokerDatas":[]}'
     ran = run("simulate-send", "-s", "-", "--topic", "T", stdin=silent)
     assert (ran.code, "topic T has no queue that a producer could write to" in ran.stderr) == (ExitCode.DATA, True)
+
+
+def test_a_new_topic_takes_the_templates_queues() -> None:
+    args = ("simulate-send", "--topic", "OrderEvent", "-o", "json", "--messages", "20")
+    template = (int(RequestCode.GET_ROUTEINFO_BY_TOPIC), "topic=TBW102")
+    with remoting(Replay(answers={template: success(json.dumps(TEMPLATE).encode())})) as replay:
+        asked = run(*args, "-s", f"rocketmq://{replay.address}")
+    for ran in (asked, run(*args, "-s", "-", stdin=json.dumps({"TBW102": TEMPLATE}))):
+        value = json.loads(ran.stdout)
+        assert [queue["queueId"] for queue in value["data"]["queues"]] == [0, 1, 2, 3]
+        (finding,) = [finding["message"] for finding in value["findings"] if finding["code"] == "new-topic"]
+        assert "topic OrderEvent does not exist" in finding
+
+
+def test_the_route_comes_from_the_nameserver_and_nothing_else_is_requested() -> None:
+    with remoting() as replay:
+        source = ("simulate-send", "-s", f"rocketmq://{replay.address}", "-o", "json", "--messages", "20", "--topic")
+        ran = run(*source, "OrderEvents")
+        asked = {code for code, _ in replay.asked}
+        missing = run(*source, "OrderEvent")
+    value = json.loads(ran.stdout)
+    assert value["source"]["kind"] == "nameserver"
+    assert sum(queue["stored"] for queue in value["data"]["queues"]) == 20
+    assert asked == {RequestCode.GET_ROUTEINFO_BY_TOPIC}
+    assert (replay.forbidden, missing.code, missing.stdout) == ([], 4, "")
+    error = json.loads(missing.stderr)["error"]
+    assert ("OrderEvent" in error["message"], error["hint"]) == (True, "did you mean OrderEvents?")
 
 
 def test_trials_have_intervals_and_equal_seeds_equal_bytes() -> None:

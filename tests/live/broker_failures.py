@@ -56,7 +56,6 @@ class Recording:
         killed: name of the broker that was killed.
         killed_ms: just before, and just after, on the clock of the attempts.
         queues_before, queues_after: the publish list, before the failure and once the client had seen a new route.
-        noticed_ms: when the client was first seen with the new list.
         messages: in the order of their numbers.
     """
 
@@ -66,7 +65,6 @@ class Recording:
     killed_ms: tuple[int, int]
     queues_before: tuple[Queue, ...]
     queues_after: tuple[Queue, ...]
-    noticed_ms: int
     messages: tuple[RecordedMessage, ...]
 
     @property
@@ -79,18 +77,6 @@ class Recording:
         begin, _ = self.killed_ms
         return [
             a for a in self.attempts if a.broker_name == self.killed and a.ended_ms >= begin and a.outcome != "SEND_OK"
-        ]
-
-    @property
-    def spared(self) -> list[RecordedMessage]:
-        """The messages that were not under way at the broker while it was being killed: anything may befall those."""
-        begin, end = self.killed_ms
-        return [
-            message
-            for message in self.messages
-            if not any(
-                a.broker_name == self.killed and a.began_ms <= end and a.ended_ms >= begin for a in message.attempts
-            )
         ]
 
 
@@ -147,7 +133,7 @@ def record_kill(cluster: RocketMQCluster, topic: str, killed: str, setups: Seque
         just_before = _now_ms()
         cluster.kill_broker(killed)
         killed_ms = just_before, _now_ms()
-        noticed_ms = _noticed(producers, killed)
+        _await_notice(producers, killed)
         time.sleep(_AFTERWARDS)
         counts = [producer.stop_sending() for producer in producers]
         return [
@@ -158,27 +144,19 @@ def record_kill(cluster: RocketMQCluster, topic: str, killed: str, setups: Seque
                 killed_ms=killed_ms,
                 queues_before=queues,
                 queues_after=tuple(producer.queues()),
-                noticed_ms=noticed,
                 messages=(*first, *producer.await_messages(count - len(first))),
             )
-            for setup, producer, queues, first, count, noticed in zip(
-                setups, producers, before, well, counts, noticed_ms, strict=True
-            )
+            for setup, producer, queues, first, count in zip(setups, producers, before, well, counts, strict=True)
         ]
 
 
-def _noticed(producers: Sequence[Producer], killed: str) -> list[int]:
-    """When each producer was first seen with a list that does not have the broker."""
-    noticed: dict[int, int] = {}
+def _await_notice(producers: Sequence[Producer], killed: str) -> None:
+    """Wait until every producer has a list without the broker."""
 
     def all_did() -> bool:
-        for number, producer in enumerate(producers):
-            if number not in noticed and killed not in {name for name, _ in producer.queues()}:
-                noticed[number] = _now_ms()
-        return len(noticed) == len(producers)
+        return all(killed not in {name for name, _ in producer.queues()} for producer in producers)
 
-    wait_until(all_did, _DEADLINE, lambda: f"{len(noticed)} of {len(producers)} have a new route")
-    return [noticed[number] for number in range(len(producers))]
+    wait_until(all_did, _DEADLINE, lambda: f"not all of {len(producers)} producers have a new route")
 
 
 def _now_ms() -> int:

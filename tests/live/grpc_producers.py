@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, convert
 
 from .cluster import RocketMQCluster
 from .jars import compiled, jars
@@ -19,6 +22,7 @@ PROXY = "org.apache.rocketmq.proxy.ProxyStartup"
 GRPC_CLIENT = "5.2.0"
 HERE = Path(__file__).parent
 _POLL = 0.01
+Told = TypeVar("Told", bound=Struct)
 
 
 class ClusterOfProxies(RocketMQCluster):
@@ -95,23 +99,17 @@ def _with_proxy(java: Java) -> Java:
     return replace(java, class_path=f"{programs}:{jars('5.5.0', ('rocketmq-proxy',), 'rocketmq-proxy')}/*")
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(Struct, frozen=True, rename="camel"):
     """A message, in epoch milliseconds; the queue is the one that the SDK picked, None when the message is lost."""
 
     body: str
     at_ms: int
     took_ms: int
-    broker_name: str | None
-    queue_id: int | None
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Sent:
-        return cls(row["body"], row["atMs"], row["tookMs"], row.get("brokerName"), row.get("queueId"))
+    broker_name: str | None = None
+    queue_id: int | None = None
 
 
-@dataclass(frozen=True)
-class Isolation:
+class Isolation(Struct, frozen=True, rename="camel"):
     """An attempt that failed, which isolates its endpoints, or the end of that."""
 
     endpoints: str
@@ -123,7 +121,7 @@ class GrpcProducer(Program):
 
     def send_group(self, group: str) -> Sent:
         """Send a message of a message group; its body is the group too."""
-        return Sent.of(self.ask(f"group {group}"))
+        return convert(self.ask(f"group {group}"), Sent)
 
     def start_sending(self, pause_ms: int) -> None:
         """A message each so many milliseconds from now on; their bodies count from 0."""
@@ -133,22 +131,26 @@ class GrpcProducer(Program):
         self.ask("stop")
 
     def sent(self) -> list[Sent]:
-        return [Sent.of(row) for row in self._told("sent ")]
+        return self._told("sent ", Sent)
 
     def failed(self) -> list[Isolation]:
-        return [Isolation(row["endpoints"], row["atMs"]) for row in self._told("failed ")]
+        return self._told("failed ", Isolation)
 
     def rejoined(self) -> list[Isolation]:
-        return [Isolation(row["endpoints"], row["atMs"]) for row in self._told("rejoined ")]
+        return self._told("rejoined ", Isolation)
 
     def await_sent(self, count: int) -> None:
         """Until so many messages are over; comes back soon enough to do something before the next one."""
         wait_until(lambda: len(self.sent()) >= count, START_DEADLINE, lambda: f"{len(self.sent())} messages", _POLL)
 
-    def _told(self, start: str) -> list[dict[str, Any]]:
+    def _told(self, start: str, kind: type[Told]) -> list[Told]:
         self.process.must_run()
         lines = self.process.output().splitlines(keepends=True)
-        return [json.loads(line[len(start) :]) for line in lines if line.startswith(start) and line.endswith("\n")]
+        return [
+            msgspec.json.decode(line[len(start) :], type=kind)
+            for line in lines
+            if line.startswith(start) and line.endswith("\n")
+        ]
 
 
 def grpc_java(cluster: RocketMQCluster, folder: Path) -> Java:

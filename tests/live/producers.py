@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, convert
+from msgspec.structs import replace
 
 from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until
 
@@ -26,8 +29,7 @@ Queue = tuple[str, int]
 """Broker name and queue id."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedFault:
+class RecordedFault(Struct, frozen=True, rename="camel"):
     """What the client's fault strategy holds of one broker.
 
     Attributes:
@@ -38,11 +40,10 @@ class RecordedFault:
     broker_name: str
     current_latency: int
     start_timestamp: int
-    reachable: bool | None
+    reachable: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedAttempt:
+class RecordedAttempt(Struct, frozen=True, rename="camel", kw_only=True):
     """One attempt to send a message.
 
     Attributes:
@@ -53,22 +54,22 @@ class RecordedAttempt:
         began_ms: when, on the producer's clock.
         took_ms: until its answer or its exception.
         outcome: status of the answer, simple name of the exception's class, or `HANDED_OVER`.
-        response_code: of an MQBrokerException or MQClientException, else None.
+        response_code: of an MQBrokerException or MQClientException.
         text: first line of the exception's message.
         faults: what the fault strategy held when the queue had been picked.
     """
 
-    message: int
-    number: int
+    message: int = 0
+    number: int = 0
     thread: str
-    index: int | None
+    index: int | None = None
     began_ms: int
     took_ms: int
     broker_name: str
     queue_id: int
     outcome: str
-    response_code: int | None
-    text: str | None
+    response_code: int | None = None
+    text: str | None = None
     faults: tuple[RecordedFault, ...]
 
     @property
@@ -80,8 +81,7 @@ class RecordedAttempt:
         return self.began_ms + self.took_ms
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedMessage:
+class RecordedMessage(Struct, frozen=True, rename="camel", kw_only=True):
     """One message, from the call of `send` to its end.
 
     Attributes:
@@ -89,20 +89,20 @@ class RecordedMessage:
         thread: name of the thread that was told of the end.
         took_ms: until `send` returned or threw, or until the callback.
         outcome: as of an attempt.
-        cause: simple name of the class of the exception's cause, or None.
+        cause: simple name of the class of the exception's cause.
         index: the sending thread's counter after the message; None of an async message.
         faults: what the fault strategy holds now.
     """
 
     number: int
     thread: str
-    index: int | None
+    index: int | None = None
     began_ms: int
     took_ms: int
     outcome: str
-    response_code: int | None
-    text: str | None
-    cause: str | None
+    response_code: int | None = None
+    text: str | None = None
+    cause: str | None = None
     attempts: tuple[RecordedAttempt, ...]
     faults: tuple[RecordedFault, ...]
 
@@ -149,9 +149,6 @@ class Producer:
     def queues(self) -> list[Queue]:
         """The publish list as the client holds it now, in its order."""
         return [(queue["brokerName"], queue["queueId"]) for queue in self._ask("queues")["queues"]]
-
-    def faults(self) -> tuple[RecordedFault, ...]:
-        return _faults(self._ask("faults")["faults"])
 
     def start_sending(self, count: int, pause_ms: int = 0) -> int:
         """Let each sending thread send so many messages; comes back at once with their number."""
@@ -242,41 +239,8 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _faults(rows: Sequence[Mapping[str, Any]]) -> tuple[RecordedFault, ...]:
-    return tuple(
-        RecordedFault(row["brokerName"], row["currentLatency"], row["startTimestamp"], row.get("reachable"))
-        for row in rows
-    )
-
-
 def _message(row: Mapping[str, Any]) -> RecordedMessage:
-    return RecordedMessage(
-        number=row["number"],
-        thread=row["thread"],
-        index=row.get("index"),
-        began_ms=row["beganMs"],
-        took_ms=row["tookMs"],
-        outcome=row["outcome"],
-        response_code=row.get("responseCode"),
-        text=row.get("text"),
-        cause=row.get("cause"),
-        attempts=tuple(_attempt(row["number"], number, made) for number, made in enumerate(row["attempts"], 1)),
-        faults=_faults(row["faults"]),
-    )
-
-
-def _attempt(message: int, number: int, row: Mapping[str, Any]) -> RecordedAttempt:
-    return RecordedAttempt(
-        message=message,
-        number=number,
-        thread=row["thread"],
-        index=row.get("index"),
-        began_ms=row["beganMs"],
-        took_ms=row["tookMs"],
-        broker_name=row["brokerName"],
-        queue_id=row["queueId"],
-        outcome=row["outcome"],
-        response_code=row.get("responseCode"),
-        text=row.get("text"),
-        faults=_faults(row["faults"]),
-    )
+    message = convert(row, RecordedMessage)
+    attempts = enumerate(message.attempts, 1)
+    numbered = tuple(replace(made, message=message.number, number=number) for number, made in attempts)
+    return replace(message, attempts=numbered)

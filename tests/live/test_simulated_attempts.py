@@ -16,6 +16,7 @@ from itertools import pairwise
 import pytest
 
 from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, simulate_send
+from rmqlb.engine.send.java_producer import JavaProducer
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.route import TopicRouteData
 
@@ -212,6 +213,7 @@ def isolated(
 ) -> list[tuple[str, float, float]]:
     """Which brokers the simulated producer isolates after failures, from when until when."""
     run = producer_of(route, scenario)
+    assert isinstance(run, JavaProducer)
     run.run()
     failed = {a.broker_name: a.at_ms + a.took_ms for a in attempts if a.outcome != "SEND_OK"}
     items = run.strategy.items

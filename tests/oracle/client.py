@@ -19,7 +19,7 @@ from typing import Any
 
 from tests.live.jars import compiled, jars, tool
 
-from .vector import Answers, Fault, Layout, Pick, Route, Update
+from .vector import READ_WRITE, Answers, Fault, Layout, Pick, Update
 
 ARTIFACTS = ("rocketmq-client",)
 PROGRAMS = Path(__file__).parent
@@ -58,8 +58,8 @@ class Client:
         self.ask("start", layout.latency_fault, layout.index, layout.worst)
         for queue in layout.queues:
             self.ask("queue", *queue)
-        for broker, write_queues in layout.route.write_queues.items():
-            self.ask("route", broker, write_queues, layout.route.perm.get(broker, Route.READ_WRITE))
+        for broker, write_queues in layout.write_queue_nums.items():
+            self.ask("route", broker, write_queues, layout.perm.get(broker, READ_WRITE))
 
     def pick(self, at: int, last: str | None, seed: int | None) -> Pick:
         """Pick a queue, if it may be not of the last broker; with a seed, from a new index."""
@@ -77,7 +77,8 @@ class Client:
         """The picks, together with what they and the updates have left behind."""
         queues = [(topic, broker, int(number)) for topic, broker, number in _rows(self.ask("queues"), 3)]
         index, worst = map(int, self.ask("indexes"))
-        return Answers(picks, queues, (index, worst), self.faults())
+        faults = {broker: fault.document() for broker, fault in sorted(self.faults().items())}
+        return Answers(picks, queues, index, worst, faults)
 
     def faults(self) -> dict[str, Fault]:
         rows = _rows(self.ask("faults"), 4 if self.can_tell_reachable else 3)

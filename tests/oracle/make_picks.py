@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from .client import Client, client
 from .questions import Question
 from .vector import Answers, Layout, Pick, Step
@@ -54,9 +56,9 @@ def vector(asked: Client, version: str, question: Question) -> dict[str, Any]:
         assert again == answers, f"{version} does not always answer alike: {answers}, then {again}"
     return {
         "version": version,
-        **question.layout.document(),
-        "steps": [step.document() for step in steps],
-        **answers.document(),
+        **to_builtins(question.layout),
+        "steps": to_builtins(steps),
+        **to_builtins(answers),
     }
 
 
@@ -72,7 +74,7 @@ def ask(asked: Client, question: Question, *, ties: bool) -> tuple[list[Step], A
         # A pick may drop a fault item.
         faults = asked.faults()
         said = question.next_update(picks[-1], faults, tells_reachable=asked.can_tell_reachable, ties=ties)
-        steps.append(Step(*wanted, said))
+        steps.append(Step(at=wanted[0], last=wanted[1], reset=wanted[2], update=said))
         asked.update(said)
     return steps, asked.answers(picks)
 

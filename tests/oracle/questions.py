@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from .vector import Fault, Layout, Pick, Route, Update
+from .vector import Fault, Layout, Pick, Update
 
 NAMES = (
     ("broker-a", "broker-b", "broker-c", "broker-d", "broker-e", "broker-f", "broker-g"),
@@ -116,10 +116,18 @@ class Question:
             queues.sort(key=lambda queue: (queue[2], queue[1]))
         elif order == 2:
             queues.sort()
-        route = Route(counts, {}) if self._mood.wraps else self._route(counts)
-        return Layout(latency_fault, tuple(queues), route, self._counter(), self._counter())
+        write_queues, perm = (counts, dict[str, int]()) if self._mood.wraps else self._route(counts)
+        return Layout(
+            latency_fault=latency_fault,
+            queues=tuple(queues),
+            write_queue_nums=write_queues,
+            perm=perm,
+            index=self._counter(),
+            worst=self._counter(),
+        )
 
-    def _route(self, counts: dict[str, int]) -> Route:
+    def _route(self, counts: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+        """Write queues and permissions, which may contradict the list."""
         rng = self._rng
         write_queues = dict(counts)
         perm: dict[str, int] = {}
@@ -134,7 +142,7 @@ class Question:
                 perm[broker] = rng.choice((4, 2, 0))
         if odd and rng.random() < 0.5:
             write_queues[UNLISTED] = rng.randint(1, 5)
-        return Route(write_queues, perm)
+        return write_queues, perm
 
     def _counter(self) -> int:
         """A counter's value: any, one of the extremes, or one that wraps during the sequence."""

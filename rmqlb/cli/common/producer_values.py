@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.engine.send import scenarios as latencies
 from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
+from rmqlb.engine.send.scenarios import lognormal
 from rmqlb.engine.user_functions import SELECTOR, quietly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
@@ -42,17 +42,22 @@ _LATENCY_COLUMNS = ("latencyms", "latency", "ms", "tookms", "took")
 _LONGEST_MS = 24 * 3600 * 1000
 _SHOWN = 5
 _KEY_TYPES = ("string", "int", "long")
-_WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
 
 
 def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: str | None) -> tuple[Failure, ...]:
     """`--fail BROKER[@FROM-TO][:KIND]`, one for each broker that the pattern matches."""
     patterns = []
     for text in texts:
-        name, window, kind = _split_failure(text, brokers)
-        start, end = _window(window, f"--fail {text}")
-        reaction = _reaction(kind, f"--fail {text}")
-        patterns.append(Failure(name, reaction, start, end, _notices(notices, reaction)))
+        option = f"--fail {text}"
+        # The name of a broker may hold an @ or a colon itself.
+        known = [broker for broker in brokers if text == broker or text.startswith((f"{broker}@", f"{broker}:"))]
+        name = re.escape(max(known, key=len)) if known else ".*?"
+        match = re.fullmatch(rf"({name})(?:@([^@:]*))?(?::(.*))?", text)
+        if match is None:
+            raise UsageError(f"{option}: expected BROKER[@FROM-TO][:KIND]")
+        start, end = (START, None) if match[2] is None else _window(match[2], option)
+        reaction = _reaction("refused" if match[3] is None else match[3], option)
+        patterns.append(Failure(match[1], reaction, start, end, _notices(notices, reaction)))
     must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
     return tuple(
         replace(pattern, broker_name=broker)
@@ -69,30 +74,15 @@ def _matching(name: str, brokers: Sequence[str], topic: str, option: str) -> lis
     return matching
 
 
-def _split_failure(text: str, brokers: Sequence[str]) -> tuple[str, str | None, str | None]:
-    """Name, window, kind; a broker's name may hold an @ or a colon itself."""
-    known = [broker for broker in brokers if text == broker or text.startswith((f"{broker}@", f"{broker}:"))]
-    if known:
-        name = max(known, key=len)
-        timed, colon, kind = text[len(name) :].partition(":")
-        return name, timed[1:] if timed else None, kind if colon else None
-    rest, colon, kind = text.rpartition(":")
-    name, at, window = (rest if colon else text).rpartition("@")
-    return name if at else window, window if at else None, kind if colon else None
-
-
-def _window(text: str | None, option: str) -> tuple[Moment, Moment | None]:
-    if text is None:
-        return START, None
-    match = _WINDOW.fullmatch(text)
+def _window(text: str, option: str) -> tuple[Moment, Moment | None]:
+    match = re.fullmatch(r"(#?[\w.]*)-(#?[\w.]*)", text)
     if match is None:
         raise UsageError(
             f"{option}: {text} is not a window", hint="write @45s-1m30s, @45s- for from then on, or @#100-#200"
         )
-    start = _moment(match["from"], option) if match["from"] else START
-    end = _moment(match["to"], option) if match["to"] else None
-    if end is not None:
-        before, after = (start.message, end.message) if end.message is not None else (start.us, end.us)
+    start = _moment(match[1], option) if match[1] else START
+    end = _moment(match[2], option) if match[2] else None
+    for before, after in () if end is None else ((start.message, end.message), (start.us, end.us)):
         if before is not None and after is not None and after <= before:
             raise UsageError(f"{option}: the window ends before it starts", hint="write @FROM-TO with FROM before TO")
     return start, end
@@ -104,27 +94,22 @@ def _moment(text: str, option: str) -> Moment:
     return Moment(us=duration_us(text, f"{option}:", zero=True))
 
 
-def _reaction(kind: str | None, option: str) -> Reaction:
-    name, equals, value = (kind if kind is not None else "refused").partition("=")
-    lower = name.lower()
-    if lower == "refused":
-        return Reaction("refused", lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)
-    if lower == "slow":
-        if not equals:
-            raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
-        return Reaction("slow", lower, 0, duration_us(value, f"{option}:"))
+def _reaction(kind: str, option: str) -> Reaction:
+    name, equals, value = kind.partition("=")
+    lower = name.lower().replace("readonly", "read-only")
+    if lower == "slow" and not equals:
+        raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
+    if lower in ("refused", "slow"):
+        return Reaction(lower, lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)  # type: ignore[arg-type]
     if equals:
         raise UsageError(f"{option}: {name} takes no value", hint="only refused=TIME and slow=TIME do")
-    if lower == "timeout":
-        return Reaction("timeout", lower)
-    if lower in ("read-only", "readonly"):
-        return Reaction("read-only", "read-only")
+    if lower in ("timeout", "read-only"):
+        return Reaction(lower, lower)  # type: ignore[arg-type]
     code = response_code(name, option)
     if code is None:
         kinds = ["refused", "timeout", "slow=TIME", "read-only", *STATUSES]
         others = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
-        hint = close_names(name, [*kinds, *FAILURES]) or others
-        raise UsageError(f"{option}: there is no failure {name}", hint=hint)
+        raise UsageError(f"{option}: there is no failure {name}", hint=close_names(name, [*kinds, *FAILURES]) or others)
     return Reaction("status" if code[0] in STATUSES else "code", *code)
 
 
@@ -145,42 +130,40 @@ def latency_options(
     """`--latency [BROKER=]SPEC`: of single brokers, and of all others."""
     single: dict[str, Latency] = {}
     others: Latency | None = None
-    said: list[str] = []
-    about: list[str | None] = []
+    typed, about = list[str](), list[str | None]()
     for text in texts:
         option = f"--latency {text}"
         name, equals, spec = text.rpartition("=")
         by_broker = _latency(spec, option, max_bytes)
-        about += [name] if equals else by_broker
-        said += [text] * (len(about) - len(said))
+        own = [name] if equals else list(by_broker)
+        about += own
+        typed += [text] * len(own)
         if not equals:
             others = by_broker.pop(None, others)
-            found = {broker: latency for broker, latency in by_broker.items() if broker is not None}
-            single |= found
-            for name in found:
-                if name not in brokers:
-                    hint = suggestion("brokers", name, brokers)
-                    raise DataError(f"{option}: topic {topic} has no broker {name}", hint=hint)
+            single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
+            for unknown in single.keys() - set(brokers):
+                hint = suggestion("brokers", unknown, brokers)
+                raise DataError(f"{option}: topic {topic} has no broker {unknown}", hint=hint)
             continue
         for broker in _matching(name, brokers, topic, option):
             latency = by_broker.get(broker, by_broker.get(None))
             if latency is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")
             single[broker] = latency
-    must_differ(said, about, "--latency")
+    must_differ(typed, about, "--latency")
     return single, others
 
 
 def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency]:
     match = re.fullmatch(r"lognormal\(\s*([^,]+?)\s*,\s*(\d{1,2}(?:\.\d{1,6})?)\s*\)", spec, re.IGNORECASE)
     if match:
-        return {None: latencies.lognormal(duration_us(match[1], option), float(match[2]), spec)}
+        return {None: lognormal(duration_us(match[1], option), float(match[2]), spec)}
     if spec.startswith("@") or spec.lower().endswith(".csv"):
         samples = _read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
-        return {name: latencies.from_samples(values, spec) for name, values in samples.items()}
+        return {name: Latency(spec, tuple(values)) for name, values in samples.items()}
     if not re.match(r"\d", spec):
         raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
-    return {None: latencies.constant(duration_us(spec, "--latency"), spec)}
+    return {None: Latency(spec, (duration_us(spec, "--latency"),))}
 
 
 def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
@@ -199,10 +182,11 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
     broker, latency, has_heading = _columns(rows[0][1], where) if rows else (None, 0, False)
     for number, row in rows[has_heading:]:
         value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
-        if value is None or (broker is not None and not row[broker].strip()):
+        name = None if value is None or broker is None else row[broker].strip()
+        if value is None or name == "":
             bad.append(f"{number} ({','.join(row)[:40]})")
-            continue
-        samples.setdefault(None if broker is None else row[broker].strip(), []).append(value)
+        else:
+            samples.setdefault(name, []).append(value)
     if bad:
         more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
         raise DataError(
@@ -216,15 +200,15 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
 
 def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
     """The columns of broker and latency, and whether the row is a heading."""
-    names = [cell.strip().lower() for cell in row]
+    last, names = len(row) - 1, [cell.strip().lower() for cell in row]
     if _latency_us(row[-1]) is not None:
-        return 0 if len(row) > 1 else None, len(row) - 1, False
+        return 0 if last else None, last, False
     latency = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
-    if latency is None and len(row) > 2:
+    if latency is None and last > 1:
         raise DataError(f"{where}: no column is called latencyMs", hint="its columns are " + ", ".join(names[:8]))
     broker = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None)
     if latency is None:
-        return 0 if broker is None and len(row) == 2 else broker, len(row) - 1, False
+        return 0 if last else None, last, False
     return broker, latency, True
 
 
@@ -305,11 +289,12 @@ def _keys(path: str, key_type: str, max_bytes: int) -> list[tuple[str, str | int
 def _typed(text: str, key_type: str, where: str) -> str | int:
     if key_type == "string":
         return text
+    bits = 31 if key_type == "int" else 63
     try:
         value = int(text) if len(text) < 30 and "_" not in text else None
     except ValueError:
         value = None
-    if value is None or not -(2**63) <= value < 2**63 or (key_type == "int" and not -(2**31) <= value < 2**31):
+    if value is None or not -(2**bits) <= value < 2**bits:
         raise DataError(f"{where}: {text[:40]!r} is not {'an int' if key_type == 'int' else 'a long'} of Java")
     return value
 

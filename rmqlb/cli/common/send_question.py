@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.show_or_watch import judge, require_known
@@ -18,11 +17,11 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.findings import assumed_findings, try_on
+from rmqlb.engine.send.producer import no_queues
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.scenarios import TEMPLATE, long_enough, new_topic_route
-from rmqlb.engine.send.sdks.profile import sdk, simulated
+from rmqlb.engine.send.sdk import sdk, simulated
 from rmqlb.engine.send.simulate import check, check_brokers, rules, simulate_send
-from rmqlb.engine.send.simulation import no_queues
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, UsageError
@@ -35,9 +34,11 @@ from rmqlb.model.simulate_send import KeySpread, OtherProducer, SendReport, Send
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
+from rmqlb.views.formats.machine import JsonLines
 from rmqlb.views.report import duration
 from rmqlb.views.simulate_send import send_report
 
+Value = TypeVar("Value")
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
 
@@ -60,7 +61,7 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
     """The route and the scenario; raises UsageError, DataError, EndpointError."""
     number, precision = options.trials, options.precision
     trials = None if number is None else amounts.count(number, "--trials", most=MOST_SEND_TRIALS, least=2)
-    within = None if precision is None else amounts.percentage(precision, "--precision")
+    within = _given(amounts.percentage, precision, "--precision")
     max_bytes = amounts.byte_count(source.max_size, "--max-size")
     if source.source == "-" and options.keys == "-":
         raise UsageError("-s - and --keys - both read stdin")
@@ -70,10 +71,13 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
     scenario = _producer(options, sdks[0], topic, brokers)
     queues = [queue for queue in route.publish_queues() if queue.broker_name not in scenario.exclude]
     selector, keys = values.selector_of(options.selector, options.keys, options.key_type, queues, max_bytes)
+    messages = None if options.for_ is not None else _DEFAULT_MESSAGES if keys is None else keys.messages
+    if options.messages is not None:
+        messages = amounts.count(options.messages, "--messages")
     single, others = values.latency_options(options.latency or (), brokers, topic, max_bytes)
     scenario = replace(
         scenario,
-        messages=_messages(options, keys),
+        messages=messages,
         latencies=single,
         latency=others or ASSUMED_LATENCY,
         failures=values.failures(options.fail or (), brokers, topic, options.nameserver_notices),
@@ -98,26 +102,28 @@ def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[st
     for broker in exclude.difference(brokers):
         text = f"--exclude {broker}: topic {topic} has no such broker"
         raise UsageError(text, hint=suggestion("brokers", broker, brokers))
-    poll = amounts.duration_us(options.route_poll, "--route-poll")
-    capped, limits, last = options.send_timeout_per_request, options.latency_max, options.not_available_duration
     scenario = SendScenario(
         mode=amounts.one_of(options.mode, "--mode", get_args(Mode)),
         latency_fault=amounts.on_or_off(options.latency_fault, "--latency-fault"),
         detector=amounts.on_or_off(options.detector, "--detector"),
         threads=options.threads,
-        rate=None if options.rate is None else amounts.rate(options.rate, "--rate"),
-        duration_us=None if options.for_ is None else amounts.duration_us(options.for_, "--for"),
+        rate=_given(amounts.rate, options.rate, "--rate"),
+        duration_us=_given(amounts.duration_us, options.for_, "--for"),
         proxy_mode=amounts.one_of(options.proxy_mode, "--proxy-mode", get_args(ProxyMode)),
         timeout_ms=amounts.whole_ms(options.send_timeout, "--send-timeout"),
-        timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
+        timeout_per_request_ms=_given(amounts.whole_ms, options.send_timeout_per_request, "--send-timeout-per-request"),
         retry_not_store_ok=options.retry_not_store_ok,
         exclude=exclude,
         seed=options.seed,
-        poll_us=poll,
-        latency_max=None if limits is None else amounts.milliseconds(limits, "--latency-max"),
-        not_available_duration=None if last is None else amounts.milliseconds(last, "--not-available-duration"),
+        poll_us=amounts.duration_us(options.route_poll, "--route-poll"),
+        latency_max=_given(amounts.milliseconds, options.latency_max, "--latency-max"),
+        not_available_duration=_given(amounts.milliseconds, options.not_available_duration, "--not-available-duration"),
     )
     return _as_sdk(scenario, named, options, options.client)
+
+
+def _given(read: Callable[[str, str], Value], text: str | None, option: str) -> Value | None:
+    return None if text is None else read(text, option)
 
 
 def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str) -> SendScenario:
@@ -129,24 +135,14 @@ def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: st
         version = client
     elif client not in (NEWEST, version):
         raise UsageError(f"--sdk {named} and --client {client}", hint="leave one of them out")
-    own, retries, first = sdk(name).profile, options.send_retries, options.first_poll
+    own, retries, poll_us = sdk(name).profile, options.send_retries, scenario.poll_us
     if retries is None or own.retries == 0:  # one SDK does not let its users set them
         retries = own.retries or 0
-    if first is not None:
-        poll = None if first.lower() == "random" else amounts.duration_us(first, "--first-poll", zero=True)
-    elif name == JAVA or scenario.poll_us != ROUTE_POLL_US:
-        poll = scenario.poll_us
-    else:
-        poll = own.polls_after_s * 1_000_000
-    return replace(scenario, sdk=name, client_version=version, retries=retries, first_poll_us=poll)
-
-
-def _messages(options: SendOptions, keys: KeySpread | None) -> int | None:
-    if options.messages is not None:
-        return amounts.count(options.messages, "--messages")
-    if options.for_ is not None:
-        return None
-    return _DEFAULT_MESSAGES if keys is None else keys.messages
+    first: int | None = poll_us if name == JAVA or poll_us != ROUTE_POLL_US else own.polls_after_s * 1_000_000
+    if options.first_poll is not None:
+        is_random = options.first_poll.lower() == "random"
+        first = None if is_random else amounts.duration_us(options.first_poll, "--first-poll", zero=True)
+    return replace(scenario, sdk=name, client_version=version, retries=retries, first_poll_us=first)
 
 
 def _assumed(scenario: SendScenario, sdks: Sequence[str], options: SendOptions) -> Iterator[Finding]:
@@ -175,11 +171,10 @@ def _route(
         snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
         return snapshot, snapshot.route(topic), list(sighting_findings(snapshot.routes[topic]))
     except DataError as missing:
+        if snapshot is None and not is_live(source.source):
+            raise
         try:
-            if snapshot is None:
-                if not is_live(source.source):
-                    raise
-                snapshot = fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
+            snapshot = snapshot or fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
             template = snapshot.route(TEMPLATE)
         except DataError:
             raise missing from None
@@ -191,104 +186,98 @@ def _route(
 # -- the answer --------------------------------------------------------------------------------------------------------
 
 
-def stream(question: Question, terminal: Terminal, asked: Sequence[Condition]) -> None:
-    """Print every attempt as a JSON line when it ends; with --trace every lost message too, after its last attempt."""
-    from rmqlb.views.formats.machine import JsonLines
-
-    options = question.options
-    if options.compare or options.compare_clients or options.compare_sdks or len(question.sdks) > 1 or options.trials:
-        raise UsageError(
-            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
-        )
-    lines = JsonLines(terminal.write)
-    total = _expected(question.scenario)
-    with terminal.progress(verb="simulating", beside_rows=True) as progress:
-        progress("messages", 0, total)
-        report = simulate_send(
-            question.route,
-            question.scenario,
-            sink=lines.add,
-            lost_sink=lines.add if options.trace else None,
-            progress=lambda sent: progress("messages", sent, total),
-        )
-    lines.flush()
-    tried = _tried(asked, report)
-    terminal.warn((*question.findings, *report.findings))
-    _require_known(asked, tried)
-    judge(tried, terminal)
-
-
-def show(question: Question, terminal: Terminal, asked: Sequence[Condition], *, trace: bool) -> None:
+def answer(question: Question, terminal: Terminal, asked: Sequence[Condition], *, trace: bool) -> None:
+    """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
-    if (options.compare or options.compare_clients) and scenario.sdk != JAVA:
-        option = "--compare" if options.compare else "--compare-clients"
-        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
-    if trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
-        raise UsageError(
-            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
-        )
-    with terminal.progress(verb="simulating") as progress:
+    lines = JsonLines(terminal.write) if terminal.format == "jsonl" else None
+    _check_shown(question, streams=lines is not None, trace=trace)
+    profiles, left_out = PROFILES if options.compare_clients else (), list[Finding]()
+    versions = [replace(scenario, client_version=".".join(map(str, each.since))) for each in profiles]
+    with terminal.progress(verb="simulating", beside_rows=lines is not None) as progress:
         total = _expected(scenario)
         progress("messages", 0, total)
         report = simulate_send(
             route,
             scenario,
-            trace=trace or None,
+            trace=trace or None if lines is None else None,
+            sink=None if lines is None else lines.add,
+            lost_sink=lines.add if lines is not None and options.trace else None,
             progress=lambda sent: progress("messages", sent, max(total, sent) if total else 0),
         )
-        modes = [replace(scenario, latency_fault=not scenario.latency_fault)] if options.compare else []
-        others = [*_simulated(route, modes, "latency fault", progress), *([report.in_short] if modes else [])]
-        profiles = PROFILES if options.compare_clients else ()
-        versions = [replace(scenario, client_version=".".join(map(str, each.since))) for each in profiles]
-        clients = tuple(_simulated(route, versions, "client versions", progress))
-        several = options.compare_sdks or len(question.sdks) > 1
-        sdks, left_out = _sdks(question, progress) if several else ([], [])
+
+        def simulated(what: str, scenarios: Sequence[SendScenario]) -> Iterator[OtherProducer]:
+            for done, other in enumerate(scenarios):
+                progress(what, done, len(scenarios))
+                try:
+                    yield simulate_send(route, other, trace=False).in_short
+                except (DataError, UsageError) as unknown:
+                    if other.sdk == JAVA or (isinstance(unknown, UsageError) and other.mode != "async"):
+                        raise  # every SDK would fail
+                    text = f"{other.sdk} is left out: {unknown.problem}"
+                    left_out.append(Finding("sdk-not-simulated", text, severity=INFO))
+
+        if options.compare:
+            (other,) = simulated("latency fault", [replace(scenario, latency_fault=not scenario.latency_fault)])
+            both = sorted((report.in_short, other), key=lambda each: each.latency_fault)
+            report = replace(report, comparison=tuple(both))
+        clients = tuple(simulated("client versions", versions))
+        report = replace(report, clients=clients, sdks=tuple(simulated("SDKs", _of_each_sdk(question))))
         trials = None
         if question.trials is not None:
             most = question.trials
             trials = simulate_trials(
                 route, scenario, most, precision=question.precision, progress=lambda n: progress("trials", n, most)
             )
+            report = replace(report, trials=printed_part(trials, SendTrials))
+    findings = (*question.findings, *left_out, *report.findings)
+    if lines is not None:
+        lines.flush()
+        terminal.warn(findings)
     tried = _tried(asked, report, trials)
-    _require_known(asked, tried)
-    report = replace(
-        report,
-        keys=question.keys,
-        comparison=tuple(sorted(others, key=lambda each: each.latency_fault)),
-        clients=clients,
-        sdks=tuple(sdks),
-        trials=None if trials is None else printed_part(trials, SendTrials),
-        conditions=tuple(tried),
-    )
-    isolates = [
-        (profile.versions, rules(other).duration(0, isolation=True))
-        for profile, other in zip(profiles, versions, strict=True)
-    ]
-    shown = send_report(report, clients=isolates, trace=trace)
-    terminal.show(shown, question.snapshot, (*question.findings, *left_out, *report.findings))
+    if lines is None:
+        report = replace(report, keys=question.keys, conditions=tuple(tried))
+        isolates = [rules(other).duration(0, isolation=True) for other in versions]
+        stretches = list(zip([profile.versions for profile in profiles], isolates, strict=True))
+        terminal.show(send_report(report, clients=stretches, trace=trace), question.snapshot, findings)
     judge(tried, terminal)
 
 
-def _simulated(
-    route: TopicRouteData, scenarios: Iterable[SendScenario], what: str, progress: Progress
-) -> Iterator[OtherProducer]:
-    listed = list(scenarios)
-    for done, scenario in enumerate(listed):
-        progress(what, done, len(listed))
-        yield simulate_send(route, scenario, trace=False).in_short
+def _check_shown(question: Question, *, streams: bool, trace: bool) -> None:
+    options, scenario = question.options, question.scenario
+    compares = options.compare or options.compare_clients
+    if streams and (compares or options.compare_sdks or len(question.sdks) > 1 or options.trials):
+        raise UsageError(
+            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
+        )
+    if compares and scenario.sdk != JAVA:
+        option = "--compare" if options.compare else "--compare-clients"
+        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
+    if not streams and trace and (scenario.messages or 0) * (1 + scenario.retries) > _MOST_KEPT:
+        raise UsageError(
+            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
+        )
+
+
+def _of_each_sdk(question: Question) -> list[SendScenario]:
+    """The scenario with a producer of each SDK, with its own retries and first poll; none unless they are compared."""
+    options, several = question.options, len(question.sdks) > 1
+    if not several and not options.compare_sdks:
+        return []
+    client = options.client if several else question.scenario.client_version
+    names = question.sdks if several else simulated()
+    scenarios = [_as_sdk(question.scenario, named, options, client) for named in names]
+    return [each if each.sdk == JAVA else replace(each, latency_fault=False, detector=False) for each in scenarios]
 
 
 def _tried(asked: Sequence[Condition], report: SendReport, trials: TrialsReport | None = None) -> list[TriedCondition]:
-    return [try_on(condition, report, trials) for condition in asked]
-
-
-def _require_known(asked: Sequence[Condition], tried: Sequence[TriedCondition]) -> None:
-    """Refuse an unknown figure, with a hint on what to ask instead of the first of them."""
+    """The conditions, judged; refuses an unknown figure, with a hint on what to ask instead of the first of them."""
+    tried = [try_on(condition, report, trials) for condition in asked]
     unknown = next((condition for condition, found in zip(asked, tried, strict=True) if found.met is None), None)
     hint = "trials do not count it: ask for it without --trials"
     if unknown is None or unknown.percent or unknown.name == "share":
         hint = "no message is stored or none is sent, so that nothing is a share of them: ask for lost"
     require_known(tried, hint)
+    return tried
 
 
 def _expected(scenario: SendScenario) -> int:
@@ -296,22 +285,3 @@ def _expected(scenario: SendScenario) -> int:
     if scenario.rate is not None and scenario.duration_us is not None:
         ends.append(int(scenario.rate * scenario.duration_us / 1_000_000))
     return min(ends, default=0)
-
-
-def _sdks(question: Question, progress: Progress) -> tuple[list[OtherProducer], list[Finding]]:
-    """Producers of each SDK with its own retries and first poll, and why some are left out."""
-    producers, left_out, options = list[OtherProducer](), list[Finding](), question.options
-    several = len(question.sdks) > 1
-    client = options.client if several else question.scenario.client_version
-    for named in question.sdks if several else simulated():
-        scenario = _as_sdk(question.scenario, named, options, client)
-        if scenario.sdk != JAVA:  # the others have neither
-            scenario = replace(scenario, latency_fault=False, detector=False)
-        try:
-            producers += _simulated(question.route, [scenario], f"SDK {named}", progress)
-        except (DataError, UsageError) as unknown:
-            if isinstance(unknown, UsageError) and scenario.mode != "async":
-                raise  # every SDK would fail
-            text = f"{scenario.sdk} is left out: {unknown.problem}"
-            left_out.append(Finding("sdk-not-simulated", text, severity=INFO))
-    return producers, left_out

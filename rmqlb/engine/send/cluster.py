@@ -29,7 +29,6 @@ class FailureCourse(Struct):
     """One failure: its state now, and when something first happened; None until it does."""
 
     failure: Failure
-    active: bool = False
     dropped: bool = False  # by the NameServer
     began: int | None = None
     ended: int | None = None
@@ -37,7 +36,7 @@ class FailureCourse(Struct):
     failed: int = 0  # attempts
     first_failed: int | None = None  # begin of the first failed attempt
     last_failed: int | None = None
-    isolated_at: int | None = None
+    isolated: int | None = None
     isolated_by: Literal["isolation", "route"] | None = None
     used_again: int | None = None  # begin of the first attempt after the end that succeeds
 
@@ -74,8 +73,7 @@ class Cluster:
         self._take((frozenset(), frozenset()))
         for index, failure in enumerate(scenario.failures):
             self._plan(failure.start, index, "start")
-            if failure.end is not None:
-                self._plan(failure.end, index, "end")
+            self._plan(failure.end, index, "end")
         self._by_message.sort()
         self._set_next()
 
@@ -94,10 +92,10 @@ class Cluster:
             self._happen(now, index, action)
         self.advance(now)
 
-    def _plan(self, moment: Moment, index: int, action: _Action) -> None:
-        if moment.us is not None:
+    def _plan(self, moment: Moment | None, index: int, action: _Action) -> None:
+        if moment is not None and moment.us is not None:
             heappush(self._events, (moment.us * self._per_us, index, action))
-        else:
+        elif moment is not None:
             self._by_message.append((moment.message or 1, index, action))
 
     def _happen(self, at: int, index: int, action: _Action) -> None:
@@ -107,23 +105,20 @@ class Cluster:
             self.refresh()
             return
         course = self.courses[index]
-        reaction, notices_us = course.failure.reaction, course.failure.notices_us
+        notices_us = course.failure.notices_us
         if action == "start" and not course.over:
-            course.active, course.began = True, at
-            if reaction.kind == "read-only":
-                course.dropped = True
-            elif notices_us is not None:
+            course.began, course.dropped = at, course.failure.reaction.kind == "read-only"
+            if notices_us is not None and not course.dropped:
                 heappush(self._events, (at + notices_us * self._per_us, index, "drop"))
         elif action == "drop":
-            course.dropped = course.active
+            course.dropped = course.lasts
         elif action == "end":
-            if course.active:
-                course.ended = at
-            course.over, course.active, course.dropped = True, False, False
+            course.ended = at if course.lasts else None
+            course.over, course.dropped = True, False
         self.reactions = {
             each.failure.broker_name: (place, each.failure.reaction)
             for place, each in enumerate(self.courses)
-            if each.active and each.failure.reaction.kind != "read-only"
+            if each.lasts and each.failure.reaction.kind != "read-only"
         }
         if self._left_out() != (self.gone, self._unwritable):
             self._plan_poll(at)
@@ -138,21 +133,16 @@ class Cluster:
             heappush(self._events, (poll, _POLL, "poll"))
 
     def _left_out(self) -> tuple[frozenset[str], frozenset[str]]:
-        gone: set[str] = set()
-        unwritable: set[str] = set()
-        for course in self.courses:
-            if course.dropped:
-                failure = course.failure
-                (unwritable if failure.reaction.kind == "read-only" else gone).add(failure.broker_name)
-        return frozenset(gone), frozenset(unwritable)
+        """The brokers that the NameServer dropped, and those that it lists as read-only."""
+        dropped = [course.failure for course in self.courses if course.dropped]
+        unwritable = frozenset(each.broker_name for each in dropped if each.reaction.kind == "read-only")
+        return frozenset(each.broker_name for each in dropped if each.reaction.kind != "read-only"), unwritable
 
     def refresh(self) -> None:
         """Request the route; a route without any broker is none, and the client keeps the one it has."""
         left_out = self._left_out()
-        gone, _ = left_out
-        if left_out != (self.gone, self._unwritable) and any(
-            data.broker_name not in gone for data in self._route.queue_datas
-        ):
+        has_broker = any(data.broker_name not in left_out[0] for data in self._route.queue_datas)
+        if left_out != (self.gone, self._unwritable) and has_broker:
             self._take(left_out)
             self.version += 1
             self.changes += 1

@@ -17,54 +17,26 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from rmqlb.engine.arguments import items, require
-from rmqlb.engine.send.java import map_order
+from rmqlb.engine.send.java import MASK, int32, java_abs, map_order, position, remainder
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.errors import JavaArithmeticError
 from rmqlb.model.limits import MOST_QUEUES, JavaInt
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import NEWEST
 
-MASK = 0x7FFFFFFF
-
-
-def int32(value: int) -> int:
-    return (value + 0x80000000) % 0x100000000 - 0x80000000
-
-
-def java_abs(value: int) -> int:
-    """`Math.abs` of an int: −2^31 stays what it is."""
-    return value if value >= 0 or value == -0x80000000 else -value
-
-
-def position(index: int, size: int) -> int:
-    """Where in a list of that size an index points: Java's remainder, and 0 where that is negative.
-
-    Raises ZeroDivisionError.
-    """
-    place = index % size
-    return place if index >= 0 else 0
-
-
-def _remainder(value: int, divisor: int) -> int:
-    return value % divisor if value >= 0 else -(-value % divisor)
-
 
 class TopicPublishInfo:
     """What a producer thread knows of a topic (`impl.producer.TopicPublishInfo`).
 
     Args:
-        queues: the publish list, in order.
+        queues: the publish list, in order; most clients before 5.1.4 change it in place when every broker is isolated.
         send_which_queue: the round robin's index before the next pick, a 32-bit number (`ThreadLocalIndex`).
-        write_queue_nums: broker name → write queues that the route gives it; default: as many as the list has. Only
-            clients before 5.1.4 look at it, when every broker is isolated.
+        write_queue_nums: broker name → write queues in the route; default: as in the list. Clients before 5.1.4 need
+            it when every broker is isolated.
         random: gives the next `Random.nextInt(2^31 − 1)`, for clients that start anew on a retry; default: Python's.
 
     Raises:
         UsageError: an argument is of the wrong type.
-
-    Attributes:
-        queues: the list; clients before 5.1.4 but 4.9.8 change it in place when every broker is isolated.
-        send_which_queue: the index now.
     """
 
     __slots__ = ("queues", "random", "send_which_queue", "write_queue_nums")
@@ -92,18 +64,13 @@ class TopicPublishInfo:
         The list's length divides the number with a remainder; −2^31 is possible in 4.8.0 to 4.9.3.
         """
         index = self.send_which_queue + 1 if self.send_which_queue < MASK else -0x80000000
-        if profile.index_step == "mask":
-            self.send_which_queue = index
-            return index & MASK
-        if profile.index_step == "wrap":
-            self.send_which_queue = index
-            return java_abs(index)
-        # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
-        index = java_abs(index)
-        if profile.index_step == "clamp" and index < 0:
-            index = 0
+        if profile.index_step in ("fold", "clamp"):
+            # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
+            index = java_abs(index)
+            if profile.index_step == "clamp" and index < 0:
+                index = 0
         self.send_which_queue = index
-        return index
+        return index & MASK if profile.index_step == "mask" else java_abs(index)
 
     def reset_index(self) -> None:
         """Start anew at a random place (`ThreadLocalIndex.reset`, 5.1.4 and newer)."""
@@ -117,12 +84,8 @@ class TopicPublishInfo:
         The broker of the attempt before is passed over if another one is there. An empty list divides by zero, as in
         Java; `sendDefaultImpl` asks before.
         """
-        if last_broker_name is not None:
-            found = self._other_broker(profile, last_broker_name)
-            if found is not None:
-                return found
-        queues = self.queues
-        return queues[position(self.next_index(profile), len(queues))]
+        found = None if last_broker_name is None else self._other_broker(profile, last_broker_name)
+        return found or self.queues[position(self.next_index(profile), len(self.queues))]
 
     def select_where(self, profile: ClientProfile, accepts: Callable[[str], bool]) -> MessageQueue | None:
         """The next queue whose broker is accepted, or None; each try is a step (`TopicPublishInfo.select`, 5.1.4)."""
@@ -143,10 +106,6 @@ class TopicPublishInfo:
             if queue.broker_name != last_broker_name:
                 return queue
         return None
-
-
-class _CaughtError(Exception):
-    """What Java catches and logs while it picks: a negative place in a list."""
 
 
 class FaultItem(Struct):
@@ -218,10 +177,9 @@ class FaultStrategy:
         return item is None or item.reachable
 
     def _filter(self, info: TopicPublishInfo, last: str | None, now: int, *, reset_index: bool) -> MessageQueue:
-        if reset_index and self.profile.resets_index:
-            info.reset_index()
-
         profile = self.profile
+        if reset_index and profile.resets_index:
+            info.reset_index()
         return (
             info.select_where(profile, lambda name: name != last and self.is_available(name, now))
             or info.select_where(profile, lambda name: name != last and self.is_reachable(name))
@@ -231,11 +189,11 @@ class FaultStrategy:
     def _scan(self, info: TopicPublishInfo, worst: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
         """One step of the index, then the list from there; all isolated: a broker of the better half.
 
-        Java does this inside a `try` whose `catch` only logs.
+        Java does this inside a `try` whose `catch` only logs, as it does a negative place in a list.
         """
         try:
             found = self._scan_list(info, last, now) or self._better_half(info, worst, now)
-        except _CaughtError:
+        except IndexError:
             found = None
         return info.select(self.profile) if found is None else found
 
@@ -255,9 +213,9 @@ class FaultStrategy:
     def _place(self, index: int, size: int) -> int:
         if not self.profile.plain_remainder:
             return position(java_abs(index), size)
-        place = _remainder(index, size)
+        place = remainder(index, size)
         if place < 0:
-            raise _CaughtError
+            raise IndexError
         return place
 
     def _better_half(self, info: TopicPublishInfo, worst: TopicPublishInfo, now: int) -> MessageQueue | None:
@@ -271,7 +229,7 @@ class FaultStrategy:
             del self.items[name]
             return None
         queue = info.select(profile)
-        picked = MessageQueue(queue.topic, name, _remainder(info.next_index(profile), write_queues))
+        picked = MessageQueue(queue.topic, name, remainder(info.next_index(profile), write_queues))
         if profile.mutates:
             queues[:] = [picked if listed is queue else listed for listed in queues]
         return picked
@@ -290,23 +248,22 @@ class FaultStrategy:
         half = len(ranked) // 2
         if half == 0:
             return ranked[0]
-        place = _remainder(worst.next_index(self.profile), half)
+        place = remainder(worst.next_index(self.profile), half)
         if place < 0:
-            raise _CaughtError
+            raise IndexError
         return ranked[place]
 
 
 class MQFaultStrategy:
     """The producer's pick with latency fault tolerance, as `client.latency.MQFaultStrategy` does it.
 
+    All methods raise UsageError if an argument is of the wrong type.
+
     Args:
         send_latency_fault_enable: off, brokers are never isolated and updates do nothing.
         clock: gives the time in whole milliseconds.
         client_version: whose rules, such as "4.9.7"; default the newest known.
         which_item_worst: the index before the next pick among isolated brokers (clients before 5.1.4).
-
-    Raises:
-        UsageError: an argument cannot be what it is, or there is no such client version.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
     >>> info, strategy = TopicPublishInfo(queues, -1), MQFaultStrategy(True, clock=lambda: 0)
@@ -346,7 +303,6 @@ class MQFaultStrategy:
             reset_index: True on retries; 5.1.4 and newer start the round robin anew then.
 
         Raises:
-            UsageError: an argument is of the wrong type.
             JavaArithmeticError: the list is empty; it is a ZeroDivisionError too.
         """
         require(publish_info, TopicPublishInfo, "publish_info")
@@ -354,8 +310,7 @@ class MQFaultStrategy:
         require(reset_index, bool, "reset_index")
         if not publish_info.queues:
             raise JavaArithmeticError("/ by zero")
-        rules, now = self._rules, self._clock()
-        return rules.select(publish_info, self._worst, last_broker_name, now, reset_index=reset_index)
+        return self._rules.select(publish_info, self._worst, last_broker_name, self._clock(), reset_index=reset_index)
 
     def update_fault_item(
         self, broker_name: str, current_latency: int, isolation: bool = False, reachable: bool = True
@@ -367,9 +322,6 @@ class MQFaultStrategy:
             current_latency: how long it took, in ms.
             isolation: it failed: the broker is isolated as if it had taken very long.
             reachable: False hides the broker from the second choice until the detector finds it (5.1.4 and newer).
-
-        Raises:
-            UsageError: an argument is of the wrong type, or no time of a client.
         """
         require(broker_name, str, "broker_name")
         require(current_latency, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)], "current_latency")
@@ -378,10 +330,6 @@ class MQFaultStrategy:
         self._rules.update(broker_name, current_latency, self._clock(), isolation=isolation, reachable=reachable)
 
     def is_available(self, broker_name: str) -> bool:
-        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`).
-
-        Raises:
-            UsageError: it is no name.
-        """
+        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`)."""
         require(broker_name, str, "broker_name")
         return self._rules.is_available(broker_name, self._clock())

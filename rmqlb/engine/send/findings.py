@@ -8,9 +8,9 @@ from math import fsum
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import Condition, Figures, declared
-from rmqlb.engine.send.attempt import CALL_TIMEOUT, THREW
+from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import INFO, Finding
@@ -155,31 +155,18 @@ def try_on(condition: Condition, report: SendReport, trials: TrialsReport | None
     """Judge a condition on a simulation, or on the means of its trials (raises UsageError)."""
     if condition.subject is None:
         return condition.judge(report.totals if trials is None else _mean_totals(report.totals, trials))
-    names = [broker.broker_name for broker in report.brokers]
-    if condition.subject not in names:
+    brokers = {each.broker_name: each if trials is None else _mean_tally(each, trials) for each in report.brokers}
+    if condition.subject not in brokers:
         raise UsageError(
             f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
-            hint=suggestion("brokers", condition.subject, names),
+            hint=suggestion("brokers", condition.subject, brokers),
             code="unknown-broker",
         )
-    broker, name = report.brokers[names.index(condition.subject)], condition.name
-    value: float | None = getattr(broker, name.replace("-", "_"))
-    picks: float = sum(each.picks for each in report.brokers)
-    attempts: float = report.totals.attempts
-    if trials is not None:
-        means = {
-            "share": trials.shares,
-            "picks": trials.picks,
-            "failed": trials.failed_at,
-            "isolations": trials.isolations,
-        }
-        estimate = means.get(name, {}).get(broker.broker_name)
-        value = None if estimate is None else estimate.mean
-        picks = fsum(each.mean for each in trials.picks.values())
-        attempts = fsum(each.mean for each in trials.attempts_at.values())
-    if name == "share":
+    value: float | None = getattr(brokers[condition.subject], condition.name.replace("-", "_"))
+    if condition.name == "share":
         return condition.try_on(value if condition.percent or value is None else 100 * value, 1)
-    return condition.try_on(value, picks if name == "picks" else attempts)
+    whole = "picks" if condition.name == "picks" else "attempts"
+    return condition.try_on(value, fsum(getattr(each, whole) or 0 for each in brokers.values()))
 
 
 def _mean_totals(totals: SendTotals, trials: TrialsReport) -> SendTotals:
@@ -193,4 +180,19 @@ def _mean_totals(totals: SendTotals, trials: TrialsReport) -> SendTotals:
         attempts=fsum(each.mean for each in trials.attempts_at.values()),
         failed_attempts=fsum(each.mean for each in trials.failed_at.values()),
         longest_send_ms=None if longest is None else longest.max_ms,
+    )
+
+
+def _mean_tally(tally: BrokerTally, trials: TrialsReport) -> BrokerTally:
+    """The means at a broker; what trials do not count is None."""
+    figures = {
+        "share": trials.shares,
+        "picks": trials.picks,
+        "attempts": trials.attempts_at,
+        "failed": trials.failed_at,
+        "isolations": trials.isolations,
+    }
+    means = {figure: estimates.get(tally.broker_name) for figure, estimates in figures.items()}
+    return replace(
+        tally, isolated_ms=None, **{figure: None if each is None else each.mean for figure, each in means.items()}
     )

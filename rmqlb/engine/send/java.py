@@ -10,7 +10,31 @@ from rmqlb.engine.arguments import require
 from rmqlb.errors import JavaArgumentError, UsageError
 from rmqlb.model.limits import JavaInt
 
+MASK = 0x7FFFFFFF
 _MULTIPLIER, _INCREMENT, _BITS = 0x5DEECE66D, 0xB, (1 << 48) - 1
+
+
+def int32(value: int) -> int:
+    return (value + 0x80000000) % 0x100000000 - 0x80000000
+
+
+def java_abs(value: int) -> int:
+    """`Math.abs` of an int: −2^31 stays what it is."""
+    return value if value >= 0 or value == -0x80000000 else -value
+
+
+def position(index: int, size: int) -> int:
+    """Where in a list of that size an index points: Java's remainder, and 0 where that is negative.
+
+    Raises ZeroDivisionError.
+    """
+    place = index % size
+    return place if index >= 0 else 0
+
+
+def remainder(value: int, divisor: int) -> int:
+    """Java's `%`, which has the sign of the value."""
+    return value % divisor if value >= 0 else -(-value % divisor)
 
 
 class JavaRandom:
@@ -38,7 +62,7 @@ class JavaRandom:
             UsageError: it is no Java int.
         """
         if bound is None:
-            return _signed(self._next(32))
+            return int32(self._next(32))
         require(bound, JavaInt, "bound")
         if bound <= 0:
             raise JavaArgumentError("bound must be positive")
@@ -74,7 +98,7 @@ def hash_code(arg: object) -> int:
         code = 0
         for unit in memoryview(arg.encode("utf-16-le", "surrogatepass")).cast("H"):
             code = (code * 31 + unit) & 0xFFFFFFFF
-        return _signed(code)
+        return int32(code)
     if isinstance(arg, bool):
         return 1231 if arg else 1237
     if isinstance(arg, int):
@@ -127,9 +151,4 @@ def _in_transfer_order(bucket: list[tuple[int, str]], bit: int) -> list[tuple[in
 
 def _fold(value: int) -> int:
     bits = value & 0xFFFFFFFFFFFFFFFF
-    return _signed((bits ^ (bits >> 32)) & 0xFFFFFFFF)
-
-
-def _signed(bits: int) -> int:
-    """32 bits as Java's int."""
-    return bits - 2**32 if bits >= 2**31 else bits
+    return int32((bits ^ (bits >> 32)) & 0xFFFFFFFF)

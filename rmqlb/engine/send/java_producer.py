@@ -6,109 +6,166 @@ from collections.abc import Callable
 from typing import Any, assert_never
 
 from rmqlb.engine.kernel import stream_key
-from rmqlb.engine.send.attempt import (
-    CALL_TIMEOUT,
-    NO_ROUTE,
-    RETURNED_NULL,
-    THREW,
-    UNNOTICED,
-    Outcome,
-    Thread,
-    broken,
-)
+from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.java import JavaRandom, hash_position
-from rmqlb.engine.send.simulation import Producer
+from rmqlb.engine.send.message import NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
+from rmqlb.engine.send.producer import Producer, Steps
+from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.user_functions import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import Reaction, Selector
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_scenario import Reaction, Selector, SendScenario
+from rmqlb.model.simulate_send import MessageException
 
+CALL_TIMEOUT = "call timeout"
+UNNOTICED = "lost unnoticed"
+RETURNED_NULL = "select message queue return null"
+THREW = "select message queue threw exception"
+"""Reasons of a loss without a failed attempt."""
+CLIENT, BROKER = "MQClientException", "MQBrokerException"
+CONNECT, TIMED_OUT = "RemotingConnectException", "RemotingTimeoutException"
+SEND, TOO_MUCH = "RemotingSendRequestException", "RemotingTooMuchRequestException"
+_NO_CODE = -1
+_FINAL_CODES = {CONNECT: 10001, TIMED_OUT: 10002, CLIENT: 10003}
+"""`ClientErrorCode`, by the class of the last attempt's exception."""
+_NO_ROUTE_CODE = 10005
+_DETECTS_EACH_MS = 3000
+_DETECT_TIMEOUT_US = 200_000
+"""`LatencyFaultToleranceImpl` queries unreachable brokers that often, and waits so long for an answer."""
 _SCAN_MS = 1000
 """`NettyRemotingAbstract.scanResponseTable` runs each second and gives a request one second more than its budget."""
+_GO_AWAY = 1500
 _ILLEGAL_QUEUE = Outcome("INVALID_PARAMETER", "code", isolation=True, code=29)
-_LATE = broken("RemotingTooMuchRequestException", reachable=False)
+_LATE = broken(TOO_MUCH, reachable=False)
 _HANDED_OVER = Outcome("ONEWAY", "ok")
 _LOST_UNNOTICED = Outcome("ONEWAY_LOST", "code")
 
 
-class SyncProducer(Producer):
+class JavaProducer(Producer):
+    """What all Java producers share: the fault strategy with its detector, and the outcomes of attempts.
+
+    With the detector (`startDetectorEnable`) an unreachable broker waits for it. A broker that is gone from the
+    client's route has no address: the attempt ends before anything is sent.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        scenario, profile = self.scenario, self.profile
+        self.strategy = FaultStrategy(profile, enabled=scenario.latency_fault, per_ms=self.per_ms)
+        self._exceptions = _Exceptions(self.route, scenario, profile, self.per_ms)
+        self._next_detect = _DETECTS_EACH_MS * self.per_ms
+        self._detects = scenario.detector and scenario.latency_fault and profile.only_extends
+        overshoot_us = profile.overshoot_us if scenario.overshoot_us is None else scenario.overshoot_us
+        self.overshoot = overshoot_us * self.per_us  # of a timed-out SYNC attempt, beyond its budget
+        self.empty = profile.empty_attempt_us * self.per_us  # of an attempt without time left, or without an address
+        self.no_address = Outcome(CLIENT, "remoting", retry=True, isolation=profile.client_error_isolates)
+        self.refused = broken(CONNECT, reachable=not scenario.detector)
+        self.timeout = broken(TIMED_OUT, reachable=not scenario.detector)
+
+    def advance(self, now: int) -> None:
+        super().advance(now)
+        if now < self._next_detect:
+            return
+        period = _DETECTS_EACH_MS * self.per_ms
+        self._next_detect += ((now - self._next_detect) // period + 1) * period
+        for name, item in self.strategy.items.items() if self._detects else ():
+            item.reachable = item.reachable or not is_silent(self.reaction_of(name))
+
+    def answer(self, reaction: Reaction | None) -> Outcome:
+        """The outcome of an attempt that its broker answers."""
+        if reaction is None or reaction.kind == "slow":
+            return SEND_OK
+        if reaction.kind == "status":
+            return Outcome(reaction.name, "status", retry=self.scenario.retry_not_store_ok)
+        if reaction.code == _GO_AWAY and self.profile.resends_go_away:
+            return broken(SEND, reachable=self.refused.reachable)
+        retry = reaction.code in self.profile.retry_codes
+        return Outcome(reaction.name, "code", retry=retry, isolation=True, reachable=False, code=reaction.code)
+
+    def learn(self, broker_name: str, took: int, *, isolation: bool, reachable: bool) -> None:
+        """The fault strategy learns of an attempt."""
+        strategy, now = self.strategy, self.now
+        if not strategy.enabled:
+            return
+        known = strategy.items.get(broker_name)
+        before = 0 if known is None else known.start
+        start = strategy.update(broker_name, took // self.per_ms, now, isolation=isolation, reachable=reachable)
+        if start > now and start != before:
+            self.recorder.isolate(broker_name, now, start)
+        elif start <= now < before:
+            self.recorder.isolated_until(broker_name, now, now)
+
+    def exception(self, message: Message, at: int, reason: str) -> MessageException | None:
+        return self._exceptions.of(message, at, reason)
+
+
+def is_silent(reaction: Reaction | None) -> bool:
+    """The broker does not answer the detector in time."""
+    if reaction is None:
+        return False
+    too_slow = reaction.kind == "slow" and reaction.cost_us > _DETECT_TIMEOUT_US
+    return too_slow or reaction.kind in ("refused", "timeout")
+
+
+class SyncProducer(JavaProducer):
     """`DefaultMQProducerImpl.sendDefaultImpl`: a loop over attempts with one deadline for all of them."""
 
-    def go_on(self, thread: Thread, now: int) -> None:
-        if thread.busy:
-            thread.busy = False
-            self._done(thread, now)
+    def send(self, thread: Thread) -> Steps:
+        message, retries = self.begin(thread), self.scenario.retries
+        if not message.info.queues:
+            self.fail_at_once(message, NO_ROUTE)
             return
-        self.begin(thread, now)
-        if thread.info.queues:
-            self._try(thread, now, None)
-        else:
-            self.fail_at_once(thread, now, NO_ROUTE)
-
-    def _try(self, thread: Thread, now: int, last_broker_name: str | None) -> None:
-        """The next round of the loop: a pick, and an attempt if the deadline allows one."""
-        queue = self.strategy.select(
-            thread.info, thread.worst, last_broker_name, now, reset_index=last_broker_name is not None
-        )
-        self.recorder.pick(queue)
-        budget = self.scenario.timeout_ms - (now - thread.began + thread.phase) // self.per_ms
-        if budget < 0:
-            self._end(thread, now, CALL_TIMEOUT)
-            return
-        reaction = self.start(thread, queue, now)
         cap = self.scenario.timeout_per_request_ms if self.profile.caps_request else None
-        if cap is not None and thread.attempt <= self.scenario.retries and budget > cap:
-            budget = cap
-        outcome, took = self._ends(thread, reaction, budget, capped=cap is not None)
-        self.under_way(thread, outcome, took, now)
+        kept, last = 0, None  # earlier attempts that were stored with a lesser status; the broker of the one before
+        while True:
+            reset = last is not None
+            queue = self.strategy.select(message.info, thread.worst, last, self.now, reset_index=reset)
+            budget = self.scenario.timeout_ms - (self.now - message.began + message.phase) // self.per_ms
+            if budget < 0:
+                self.recorder.pick(queue)
+                lost_by: str | None = CALL_TIMEOUT
+                break
+            reaction = self.start(message, queue)
+            if cap is not None and message.attempt <= retries:
+                budget = min(budget, cap)
+            yield from self.attempt(message, *self._ends(message, reaction, budget, capped=cap is not None))
+            outcome, last = message.outcome, queue.broker_name
+            self.learn(last, self.now - message.started, isolation=outcome.isolation, reachable=outcome.reachable)
+            kept += outcome.fate == "status"
+            if not outcome.retry or message.attempt > retries:
+                lost_by = outcome.lost_by
+                break
+        if kept:  # an earlier attempt that was stored with a lesser status is the result, whatever came later
+            lost_by = None
+            self.recorder.not_store_ok += message.outcome.fate != "ok"
+            self.recorder.duplicated += kept > 1 or message.outcome.fate == "ok"
+        self.finish(message, lost_by)
 
-    def _ends(self, thread: Thread, reaction: Reaction | None, budget: int, *, capped: bool) -> tuple[Outcome, int]:
+    def _ends(self, message: Message, reaction: Reaction | None, budget: int, *, capped: bool) -> tuple[Outcome, int]:
         """The attempt's outcome, and after how many ticks.
 
         The client compares whole milliseconds of its clock: after a time-out it depends on how far into one the message
         began whether the deadline is over, or there is another attempt with no time at all. No request is written then.
         """
-        outcomes = self.outcomes
-        if thread.queue.broker_name in self.cluster.gone:
-            return outcomes.no_address, self.empty
+        if message.queue.broker_name in self.cluster.gone:
+            return self.no_address, self.empty
         if budget == 0:
-            return outcomes.timeout, self.empty
+            return self.timeout, self.empty
         if reaction is not None and reaction.kind == "refused":
-            return outcomes.refused, self.answer_time(thread, reaction)
+            return self.refused, self.answer_time(message, reaction)
         ticks = budget * self.per_ms
         if reaction is None or reaction.kind != "timeout":
-            took = self.answer_time(thread, reaction)
+            took = self.answer_time(message, reaction)
             if took <= ticks:
-                return outcomes.answer(reaction), took
+                return self.answer(reaction), took
         # Later attempts begin a known time after the first, and a cap ends it before the deadline comes near.
-        if thread.attempt == 1 and not capped:
-            thread.phase = (self.draw(thread) >> 32) * self.per_ms >> 32
-        return outcomes.timeout, ticks + self.overshoot
-
-    def _done(self, thread: Thread, now: int) -> None:
-        outcome, name = thread.outcome, thread.queue.broker_name
-        self.recorder.attempt_done(thread, now, outcome)
-        self.learn(name, now - thread.started, now, isolation=outcome.isolation, reachable=outcome.reachable)
-        if outcome.fate == "status":
-            thread.kept += 1
-        if outcome.retry and thread.attempt <= self.scenario.retries:
-            self._try(thread, now, name)
-        else:
-            self._end(thread, now, outcome.lost_by)
-
-    def _end(self, thread: Thread, now: int, lost_by: str | None) -> None:
-        """An earlier attempt that was stored with a lesser status is the result, whatever came later."""
-        if thread.kept:
-            lost_by = None
-            if thread.outcome.fate != "ok":
-                self.recorder.not_store_ok += 1
-            if thread.kept > 1 or thread.outcome.fate == "ok":
-                self.recorder.duplicated += 1
-        self.finish(thread, now, lost_by)
-        self.next_message(thread, now)
+        if message.attempt == 1 and not capped:
+            message.phase = self.below(self.per_ms, message.thread)
+        return self.timeout, ticks + self.overshoot
 
 
-class AsyncProducer(Producer):
+class AsyncProducer(JavaProducer):
     """`MQClientAPIImpl.sendMessageAsync` and `onExceptionImpl`: the thread hands the message over and goes on.
 
     A retry asks the fault strategy for a broker, and keeps the queue id of the first attempt. Retries run on callback
@@ -123,148 +180,122 @@ class AsyncProducer(Producer):
         ]
         # Objects of their own: the client tells the fault strategy other things than after SYNC sends, and `is` tells
         # them from a broker's answer of the same name.
-        self._refused = broken(self.outcomes.refused.name, reachable=not self.profile.async_connects_first)
-        self._timeout = broken(self.outcomes.timeout.name, reachable=True)
+        self.refused = broken(CONNECT, reachable=not self.profile.async_connects_first)
+        self.timeout = broken(TIMED_OUT, reachable=True)
 
-    def go_on(self, thread: Thread, now: int) -> None:
-        if thread.busy:
-            self._done(thread, now)
-            return
-        self.begin(thread, now)
-        if thread.info.queues:
-            self._send(thread, now)
-        else:
-            self.finish(thread, now, NO_ROUTE)
-        self.next_message(thread, now)
+    def send(self, thread: Thread) -> Steps:
+        message = self.begin(thread)
+        if not message.info.queues:
+            self.finish(message, NO_ROUTE)
+            return iter(())
+        queue = self.strategy.select(message.info, thread.worst, None, self.now)
+        self.spawn(thread, self._send(message, queue))
+        if not self._is_sending(message):
+            self._hand_over(message)
+        return iter(())
 
-    def _send(self, thread: Thread, now: int) -> None:
-        queue = self.strategy.select(thread.info, thread.worst, None, now)
-        request = self.request_of(thread)
-        request.first = queue.broker_name
-        self._start(request, queue, now, self.scenario.timeout_ms)
-        if not self._is_still_sending(request):
-            self._hand_over(request, now)
-
-    def _is_still_sending(self, request: Thread) -> bool:
+    def _is_sending(self, message: Message) -> bool:
         """The sending thread itself is refused, and retries: old clients connect before they hand over."""
-        return request.busy and request.outcome is self._refused and self.profile.async_connects_first
+        return message.outcome is self.refused and self.profile.async_connects_first
 
-    def _hand_over(self, request: Thread, now: int) -> None:
+    def _hand_over(self, message: Message) -> None:
         """The sending thread is done; it reports success for the first broker, whatever happened meanwhile."""
-        self.learn(request.first, now - request.began, now, isolation=False, reachable=True)
+        self.learn(message.sent[0], self.now - message.began, isolation=False, reachable=True)
 
-    def _start(self, request: Thread, queue: MessageQueue, now: int, budget: int) -> None:
-        self.recorder.pick(queue)
-        reaction = self.start(request, queue, now)
-        request.budget = budget
-        outcome, took = (_LATE, 0) if budget < 0 else self._ends(request, reaction, now, budget)
-        self.under_way(request, outcome, took, now)
+    def _send(self, message: Message, queue: MessageQueue) -> Steps:
+        message.budget, was_sending = self.scenario.timeout_ms, False
+        while True:
+            reaction = self.start(message, queue)
+            outcome, took = (_LATE, 0) if message.budget < 0 else self._ends(message, reaction)
+            self.under_way(message, outcome)
+            if was_sending and not self._is_sending(message) and not self.profile.async_raises:
+                self._hand_over(message)
+            yield took
+            self.recorder.attempt_done(message, self.now)
+            self._learn(message, took)
+            left, was_sending = message.budget - took // self.per_ms, self._is_sending(message)
+            if not self._retries(message, left):
+                break
+            queue, message.budget = self._next_queue(message, was_sending), left
+        self.finish_stored(message)
+        if was_sending and not self.profile.async_raises:
+            self._hand_over(message)
 
-    def _ends(self, request: Thread, reaction: Reaction | None, now: int, budget: int) -> tuple[Outcome, int]:
+    def _ends(self, message: Message, reaction: Reaction | None) -> tuple[Outcome, int]:
         """The request's outcome, and after how long; an answer counts until the table is scanned."""
         if reaction is not None and reaction.kind == "refused":
-            return self._refused, self.answer_time(request, reaction)
-        scan = _SCAN_MS * self.per_ms
-        given_up = -(-(now + budget * self.per_ms + scan) // scan) * scan - now
+            return self.refused, self.answer_time(message, reaction)
+        scan, now = _SCAN_MS * self.per_ms, self.now
+        given_up = -(-(now + message.budget * self.per_ms + scan) // scan) * scan - now
         if reaction is not None and reaction.kind == "timeout":
-            return self._timeout, given_up
-        took = self.answer_time(request, reaction)
+            return self.timeout, given_up
+        took = self.answer_time(message, reaction)
         if took > given_up:
-            return self._timeout, given_up
-        if request.queue.queue_id >= self.cluster.queue_counts.get(request.queue.broker_name, 0):
+            return self.timeout, given_up
+        if message.queue.queue_id >= self.cluster.queue_counts.get(message.queue.broker_name, 0):
             return _ILLEGAL_QUEUE, took
-        outcome = self.outcomes.answer(reaction)
+        outcome = self.answer(reaction)
         if outcome.fate == "remoting":
             outcome = broken(outcome.name, reachable=True)
         elif outcome.fate == "code":
             outcome = Outcome(outcome.name, "code", isolation=True, code=outcome.code)
         return outcome, took
 
-    def _done(self, request: Thread, now: int) -> None:
-        outcome = request.outcome
-        self.recorder.attempt_done(request, now, outcome)
-        took = now - request.started
-        self._learn(request, took, now)
-        left = request.budget - took // self.per_ms
-        was_sending = self._is_still_sending(request)
-        if self._retries(request, left):
-            self._retry(request, now, left)
-        else:
-            request.busy = False
-            self.finish_stored(request, now)
-        if was_sending and not self._is_still_sending(request) and not self.profile.async_raises:
-            self._hand_over(request, now)
-
-    def _learn(self, request: Thread, took: int, now: int) -> None:
-        outcome, name = request.outcome, request.queue.broker_name
-        if self.profile.async_raises and outcome is _LATE:
+    def _learn(self, message: Message, took: int) -> None:
+        outcome, name, profile = message.outcome, message.queue.broker_name, self.profile
+        if profile.async_raises and outcome is _LATE:
             return
-        reachable = outcome.reachable or (outcome is _LATE and not self.profile.async_connects_first)
-        if self.profile.async_raises and outcome is self._refused and request.attempt > 1:
-            name = request.sent[-2]
-        self.learn(name, took, now, isolation=outcome.isolation, reachable=reachable)
+        reachable = outcome.reachable or (outcome is _LATE and not profile.async_connects_first)
+        if profile.async_raises and outcome is self.refused and message.attempt > 1:
+            name = message.sent[-2]
+        self.learn(name, took, isolation=outcome.isolation, reachable=reachable)
 
-    def _retries(self, request: Thread, left: int) -> bool:
-        profile, outcome = self.profile, request.outcome
-        if outcome.fate != "remoting" or request.attempt > self.scenario.retries:
+    def _retries(self, message: Message, left: int) -> bool:
+        profile, outcome = self.profile, message.outcome
+        if outcome.fate != "remoting" or message.attempt > self.scenario.retries:
             return False
         if outcome is _LATE and profile.async_late == "stops":
             return False
-        if outcome is self._refused and profile.async_raises and request.attempt == 1:
+        if outcome is self.refused and profile.async_raises and message.attempt == 1:
             return False
         return left > 0 or not profile.async_needs_time
 
-    def _retry(self, request: Thread, now: int, left: int) -> None:
-        info, worst = request.info, request.worst
-        if not self._is_still_sending(request):
-            callback = self._callbacks[request.sender.number - 1]
-            if callback.version != request.version:
+    def _next_queue(self, message: Message, is_sending: bool) -> MessageQueue:
+        info, worst = message.info, message.thread.worst
+        if not is_sending:
+            callback = self._callbacks[message.thread.number - 1]
+            if callback.version != message.version:
                 self.look_at_route(callback)
             info, worst = callback.info, callback.worst
-            info.queues = request.info.queues
-        chosen = self.strategy.select(info, worst, request.queue.broker_name, now)
-        queue = MessageQueue(chosen.topic, chosen.broker_name, request.queue.queue_id)
-        self._start(request, queue, now, left)
+            info.queues = message.info.queues
+        chosen = self.strategy.select(info, worst, message.queue.broker_name, self.now)
+        return MessageQueue(chosen.topic, chosen.broker_name, message.queue.queue_id)
 
 
-class OnewayProducer(Producer):
+class OnewayProducer(JavaProducer):
     """`MQClientAPIImpl.sendMessage` with ONEWAY: nobody answers."""
 
-    def go_on(self, thread: Thread, now: int) -> None:
-        if thread.busy:
-            thread.busy = False
-            self._refused(thread, now)
-        else:
-            self.begin(thread, now)
-            if thread.info.queues:
-                self._send(thread, now)
-            else:
-                self.finish(thread, now, NO_ROUTE)
-        if not thread.busy:
-            self.next_message(thread, now)
-
-    def _send(self, thread: Thread, now: int) -> None:
-        queue = self.strategy.select(thread.info, thread.worst, None, now)
-        self.recorder.pick(queue)
-        reaction = self.start(thread, queue, now)
+    def send(self, thread: Thread) -> Steps:
+        message = self.begin(thread)
+        if not message.info.queues:
+            self.finish(message, NO_ROUTE)
+            return
+        queue = self.strategy.select(message.info, thread.worst, None, self.now)
+        reaction = self.start(message, queue)
         if reaction is not None and reaction.kind == "refused" and self.profile.oneway_tells:
-            self.under_way(thread, self.outcomes.refused, self.answer_time(thread, reaction), now)
+            yield from self.attempt(message, self.refused, self.answer_time(message, reaction))
+            took = self.now - message.started
+            self.learn(queue.broker_name, took, isolation=True, reachable=self.refused.reachable)
+            self.finish(message, self.refused.name)
             return
         lost = reaction is not None and reaction.kind in ("refused", "timeout", "code")
-        if not lost:
-            self.recorder.will_succeed(thread)
-        self.recorder.attempt_done(thread, now, _LOST_UNNOTICED if lost else _HANDED_OVER)
-        self.learn(queue.broker_name, 0, now, isolation=False, reachable=True)
-        self.finish(thread, now, UNNOTICED if lost else None)
-
-    def _refused(self, thread: Thread, now: int) -> None:
-        refused = self.outcomes.refused
-        self.recorder.attempt_done(thread, now, refused)
-        self.learn(thread.queue.broker_name, now - thread.started, now, isolation=True, reachable=refused.reachable)
-        self.finish(thread, now, refused.name)
+        self.under_way(message, _LOST_UNNOTICED if lost else _HANDED_OVER)
+        self.recorder.attempt_done(message, self.now)
+        self.learn(queue.broker_name, 0, isolation=False, reachable=True)
+        self.finish(message, UNNOTICED if lost else None)
 
 
-class SelectorProducer(Producer):
+class SelectorProducer(JavaProducer):
     """`DefaultMQProducerImpl.sendSelectImpl`: exactly one attempt, and the fault strategy learns nothing."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -272,42 +303,30 @@ class SelectorProducer(Producer):
         seed = stream_key(self.scenario.seed, self.trial, 0)
         self._choose = _chooser(self.scenario.chosen_by or Selector("machine-room"), seed)
 
-    def go_on(self, thread: Thread, now: int) -> None:
-        if thread.busy:
-            thread.busy = False
-            self._done(thread, now)
-            return
-        self.begin(thread, now)
-        queues = thread.info.queues
+    def send(self, thread: Thread) -> Steps:
+        message = self.begin(thread)
+        queues = message.info.queues
         lost_by = RETURNED_NULL if queues else NO_ROUTE
         try:
-            queue = self._choose(thread.message, queues) if queues else None
+            queue = self._choose(message.number, queues) if queues else None
         except SelectorError as error:
             queue, lost_by = None, THREW
             self.recorder.selector_threw = self.recorder.selector_threw or str(error)
         if queue is None:
-            self.fail_at_once(thread, now, lost_by)
-        else:
-            self._try(thread, now, queue)
+            self.fail_at_once(message, lost_by)
+            return
+        yield from self.attempt(message, *self._ends(message, self.start(message, queue)))
+        self.finish_stored(message)
 
-    def _try(self, thread: Thread, now: int, queue: MessageQueue) -> None:
-        self.recorder.pick(queue)
-        reaction = self.start(thread, queue, now)
-        ticks = self.scenario.timeout_ms * self.per_ms
-        if queue.broker_name in self.cluster.gone:
-            outcome, took = self.outcomes.no_address, self.empty
-        elif reaction is not None and reaction.kind == "refused":
-            outcome, took = self.outcomes.refused, self.answer_time(thread, reaction)
-        else:
-            outcome, took = self.outcomes.answer(reaction), self.answer_time(thread, reaction)
-            if took > ticks or (reaction is not None and reaction.kind == "timeout"):
-                outcome, took = self.outcomes.timeout, ticks + self.overshoot
-        self.under_way(thread, outcome, took, now)
-
-    def _done(self, thread: Thread, now: int) -> None:
-        self.recorder.attempt_done(thread, now, thread.outcome)
-        self.finish_stored(thread, now)
-        self.next_message(thread, now)
+    def _ends(self, message: Message, reaction: Reaction | None) -> tuple[Outcome, int]:
+        if message.queue.broker_name in self.cluster.gone:
+            return self.no_address, self.empty
+        ticks, took = self.scenario.timeout_ms * self.per_ms, self.answer_time(message, reaction)
+        if reaction is not None and reaction.kind == "refused":
+            return self.refused, took
+        if took > ticks or (reaction is not None and reaction.kind == "timeout"):
+            return self.timeout, ticks + self.overshoot
+        return self.answer(reaction), took
 
 
 class SelectorError(Exception):
@@ -353,3 +372,85 @@ def _call(selector: Selector, message: int, queues: list[MessageQueue]) -> Messa
         hint=f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null",
         code="custom-answer",
     )
+
+
+class _Exceptions:
+    """Makes the exceptions that the application gets for lost messages.
+
+    Mirrors the ends of `DefaultMQProducerImpl.sendDefaultImpl` and `sendSelectImpl`, and
+    `MQClientAPIImpl.onExceptionImpl` for the callback of ASYNC sends. A text is None where it holds what only a broker
+    or a socket knows (the remark of an error response, the address of a time-out).
+    """
+
+    def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, per_ms: int) -> None:
+        self._topic = route.topic
+        self._addresses = {data.broker_name: data.broker_addrs.get(0) for data in route.broker_datas}
+        self._scenario, self._profile, self._per_ms = scenario, profile, per_ms
+
+    def of(self, message: Message, at: int, reason: str) -> MessageException | None:
+        """The exception for a message that is lost for that reason; None when the application gets none."""
+        selects = self._scenario.chosen_by is not None
+        alone = selects or self._scenario.mode == "async"  # the exception of one attempt, not of all together
+        if reason == UNNOTICED:
+            return None
+        if reason in (RETURNED_NULL, THREW):
+            return self._client(f"{reason}.")
+        if reason == NO_ROUTE and selects:
+            return self._client(f"No route info for this topic, {self._topic}")
+        if reason == NO_ROUTE:
+            return self._client(f"No route info of this topic: {self._topic}", code=_NO_ROUTE_CODE, see=True)
+        if reason == CALL_TIMEOUT:
+            return MessageException(TOO_MUCH, "sendDefaultImpl call timeout")
+        if message.outcome.fate == "code" and (alone or not message.outcome.retry):
+            return MessageException(BROKER, response_code=message.outcome.code)
+        make = self._of_selector if selects else self._of_callback if alone else self._of_all_attempts
+        return make(message, at)
+
+    def _of_selector(self, message: Message, _: int) -> MessageException:
+        if message.outcome.name == CLIENT:
+            return self._client(f"The broker[{message.queue.broker_name}] not exist")
+        return MessageException(message.outcome.name, self._own_text(message))
+
+    def _of_all_attempts(self, message: Message, at: int) -> MessageException:
+        cost, outcome = (at - message.began + message.phase) // self._per_ms, message.outcome
+        text = (
+            f"Send [{message.attempt}] times, still failed, cost [{cost}]ms, Topic: {self._topic}, "
+            f"BrokersSent: [{', '.join(message.sent)}]"
+        )
+        if outcome.fate == "code":
+            return self._client(text, code=outcome.code, cause=BROKER, see=True)
+        return self._client(text, code=_FINAL_CODES.get(outcome.name, _NO_CODE), cause=outcome.name, see=True)
+
+    def _of_callback(self, message: Message, at: int) -> MessageException:
+        """`SendCallback.onException`, of a RemotingException."""
+        profile, name = self._profile, message.outcome.name
+        if name == TIMED_OUT and profile.async_tells_cost:
+            cost = (at - message.started) // self._per_ms
+            return self._client(f"wait response timeout, cost={cost}", cause=name)
+        if name == TIMED_OUT:
+            return self._client(f"wait response timeout {message.budget}ms")
+        if name == SEND:
+            return self._client("send request failed", cause=name)
+        if not profile.async_connects_first:
+            return self._client("unknown reason", cause=name)
+        if name == CONNECT and profile.async_raises and message.attempt == 1:
+            return self._of_all_attempts(message, at)
+        return MessageException(name, self._own_text(message))
+
+    def _own_text(self, message: Message) -> str | None:
+        """The text of a RemotingException that no other one wraps."""
+        name, address = message.outcome.name, self._addresses.get(message.queue.broker_name)
+        if name == TOO_MUCH and not self._profile.late_names_address:
+            return "invokeAsync call timeout"
+        if address is None:
+            return None
+        known = {CONNECT: f"connect to {address} failed", TOO_MUCH: f"invokeAsync call the addr[{address}] timeout"}
+        return known.get(name)
+
+    def _client(
+        self, text: str, *, code: int | None = _NO_CODE, cause: str | None = None, see: bool = False
+    ) -> MessageException:
+        """An MQClientException, to whose text `FAQUrl` adds a link."""
+        url = self._profile.faq_url
+        tail = f"See {url} for further details." if see else f"For more information, please visit the url, {url}"
+        return MessageException(CLIENT, f"{text}\n{tail}", code, cause)

@@ -1,7 +1,7 @@
 """What changed in the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
 
-Rule of this file: facts only, read from the released classes of the versions named; the code that obeys them is in
-`publish_info`, `fault`, `outcome`, `sync` and `async_oneway`.
+Rule of this file: facts only, read from the released classes of the versions named; `fault.py` and `java_producer.py`
+obey them.
 """
 
 from __future__ import annotations

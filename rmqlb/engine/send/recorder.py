@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from rmqlb.engine.send.attempt import Outcome, Thread
 from rmqlb.engine.send.cluster import Cluster, FailureCourse
+from rmqlb.engine.send.message import Message
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import TopicRouteData
@@ -29,19 +29,12 @@ from rmqlb.model.simulate_send import (
     Slice,
 )
 
-COUNTED = ("messages", "stored", "not_store_ok", "duplicated", "lost", "retried", "attempts", "retries")
-"""The counts of `SendTotals` that are attributes of a recorder."""
 MOST_KINDS = 100
 _MOST_SLICES = 120
-
-
-class QueueCounts(Struct):
-    """The sends to one queue."""
-
-    picks: int = 0
-    attempts: int = 0
-    failed: int = 0
-    stored: int = 0
+_COUNTED = ("messages", "stored", "not_store_ok", "duplicated", "lost", "retried", "attempts", "retries")
+"""The counts of `SendTotals` that are attributes of a recorder."""
+_TIMES = ("began", "ended", "first_failed", "last_failed", "isolated", "used_again")
+"""The times of a `FailureCourse` that are in `FailureTaken`."""
 
 
 class _Mark(Struct):
@@ -61,8 +54,7 @@ class Recorder:
         self.sinks = list[Callable[[Attempt], None]]()  # get each attempt as it ends
         self.lost_sinks = list[Callable[[LostMessage], None]]()
         names = [data.broker_name for data in route.queue_datas] + [queue.broker_name for queue in cluster.queues]
-        # A queue that is not in the first list gets its counts when it is picked.
-        self.queues = defaultdict(QueueCounts, {queue: QueueCounts() for queue in cluster.queues})
+        self.counts = {figure: Counter[MessageQueue]() for figure in ("picks", "attempts", "failed", "stored")}
         self.messages = self.stored = self.not_store_ok = self.duplicated = self.lost = 0
         self.attempts = self.failed = self.retries = self.retried = 0
         self.failing = self.longest = self.last_done = 0
@@ -94,48 +86,52 @@ class Recorder:
         self._unused = {}
         for course in cluster.courses:
             name = course.failure.broker_name
-            if course.lasts and course.isolated_at is None and name in cluster.unlisted:
-                course.isolated_at, course.isolated_by = now, "route"
+            if course.lasts and course.isolated is None and name in cluster.unlisted:
+                course.isolated, course.isolated_by = now, "route"
             if course.ended is not None and course.used_again is None:
                 self._unused.setdefault(name, []).append(course)
 
     def pick(self, queue: MessageQueue) -> None:
-        self.queues[queue].picks += 1
+        self.counts["picks"][queue] += 1
 
-    def attempt(self, thread: Thread) -> None:
-        self.queues[thread.queue].attempts += 1
+    def attempt(self, message: Message) -> None:
+        self.counts["attempts"][message.queue] += 1
         self.attempts += 1
-        if thread.attempt > 1:
+        if message.attempt > 1:
             self.retries += 1
-            self.retried += thread.attempt == 2
+            self.retried += message.attempt == 2
 
-    def will_succeed(self, thread: Thread) -> None:
-        for course in self._unused.pop(thread.queue.broker_name, ()):
-            course.used_again = thread.started
+    def will_succeed(self, message: Message) -> None:
+        for course in self._unused.pop(message.queue.broker_name, ()):
+            course.used_again = message.started
 
-    def attempt_done(self, thread: Thread, now: int, outcome: Outcome) -> None:
-        counts, took = self.queues[thread.queue], now - thread.started
-        if outcome.failed:
-            counts.failed += 1
+    def attempt_done(self, message: Message, now: int) -> None:
+        failed, took = message.outcome.failed, now - message.started
+        self.counts["failed" if failed else "stored"][message.queue] += 1
+        if failed:
             self.failed += 1
             self.failing += took
-            if thread.failure is not None:
-                course = self._cluster.courses[thread.failure]
+            if message.failure is not None:
+                course = self._cluster.courses[message.failure]
                 course.failed += 1
                 if course.first_failed is None:
-                    course.first_failed = thread.started
-                course.last_failed = max(course.last_failed or 0, thread.started)
-        else:
-            counts.stored += 1
+                    course.first_failed = message.started
+                course.last_failed = max(course.last_failed or 0, message.started)
         if self.sinks:
-            place, at = thread.queue, thread.started / self._per_ms
-            number, number_of_attempt, took_ms = thread.message, thread.attempt, took / self._per_ms
-            sender, name = thread.sender.number, outcome.name
-            row = Attempt(number, number_of_attempt, sender, at, place.broker_name, place.queue_id, name, took_ms)
+            row = Attempt(
+                message.number,
+                message.attempt,
+                message.thread.number,
+                message.started / self._per_ms,
+                message.queue.broker_name,
+                message.queue.queue_id,
+                message.outcome.name,
+                took / self._per_ms,
+            )
             for sink in self.sinks:
                 sink(row)
 
-    def finish(self, thread: Thread, now: int, lost: LostMessage | None) -> None:
+    def finish(self, message: Message, now: int, lost: LostMessage | None) -> None:
         if lost is None:
             self.stored += 1
         else:
@@ -146,8 +142,8 @@ class Recorder:
             if lost.exception is not None:
                 self._count_exception(lost, lost.exception)
         self.last_done = max(self.last_done, now)
-        if thread.attempt:
-            self.longest = max(self.longest, now - thread.began)
+        if message.attempt:
+            self.longest = max(self.longest, now - message.began)
 
     def _count_exception(self, lost: LostMessage, exception: MessageException) -> None:
         name, code, cause = exception.exception_class, exception.response_code, exception.cause
@@ -162,8 +158,8 @@ class Recorder:
         self.isolations[broker_name] += 1
         self.isolated_until(broker_name, now, until)
         for course in self._cluster.courses:
-            if course.lasts and course.isolated_at is None and course.failure.broker_name == broker_name:
-                course.isolated_at, course.isolated_by = now, "isolation"
+            if course.lasts and course.isolated is None and course.failure.broker_name == broker_name:
+                course.isolated, course.isolated_by = now, "isolation"
 
     def isolated_until(self, broker_name: str, now: int, until: int) -> None:
         """The isolation of a broker ends then; at once when that is past."""
@@ -190,10 +186,10 @@ class Recorder:
 
     # -- the report --------------------------------------------------------------------------------------------------
 
-    def by_broker(self, field: str) -> Counter[str]:
+    def by_broker(self, figure: str) -> Counter[str]:
         found: Counter[str] = Counter()
-        for queue, counts in self.queues.items():
-            found[queue.broker_name] += getattr(counts, field)
+        for queue, number in self.counts[figure].items():
+            found[queue.broker_name] += number
         return found
 
     def _mark(self, at: int) -> _Mark:
@@ -204,7 +200,7 @@ class Recorder:
         marks.append(self._mark(max(end, marks[-1].at)))
         names = sorted({*self.isolated, *marks[-1].attempts}, key=sort_key)
 
-        def one(name: str, since: _Mark, until: _Mark) -> BrokerSlice:
+        def at_broker(name: str, since: _Mark, until: _Mark) -> BrokerSlice:
             isolated = until.isolated.get(name, 0) - since.isolated.get(name, 0)
             attempts, failed = until.attempts[name] - since.attempts[name], until.failed[name] - since.failed[name]
             return BrokerSlice(name, attempts, failed, isolated / self._per_ms)
@@ -214,7 +210,7 @@ class Recorder:
                 since.at / self._per_ms,
                 until.at / self._per_ms,
                 until.lost - since.lost,
-                tuple(one(name, since, until) for name in names),
+                tuple(at_broker(name, since, until) for name in names),
             )
             for since, until in pairwise(marks)
             if until.at > since.at
@@ -222,41 +218,39 @@ class Recorder:
 
     def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[QueueTally, ...]:
         """The producer's list in its order, then the queues that it picked beyond."""
-        listed = dict.fromkeys(publish_queues)
-        queues = (*listed, *sorted((queue for queue in self.queues if queue not in listed), key=queue_order))
-        whole = sum(self.queues[queue].stored for queue in queues)
+        queues = dict.fromkeys((*publish_queues, *sorted(self.counts["picks"], key=queue_order)))
+        whole = self.counts["stored"].total()
         return tuple(
             QueueTally(
                 queue.broker_name,
                 queue.queue_id,
-                **asdict(self.queues[queue]),
-                share=self.queues[queue].stored / whole if whole else None,
+                **{figure: found[queue] for figure, found in self.counts.items()},
+                share=self.counts["stored"][queue] / whole if whole else None,
             )
             for queue in queues
         )
 
     def broker_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[BrokerTally, ...]:
         listed = Counter(queue.broker_name for queue in publish_queues)
-        counts = {field: self.by_broker(field) for field in QueueCounts.__struct_fields__}
-        stored = counts["stored"]
-        whole = stored.total()
+        counts = {figure: self.by_broker(figure) for figure in self.counts}
+        whole = counts["stored"].total()
         return tuple(
             BrokerTally(
                 broker_name=name,
                 queues=listed[name],
-                **{field: found[name] for field, found in counts.items()},
-                share=stored[name] / whole if whole else None,
+                **{figure: found[name] for figure, found in counts.items()},
+                share=counts["stored"][name] / whole if whole else None,
                 isolations=self.isolations[name],
                 isolated_ms=self.isolated.get(name, 0) / self._per_ms,
             )
-            for name in sorted({*self.isolated, *stored}, key=sort_key)
+            for name in sorted({*self.isolated, *counts["picks"]}, key=sort_key)
         )
 
     def totals(self, failures: Sequence[FailureTaken]) -> SendTotals:
         isolated = (each.isolated_after_ms for each in failures)
         used_again = (each.used_again_after_ms for each in failures)
         return SendTotals(
-            **{name: getattr(self, name) for name in COUNTED},
+            **{name: getattr(self, name) for name in _COUNTED},
             failed_attempts=self.failed,
             lost_by=dict(sorted(self.lost_by.items())),
             failing_ms=self.failing / self._per_ms,
@@ -273,31 +267,25 @@ class Recorder:
         return tuple(map(self._failure, self._cluster.courses))
 
     def _failure(self, course: FailureCourse) -> FailureTaken:
-        def ms(ticks: int | None) -> float | None:
-            return None if ticks is None else ticks / self._per_ms
-
-        def after(then: float | None, since: float | None) -> float | None:
-            return None if then is None or since is None else then - since
-
         failure, reaction = course.failure, course.failure.reaction
-        began, ended, isolated, again = map(ms, (course.began, course.ended, course.isolated_at, course.used_again))
+        ticks = {name: getattr(course, name) for name in _TIMES}
+        times = {name: None if at is None else at / self._per_ms for name, at in ticks.items()}
         return FailureTaken(
             broker_name=failure.broker_name,
             kind=reaction.kind,
             name=reaction.name,
             code=reaction.code or None,
             nameserver_notices_ms=None if failure.notices_us is None else failure.notices_us / 1000,
-            began_ms=began,
-            ended_ms=ended,
             failed=course.failed,
-            first_failed_ms=ms(course.first_failed),
-            last_failed_ms=ms(course.last_failed),
-            isolated_ms=isolated,
-            isolated_after_ms=after(isolated, began),
+            isolated_after_ms=_between(times["began"], times["isolated"]),
             isolated_by=course.isolated_by,
-            used_again_ms=again,
-            used_again_after_ms=after(again, ended),
+            used_again_after_ms=_between(times["ended"], times["used_again"]),
+            **{f"{name}_ms": ms for name, ms in times.items()},
         )
+
+
+def _between(since: float | None, then: float | None) -> float | None:
+    return None if then is None or since is None else then - since
 
 
 def _slice_width_us(scenario: SendScenario) -> int:

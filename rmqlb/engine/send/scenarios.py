@@ -29,10 +29,6 @@ _LONGEST_LATENCY_US = 24 * 3600 * 1_000_000
 _REFUSED, _SILENT = Reaction("refused", "refused", 0, REFUSED_US), Reaction("timeout", "timeout")
 
 
-def constant(us: int, text: str) -> Latency:
-    return Latency(text, (us,))
-
-
 def lognormal(median_us: float, sigma: float, text: str) -> Latency:
     """A lognormal distribution by its median and the deviation of its natural logarithm.
 
@@ -43,7 +39,7 @@ def lognormal(median_us: float, sigma: float, text: str) -> Latency:
     if not 0 <= sigma <= 10:
         raise UsageError(f"latency {text}: sigma is not between 0 and 10")
     if sigma == 0:
-        return constant(round(median_us), text)
+        return Latency(text, (round(median_us),))
     from statistics import NormalDist
 
     quantile = NormalDist().inv_cdf
@@ -54,12 +50,6 @@ def lognormal(median_us: float, sigma: float, text: str) -> Latency:
     table = tuple(value((cell + 0.5) / _CELLS) for cell in range(_CELLS))
     tail = tuple(value(1 - (_CELLS - cell - 0.5) / _CELLS**2) for cell in range(_CELLS))
     return Latency(text, table, tail)
-
-
-def from_samples(samples_us: Sequence[int], text: str) -> Latency:
-    if not samples_us:
-        raise UsageError(f"latency {text}: no sample")
-    return Latency(text, tuple(samples_us))
 
 
 def new_topic_route(template: TopicRouteData, topic: str) -> TopicRouteData:

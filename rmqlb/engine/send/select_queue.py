@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
 
-from rmqlb.engine.send.sdks.profile import ChosenSdk, sdk
-from rmqlb.engine.send.sdks.queues import broker_list, picker, place_of_key, publish_list, stored_list
+from rmqlb.engine.send.queues import broker_list, picker, place_of_key, publish_list, stored_list
+from rmqlb.engine.send.sdk import ChosenSdk, sdk
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import MessageQueue, QueueName

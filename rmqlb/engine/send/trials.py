@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from math import fsum, inf, pi, sqrt, tan
 from statistics import NormalDist
 from typing import Annotated, Any
@@ -29,8 +30,11 @@ from rmqlb.model.simulate_send import Estimate, FailureInTrials, LongestSend, Ti
 CONFIDENCE = 0.95
 FIRST_BLOCK = 256
 LARGEST_BLOCK = 4096
-_COUNTED = ("messages", "lost", "retries", "not_store_ok", "duplicated", "retried")
-_OF_BROKERS = ("picks", "attempts_at", "failed_at", "isolations")
+_FIGURES = (
+    *("messages", "attempts", "lost", "lost_share", "retries", "retried"),
+    *("not_store_ok", "duplicated", "failing_ms", "longest_send_ms"),
+)
+_AT_BROKERS = ("shares", "picks", "attempts_at", "failed_at", "isolations")
 
 
 def simulate_trials(
@@ -64,26 +68,21 @@ def simulate_trials(
         raise UsageError(f"precision {precision:g} is not positive")
     check_brokers(route, scenario)
     summary = _Summary(route, scenario)
-    for block in [range(trials)] if precision is None else blocks(trials):
-        for trial in block:
-            summary.add(trial)
-            if progress is not None:
-                progress(summary.trials)
-        if precision is not None and block.start and summary.half_width() <= precision:
-            break
+    block, block_ends = FIRST_BLOCK, FIRST_BLOCK
+    for trial in range(trials):
+        if precision is not None and trial == block_ends:
+            if trial > FIRST_BLOCK and summary.half_width() <= precision:
+                break
+            block = min(2 * block, LARGEST_BLOCK)
+            block_ends += block
+        summary.add(trial)
+        if progress is not None:
+            progress(summary.trials)
     return summary.report(trials)
 
 
-def blocks(trials: int) -> Iterator[range]:
-    start, size = 0, FIRST_BLOCK
-    while start < trials:
-        stop = min(start + size, trials)
-        yield range(start, stop)
-        start, size = stop, min(2 * size, LARGEST_BLOCK)
-
-
 class _Summary:
-    """The sums over the trials so far; times are ticks."""
+    """The figures of the trials so far: a column of numbers each, at brokers one per broker."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
         self._route, self._scenario = route, scenario
@@ -93,65 +92,73 @@ class _Summary:
         if scenario.chosen_by is not None and scenario.chosen_by.queue is not None:
             names.add(scenario.chosen_by.queue.broker_name)
         self._names = sorted(names, key=sort_key)
-        self.trials = 0
-        self._losing = 0
-        self._means = {name: Mean() for name in (*_COUNTED, "failing_ms", "attempts", "longest")}
-        self._means["lost_share"] = Mean(high=1.0)
-        self._of_brokers = {figure: {name: Mean() for name in self._names} for figure in _OF_BROKERS}
-        self._of_brokers["shares"] = {name: Mean(high=1.0) for name in self._names}
-        self._longest_counts: Counter[int] = Counter()
+        self._columns = {name: array("d") for name in _FIGURES}
+        self._at = {figure: {name: array("d") for name in self._names} for figure in _AT_BROKERS}
+        self._longest: Counter[int] = Counter()  # in ticks, as all spreads
         self._began = [0] * len(scenario.failures)
         self._until_isolated: list[Counter[int]] = [Counter() for _ in scenario.failures]
 
+    @property
+    def trials(self) -> int:
+        return len(self._columns["lost"])
+
+    @property
+    def _losing(self) -> int:
+        return sum(map(bool, self._columns["lost"]))
+
     def add(self, trial: int) -> None:
         producer = producer_of(self._route, self._scenario, trial)
-        recorder, per_ms, means = producer.recorder, self._per_ms, self._means
+        recorder = producer.recorder
         recorder.next_slice = NEVER  # no timeline
         producer.run()
-        self.trials += 1
-        self._losing += recorder.lost > 0
-        for name in _COUNTED:
-            means[name].add(getattr(recorder, name))
-        means["failing_ms"].add(recorder.failing / per_ms)
-        if recorder.attempts:
-            means["longest"].add(recorder.longest / per_ms)
-            self._longest_counts[recorder.longest] += 1
-        means["attempts"].add(recorder.attempts / (recorder.messages or 1))
-        means["lost_share"].add(recorder.lost / (recorder.messages or 1))
+        totals = recorder.totals(())
+        messages = totals.messages or 1
+        own = {"attempts": totals.attempts / messages, "lost_share": totals.lost / messages}
+        for name, column in self._columns.items():
+            value = own[name] if name in own else getattr(totals, name)
+            if value is not None:
+                column.append(value)
+        if totals.longest_send_ms is not None:
+            self._longest[recorder.longest] += 1
         picks, failed, stored = map(recorder.by_broker, ("picks", "failed", "stored"))
-        whole, of_brokers = stored.total(), self._of_brokers
+        whole = stored.total()
         for name in self._names:
             if whole:  # a trial that stores nothing has no shares
-                of_brokers["shares"][name].add(stored[name] / whole)
-            of_brokers["picks"][name].add(picks[name])
-            of_brokers["attempts_at"][name].add(failed[name] + stored[name])
-            of_brokers["failed_at"][name].add(failed[name])
-            of_brokers["isolations"][name].add(recorder.isolations[name])
+                self._at["shares"][name].append(stored[name] / whole)
+            self._at["picks"][name].append(picks[name])
+            self._at["attempts_at"][name].append(failed[name] + stored[name])
+            self._at["failed_at"][name].append(failed[name])
+            self._at["isolations"][name].append(recorder.isolations[name])
         for place, course in enumerate(producer.cluster.courses):
             self._began[place] += course.began is not None
-            if course.began is not None and course.isolated_at is not None:
-                self._until_isolated[place][course.isolated_at - course.began] += 1
+            if course.began is not None and course.isolated is not None:
+                self._until_isolated[place][course.isolated - course.began] += 1
 
     def half_width(self) -> float:
-        shares = _estimates(self._of_brokers["shares"]).values()
-        estimates = (*shares, self._means["attempts"].estimate(), self._lost_share())
+        shares = self._estimates("shares").values()
+        estimates = (*shares, estimate(self._columns["attempts"]), self._lost_share())
         return max((each.high - each.low) / 2 for each in estimates)
 
+    def _estimates(self, figure: str) -> dict[str, Estimate]:
+        highest = 1.0 if figure == "shares" else inf
+        return {name: estimate(values, highest) for name, values in self._at[figure].items() if values}
+
     def _lost_share(self) -> Estimate:
-        return self._means["lost_share"].estimate() if self._losing else Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
+        if not self._losing:
+            return Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
+        return estimate(self._columns["lost_share"], 1.0)
 
     def _lost_messages(self, messages: Estimate) -> Estimate:
         if not self._losing:
             return Estimate(0.0, 0.0, self._lost_share().high * messages.mean)
-        lost = self._means["lost"].estimate()
-        return Estimate(lost.mean, lost.low, min(lost.high, messages.high))
+        return estimate(self._columns["lost"], messages.high)
 
     def report(self, wanted: int) -> TrialsReport:
         scenario = self._scenario
-        found: dict[str, Any] = _estimates(self._means)
+        found: dict[str, Any] = {name: estimate(column) for name, column in self._columns.items() if column}
+        found |= {figure: self._estimates(figure) for figure in _AT_BROKERS}
+        longest, spread = found.pop("longest_send_ms", None), self._spread(self._longest)
         del found["lost"]
-        of_brokers = {figure: _estimates(means) for figure, means in self._of_brokers.items()}
-        longest, spread = found.pop("longest", None), self._spread(self._longest_counts)
         return TrialsReport(
             topic=self._route.topic,
             scenario=scenario,
@@ -166,7 +173,7 @@ class _Summary:
                 FailureInTrials(failure.broker_name, began, until.total(), self._spread(until))
                 for failure, began, until in zip(scenario.failures, self._began, self._until_isolated, strict=True)
             ),
-            **found | {"lost_share": self._lost_share()} | of_brokers,
+            **found | {"lost_share": self._lost_share()},
         )
 
     def _spread(self, counts: Counter[int]) -> TimeSpread | None:
@@ -181,47 +188,21 @@ class _Summary:
         )
 
 
-def _estimates(means: Mapping[str, Mean]) -> dict[str, Estimate]:
-    return {name: mean.estimate() for name, mean in means.items() if mean.count}
-
-
 # -- intervals that hold the true value in 95 of 100 cases -------------------------------------------------------------
 
 
-class Mean:
-    """A mean over trials with Student's interval, in constant memory."""
-
-    def __init__(self, low: float = 0.0, high: float = inf) -> None:
-        self.count = 0
-        self._low, self._high = low, high
-        self._origin = 0.0
-        self._total = self._squares = 0.0
-        self._waiting: list[float] = []
-
-    def add(self, value: float) -> None:
-        if not self.count:
-            self._origin = value
-        self.count += 1
-        # Relative to the first one, equal values have no spread at all, and close ones lose no digits.
-        self._waiting.append(value - self._origin)
-        if len(self._waiting) == FIRST_BLOCK:
-            self._sum_up()
-
-    def _sum_up(self) -> None:
-        self._total = fsum((self._total, *self._waiting))
-        self._squares = fsum((self._squares, *(value * value for value in self._waiting)))
-        self._waiting = []
-
-    def estimate(self) -> Estimate:
-        """The mean of at least one value; a single one says nothing about the interval."""
-        self._sum_up()
-        total, count = self._total, self.count
-        mean = self._origin + total / count
-        if count == 1:
-            return Estimate(mean, self._low, self._high)
-        variance = max(self._squares - total * total / count, 0.0) / (count - 1)
-        half = student(count - 1) * sqrt(variance / count)
-        return Estimate(mean, max(mean - half, self._low), min(mean + half, self._high))
+def estimate(values: Sequence[float], highest: float = inf) -> Estimate:
+    """The mean of at least one value with Student's interval, from 0 to the highest; one value says nothing of it."""
+    count, origin = len(values), values[0]
+    # Relative to the first one, equal values have no spread at all, and close ones lose no digits.
+    total = fsum(value - origin for value in values)
+    mean = origin + total / count
+    if count == 1:
+        return Estimate(mean, 0.0, highest)
+    squares = fsum((value - origin) ** 2 for value in values)
+    variance = max(squares - total * total / count, 0.0) / (count - 1)
+    half = student(count - 1) * sqrt(variance / count)
+    return Estimate(mean, max(mean - half, 0.0), min(mean + half, highest))
 
 
 def student(degrees: int, confidence: float = CONFIDENCE) -> float:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.plan_topic import Keys, PlannedGroup, TopicRequest, consumed_per_ms, plan_topic, routes_of
-from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.engine.send.sdk import sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen

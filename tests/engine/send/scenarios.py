@@ -1,42 +1,36 @@
-"""Random topics and scenarios for properties of the simulation."""
+"""What the tests of simulated sends share: failures, topics, and one call for a simulation."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
+from rmqlb.engine.send.java_producer import JavaProducer
 from rmqlb.engine.send.simulate import producer_of
-from rmqlb.engine.send.simulation import Producer
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_scenario import Failure, Reaction, SendScenario
 from tests.support.builders import route
 
-BROKERS = ("a", "b", "c", "d")
-VERSIONS = ("4.7.1", "4.8.0", "4.9.3", "4.9.7", "4.9.8", "5.0.0", "5.1.0", "5.1.3", "5.1.4", "5.2.0", "5.3.0", "5.5.0")
+S = 1_000_000
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")
+SLOW = Reaction("slow", "slow", 0, 800_000)
 UNSAFE = Reaction("status", "FLUSH_DISK_TIMEOUT", 10)
 ERROR = Reaction("code", "SYSTEM_ERROR", 1)
-GO_AWAY = Reaction("code", "GO_AWAY", 1500)
 READ_ONLY = Reaction("read-only", "read-only")
 TWO = route(a=2, b=2)
-REACTIONS = (
-    REFUSED,
-    TIMEOUT,
-    Reaction("slow", "slow", 0, 700_000),
-    Reaction("slow", "slow", 0, 4_000_000),
-    UNSAFE,
-    ERROR,
-    Reaction("code", "SYSTEM_BUSY", 2),
-    Reaction("code", "MESSAGE_ILLEGAL", 13),
-    GO_AWAY,
-    READ_ONLY,
-)
+THREE = route(a=2, b=2, c=2)
 
 
-def played(topic: TopicRouteData = TWO, *failures: Failure, **fields: Any) -> Producer:
-    """A run at its end, to look at what reports do not say."""
+def sent(*failures: Failure, topic: TopicRouteData = THREE, **fields: Any) -> SendReport:
+    """Six messages from the first queue on, unless the fields say otherwise."""
+    given: dict[str, Any] = {"start_at": 0, "messages": 6, "failures": failures}
+    return simulate_send(topic, SendScenario(**given | fields))
+
+
+def played(topic: TopicRouteData, *failures: Failure, **fields: Any) -> JavaProducer:
+    """A producer at the end of its simulation."""
     given: dict[str, Any] = {"messages": 1, "start_at": 0, "failures": failures}
-    scenario = SendScenario(**given | fields)
-    producer = producer_of(topic, scenario)
+    producer = producer_of(topic, SendScenario(**given | fields))
+    assert isinstance(producer, JavaProducer)
     producer.run()
     return producer

@@ -19,6 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
+from rmqlb.engine.send.java_producer import JavaProducer
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import STATUSES
 from rmqlb.sources.response_codes import response_code
@@ -119,6 +120,7 @@ class Simulated:
         self.report: SendReport = simulate_send(TOPIC, case, trial=trial)
         self.attempts: Sequence[Attempt] = self.report.attempts or ()
         run = producer_of(TOPIC, case, trial)
+        assert isinstance(run, JavaProducer)
         run.run()
         self.items = run.strategy.items
         ends = {a.broker_name: a.at_ms + a.took_ms for a in self.attempts}

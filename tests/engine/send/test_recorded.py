@@ -18,7 +18,7 @@ import pytest
 
 from rmqlb import Failure, Latency, Moment, Reaction, RmqlbError, SendScenario, simulate_send
 from rmqlb.engine.send.profile import PROFILES
-from rmqlb.engine.send.sdks.profile import simulated
+from rmqlb.engine.send.sdk import simulated
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import STATUSES, Selector

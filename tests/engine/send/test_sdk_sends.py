@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rmqlb import Failure, MessageQueue, Moment, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.sdks.profile import sdk, simulated
+from rmqlb.engine.send.sdk import sdk, simulated
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rmqlb import MessageQueue, select_by_hash
-from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
+from rmqlb.engine.send.sdk import CLIENTS, sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData

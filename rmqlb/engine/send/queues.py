@@ -1,4 +1,4 @@
-"""The queues that a producer picks from, SDK by SDK, and the place that each SDK gives a key in its list.
+"""The queues that a producer picks from, SDK by SDK, the place that each SDK gives a key, and Java's selectors.
 
 A route comes in as a NameServer answers it, in its order. A gRPC SDK gets what a Proxy makes of that
 (`RouteActivity.queryRoute`, 5.5.0).
@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 
-from rmqlb.engine.arguments import require
-from rmqlb.engine.send.java import hash_code
-from rmqlb.engine.send.sdks.profile import SdkProfile
-from rmqlb.engine.send.sdks.profile import sdk as chosen_sdk
-from rmqlb.errors import DataError, UsageError
+from rmqlb.engine.arguments import items, require
+from rmqlb.engine.send.java import JavaRandom, hash_code, hash_position
+from rmqlb.engine.send.sdk import Hash, SdkProfile
+from rmqlb.engine.send.sdk import sdk as chosen_sdk
+from rmqlb.errors import DataError, JavaArithmeticError, UsageError
+from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.route import MASTER_ID, QueueData, TopicRouteData
 
@@ -148,18 +149,13 @@ def _blocks(data: QueueData) -> list[bool]:
 # -- keys --------------------------------------------------------------------------------------------------------------
 
 
-def queue_of_key(queues: Sequence[MessageQueue], key: str, profile: SdkProfile) -> MessageQueue:
-    """The queue that an SDK picks for a key, from its own list of queues.
+def picker(queues: Sequence[MessageQueue], profile: SdkProfile) -> Callable[[str], MessageQueue]:
+    """Find the queue that an SDK picks for a key, from its own list of queues.
 
     Raises:
-        UsageError: the SDK picks at random, or refuses the key.
+        UsageError: (from the call) the SDK picks at random, or refuses the key.
         DataError: it has no queue to pick from.
     """
-    return picker(queues, profile)(key)
-
-
-def picker(queues: Sequence[MessageQueue], profile: SdkProfile) -> Callable[[str], MessageQueue]:
-    """`queue_of_key` for many keys."""
     listed = keyed_queues(queues, profile)
     return lambda key: listed[place_of_key(len(listed), key, profile)]
 
@@ -192,24 +188,7 @@ def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
         raise UsageError(f"{profile.name}: a message without a key goes to any queue")
     if kind == "proxy":
         return consistent_bucket(hash_code(key), size)
-    return _number(_bytes(key, profile), profile) % size
-
-
-def _number(data: bytes, profile: SdkProfile) -> int:
-    match profile.hash:
-        case "fnv-1a":
-            return fnv1a_32(data)
-        case "siphash":
-            code = sip_hash_24(data)
-            return code - (1 << 64) if code >> 63 else code
-        case "siphash-zero":
-            return sip_hash_24(data, bytes(16))
-        case "siphash-reversed":
-            return int.from_bytes(sip_hash_24(data).to_bytes(8, "little"), "big")
-        case "sha-256":
-            return int.from_bytes(sha256(data).digest(), "big")
-        case _:
-            return libstdcxx_hash(data)
+    return _HASHES[kind](_bytes(key, profile)) % size
 
 
 def _bytes(key: str, profile: SdkProfile) -> bytes:
@@ -221,6 +200,55 @@ def _bytes(key: str, profile: SdkProfile) -> bytes:
     if profile.name == "nodejs-grpc":
         return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in key).encode()
     raise UsageError(f"{key!a}: half of a surrogate pair, which {profile.name} cannot send")
+
+
+# -- selectors --------------------------------------------------------------------------------------------------------
+
+
+def select_by_hash(queues: Sequence[MessageQueue], arg: object, sdk: str = "java") -> MessageQueue:
+    """The queue of a key; in Java `SelectMessageQueueByHash.select`: the magnitude of the remainder of its hash code.
+
+    Args:
+        queues: the publish list of the SDK, in order.
+        arg: what the application passes, see `hash_code`; of another SDK its sharding key or message group, a text.
+        sdk: whose producer: `java`, `go`, `cpp`, a gRPC SDK such as `java-grpc` or `go-grpc@5.1.4`, or `proxy`, which
+            is where a Proxy stores the message groups of all gRPC SDKs.
+
+    Raises:
+        UsageError: what the SDK makes of `arg` cannot be known, `queues` are no queues, or the SDK is not known.
+        DataError: the list is empty; in Java a JavaArithmeticError, which is a ZeroDivisionError too.
+
+    >>> queues = [MessageQueue("T", broker, i) for broker in ("broker-a", "broker-b") for i in range(4)]
+    >>> str(select_by_hash(queues, "order-1"))
+    'MessageQueue [topic=T, brokerName=broker-b, queueId=2]'
+    """
+    listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    if sdk != "java":
+        require(sdk, str, "sdk")
+        profile = chosen_sdk(sdk).profile
+        require(arg, str, "arg")
+        return picker(listed, profile)(str(arg))
+    code = hash_code(arg)
+    if not listed:
+        raise JavaArithmeticError("/ by zero")
+    return listed[hash_position(code, len(listed))]
+
+
+def select_by_random(queues: Sequence[MessageQueue], random: JavaRandom) -> MessageQueue:
+    """`SelectMessageQueueByRandom.select`: its Random is made once, with the time of construction as its seed.
+
+    Raises:
+        JavaArgumentError: the list is empty; it is a ValueError too.
+        UsageError: `queues` are no queues, or `random` is no JavaRandom.
+    """
+    listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    require(random, JavaRandom, "random")
+    return listed[random.next_int(len(listed))]
+
+
+def select_by_machine_room(queues: Sequence[MessageQueue], arg: object) -> None:  # noqa: ARG001 - the selector's shape
+    """`SelectMessageQueueByMachineRoom.select`: always nothing, and the send fails of it (all versions examined)."""
+    items(queues, MessageQueue, "queues", MOST_QUEUES)
 
 
 # -- hashes ------------------------------------------------------------------------------------------------------------
@@ -309,3 +337,18 @@ def consistent_bucket(code: int, buckets: int) -> int:
         if not 0 <= after < buckets:
             return candidate
         candidate = after
+
+
+def _signed_sip_hash(data: bytes) -> int:
+    code = sip_hash_24(data)
+    return code - (1 << 64) if code >> 63 else code
+
+
+_HASHES: dict[Hash, Callable[[bytes], int]] = {
+    "fnv-1a": fnv1a_32,
+    "siphash": _signed_sip_hash,
+    "siphash-zero": lambda data: sip_hash_24(data, bytes(16)),
+    "siphash-reversed": lambda data: int.from_bytes(sip_hash_24(data).to_bytes(8, "little"), "big"),
+    "sha-256": lambda data: int.from_bytes(sha256(data).digest(), "big"),
+    "libstdc++": libstdcxx_hash,
+}

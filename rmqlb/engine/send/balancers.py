@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta
 
 from rmqlb.engine.arguments import items, require
-from rmqlb.engine.send.sdks.profile import SDKS, SdkProfile, sdk
-from rmqlb.engine.send.sdks.queues import keyed_queues, queue_of_key
+from rmqlb.engine.send.queues import keyed_queues, picker
+from rmqlb.engine.send.sdk import SDKS, SdkProfile, sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue
@@ -93,34 +93,26 @@ class CppRoundRobin:
         return None, place
 
 
-class CppMessage:
-    """The attempts of one message: the loop of `DefaultMQProducerImpl.sendDefaultImpl` (rocketmq-client-cpp 2.2.0).
+def cpp_attempts(newest: Callable[[], CppRoundRobin], rounds: int) -> Iterator[MessageQueue]:
+    """The queues of one message's attempts: `DefaultMQProducerImpl.sendDefaultImpl` (rocketmq-client-cpp 2.2.0).
 
-    A round that finds no queue of another broker is lost, and the one after it takes any. `rounds` is retryTimes, which
-    counts the first attempt too.
+    A round that finds no queue of another broker is lost, and the one after it takes any.
+
+    Args:
+        newest: gives the round robin of the newest route, before each round.
+        rounds: retryTimes, which counts the first attempt too.
 
     >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
-    >>> message = CppMessage(2)
-    >>> [queue and queue.broker_name for queue in (message.next(robin), message.next(robin), message.next(robin))]
-    ['a', 'b', None]
+    >>> [queue.broker_name for queue in cpp_attempts(lambda: robin, 2)]
+    ['a', 'b']
     """
-
-    __slots__ = ("_last", "_left", "_place")
-
-    def __init__(self, rounds: int) -> None:
-        self._left, self._place = rounds, -1
-        self._last: str | None = None
-
-    def next(self, robin: CppRoundRobin) -> MessageQueue | None:
-        """The queue of the next attempt; None when there is none."""
-        while self._left:
-            self._left -= 1
-            place = robin.counter if self._place < 0 else self._place + 1
-            queue, self._place = robin.select(place, self._last)
-            self._last = None if queue is None else queue.broker_name
-            if queue is not None:
-                return queue
-        return None
+    place, last = -1, None
+    for _ in range(rounds):
+        robin = newest()
+        queue, place = robin.select(robin.counter if place < 0 else place + 1, last)
+        last = None if queue is None else queue.broker_name
+        if queue is not None:
+            yield queue
 
 
 class PublishingLoadBalancer:
@@ -188,7 +180,7 @@ class PublishingLoadBalancer:
     def take_by_message_group(self, key: str) -> MessageQueue:
         """The queue of a message group; all attempts go there (raises UsageError where it cannot be known)."""
         require(key, str, "key")
-        return queue_of_key(self._queues, key, self._profile)
+        return picker(self._queues, self._profile)(key)
 
     def _step(self) -> int:
         before = self.counter

@@ -1,23 +1,26 @@
 """Producers of other SDKs: client-go's and C++'s loops of attempts, and that of the gRPC SDKs.
 
-A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `profile.py`.
+A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `sdk.py`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
-from rmqlb.engine.send.attempt import NO_ROUTE, SEND_OK, Outcome, Thread, broken
+from rmqlb.engine.send.balancers import CppRoundRobin, GoRoundRobin, PublishingLoadBalancer, cpp_attempts
 from rmqlb.engine.send.cluster import NEVER
-from rmqlb.engine.send.sdks.balancers import CppMessage, CppRoundRobin, GoRoundRobin, PublishingLoadBalancer
-from rmqlb.engine.send.sdks.profile import sdk
-from rmqlb.engine.send.sdks.queues import broker_list, publish_list, stored_list
-from rmqlb.engine.send.simulation import Producer
+from rmqlb.engine.send.message import NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
+from rmqlb.engine.send.producer import Producer, Steps
+from rmqlb.engine.send.queues import broker_list, publish_list, stored_list
+from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction, SendScenario
 
+Pick = tuple[MessageQueue, bool]
+"""The queue of an attempt, and whether its broker stores messages."""
 _NO_CANDIDATE = "every endpoint is isolated"
 _HEARTBEAT_US = 10_000_000
 """How often gRPC producers query each endpoint; a good answer ends its isolation."""
@@ -27,8 +30,6 @@ _SYSTEM_BUSY = 2
 _GO_TIMEOUT_MS = 3000
 """How long client-go 2.1.2 waits for each answer, whatever timeout is set."""
 _GO_RETRIED = frozenset({1, 14, 16, 17})
-_DEAD = ("refused", "timeout")
-"""The Proxy in a broker answers no more than the broker does: no queue is picked, and the SDK's own counts as tried."""
 _FORBIDDEN = Outcome("FORBIDDEN", "code", retry=True, isolation=True)
 
 
@@ -53,7 +54,7 @@ def check_sdk(scenario: SendScenario) -> None:
 
 
 class SdkProducer(Producer):
-    """The loop of attempts. A thread waits for each message, or with ASYNC hands it over to a request."""
+    """The loop of attempts. A thread waits for each message, or hands it over with ASYNC."""
 
     refused: str = "connection refused"  # the outcome that the SDK reports when a broker refuses the connection
     silent: str  # the outcome that it reports after a time-out
@@ -64,7 +65,7 @@ class SdkProducer(Producer):
         self.listed: list[MessageQueue] = []  # the SDK's own list
         self.timeout_ms = self.scenario.timeout_ms
         self.attempts = 1 if self.sdk.retries == 0 else 1 + self.scenario.retries
-        self._is_async = self.scenario.mode == "async"
+        self.is_async = self.scenario.mode == "async"
         self._version = -1  # of the route of `listed`
 
     @abstractmethod
@@ -72,8 +73,8 @@ class SdkProducer(Producer):
         """Make the SDK's list of the client's route."""
 
     @abstractmethod
-    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
-        """The queue of the next attempt, and whether its broker stores messages."""
+    def picks(self, message: Message) -> Iterator[Pick]:
+        """Pick for one attempt after the other."""
 
     def look(self, thread: Thread) -> None:
         """Take the newest route, if there is a newer one that the SDK requests."""
@@ -83,57 +84,53 @@ class SdkProducer(Producer):
             if is_first or self.sdk.polls:
                 self.take_route(thread, is_first=is_first)
 
-    def prepare(self, thread: Thread) -> str | None:  # noqa: ARG002 - for gRPC
-        """Get ready for a message; returns why no attempt can be made, or None."""
-        return None if self.listed else NO_ROUTE
-
-    def is_last(self, thread: Thread) -> bool:
-        return thread.attempt >= self.attempts
-
-    def pause(self, thread: Thread) -> int:  # noqa: ARG002 - for gRPC
+    def pause(self, message: Message) -> int:  # noqa: ARG002 - for gRPC
         """Ticks between the attempt that has failed and the next."""
         return 0
 
-    def attempt_failed(self, thread: Thread, now: int, *, last: bool) -> None:
+    def attempt_failed(self, message: Message, *, last: bool) -> None:
         """React to a failed attempt."""
 
     def retries_code(self, code: int) -> bool:
         """An attempt follows this response code."""
         return not (code == _SYSTEM_BUSY and self.sdk.gives_up_busy)
 
-    def go_on(self, thread: Thread, now: int) -> None:
-        if thread.busy:
-            thread.busy = False
-            if thread.pausing:
-                thread.pausing = False
-                self._try(thread, now)
-            else:
-                self._done(thread, now)
-            return
-        self.begin(thread, now)
+    def send(self, thread: Thread) -> Steps:
+        message = self.begin(thread)
         self.look(thread)
-        sending = self.request_of(thread) if self._is_async else thread
-        problem = self.prepare(sending)
-        if problem is not None:
-            self.fail_at_once(thread, now, problem)
-            return
-        self._try(sending, now)
-        if self._is_async:
-            self.next_message(thread, now)
+        picks = self.picks(message) if self.listed else iter(())
+        first = next(picks, None)
+        if first is None:
+            self.fail_at_once(message, _NO_CANDIDATE if self.listed else NO_ROUTE)
+            return iter(())
+        steps = self._attempts(message, first, picks)
+        if not self.is_async:
+            return steps
+        self.spawn(thread, steps)
+        return iter(())
 
-    def _try(self, thread: Thread, now: int) -> None:
-        queue, stores = self.queue_of(thread)
-        self.recorder.pick(queue)
-        reaction = self.start(thread, queue, now)
-        outcome, took = self._ends(thread, reaction) if stores else (_FORBIDDEN, self.answer_time(thread, None))
-        self.under_way(thread, outcome, took, now)
+    def _attempts(self, message: Message, pick: Pick | None, picks: Iterator[Pick]) -> Steps:
+        while pick is not None:
+            queue, stores = pick
+            reaction = self.start(message, queue)
+            ends = self._ends(message, reaction) if stores else (_FORBIDDEN, self.answer_time(message, None))
+            yield from self.attempt(message, *ends)
+            outcome, last = message.outcome, message.attempt >= self.attempts
+            if outcome.isolation:
+                self.attempt_failed(message, last=last)
+            if not outcome.failed or last or not outcome.retry:
+                break
+            if pause := self.pause(message):
+                yield pause
+            pick = next(picks, None)
+        self.finish_stored(message)
 
-    def _ends(self, thread: Thread, reaction: Reaction | None) -> tuple[Outcome, int]:
+    def _ends(self, message: Message, reaction: Reaction | None) -> tuple[Outcome, int]:
         if reaction is not None and reaction.kind == "refused":
-            return broken(self.refused, reachable=True), self.answer_time(thread, reaction)
+            return broken(self.refused, reachable=True), self.answer_time(message, reaction)
         most = self.timeout_ms * self.per_ms
         if reaction is None or reaction.kind != "timeout":
-            took = self.answer_time(thread, reaction)
+            took = self.answer_time(message, reaction)
             if took <= most:
                 return self._answer(reaction), took
         return broken(self.silent, reachable=True), most
@@ -146,32 +143,13 @@ class SdkProducer(Producer):
         retry = self.retries_code(reaction.code)
         return Outcome(reaction.name, "code", retry=retry, isolation=True, code=reaction.code)
 
-    def _done(self, thread: Thread, now: int) -> None:
-        outcome = thread.outcome
-        last = outcome.failed and self.is_last(thread)
-        self.recorder.attempt_done(thread, now, outcome)
-        if outcome.isolation:
-            self.attempt_failed(thread, now, last=last)
-        if not outcome.failed or last or not outcome.retry:
-            self.finish_stored(thread, now)
-            if not self._is_async:
-                self.next_message(thread, now)
-        elif pause := self.pause(thread):
-            thread.busy = thread.pausing = True
-            self.wake(thread, now + pause)
-        else:
-            self._try(thread, now)
-
     def without_excluded(self, queues: list[MessageQueue]) -> list[MessageQueue]:
         return [queue for queue in queues if queue.broker_name not in self.scenario.exclude]
-
-    def below(self, number: int, thread: Thread) -> int:
-        return (self.draw(thread.sender) >> 32) * number >> 32
 
     def first_counter(self, thread: Thread) -> int:
         """The SDK's counter before its first message; with `start_at`, one that leads there."""
         wanted, listed, profile = self.scenario.start_at, self.listed, self.sdk
-        if wanted is not None and thread.sender.number == 1:
+        if wanted is not None and thread.number == 1:
             queue = self.publish_queues[wanted]
             near = [place for place, each in enumerate(listed) if each.broker_name == queue.broker_name]
             place = listed.index(queue) if queue in listed else near[0] if near else 0
@@ -192,7 +170,7 @@ class GoProducer(SdkProducer):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.timeout_ms = _GO_TIMEOUT_MS
-        if self._is_async:
+        if self.is_async:
             self.attempts = 1
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:
@@ -200,41 +178,31 @@ class GoProducer(SdkProducer):
         if self.listed:
             self._robin = GoRoundRobin(self.listed, self.first_counter(thread) if is_first else self._robin.counter)
 
-    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
-        self.look(thread)
-        return self._robin.select(), True
+    def picks(self, message: Message) -> Iterator[Pick]:
+        while True:
+            self.look(message.thread)
+            yield self._robin.select(), True
 
     def retries_code(self, code: int) -> bool:
         return code in _GO_RETRIED
 
 
 class CppProducer(SdkProducer):
-    """`DefaultMQProducerImpl.sendDefaultImpl` of rocketmq-client-cpp 2.2.0, which finds the next queue in advance."""
+    """`DefaultMQProducerImpl.sendDefaultImpl` of rocketmq-client-cpp 2.2.0."""
 
     silent = "no response"
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self._messages: dict[int, CppMessage] = {}  # by thread
-        self._ahead: dict[int, MessageQueue] = {}  # the queue of the thread's next attempt
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:
         self.listed = self.without_excluded(publish_list(self.cluster.seen, self.sdk))
         if self.listed:  # the counter of a new route begins at 0
             self._robin = CppRoundRobin(self.listed, self.first_counter(thread) if is_first else 0)
 
-    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
-        if not thread.attempt:
-            self._messages[thread.number] = CppMessage(self.attempts)
-            self.is_last(thread)
-        return self._ahead[thread.number], True
+    def picks(self, message: Message) -> Iterator[Pick]:
+        def newest() -> CppRoundRobin:
+            self.look(message.thread)
+            return self._robin
 
-    def is_last(self, thread: Thread) -> bool:
-        self.look(thread)
-        queue = self._messages[thread.number].next(self._robin)
-        if queue is not None:
-            self._ahead[thread.number] = queue
-        return queue is None
+        return ((queue, True) for queue in cpp_attempts(newest, self.attempts))
 
 
 class GrpcProducer(SdkProducer):
@@ -252,7 +220,6 @@ class GrpcProducer(SdkProducer):
         self._local = self.scenario.proxy_mode == "local"
         self.refused = "UNAVAILABLE" if self._local else "INTERNAL_SERVER_ERROR"
         self._isolated: set[str] = set()  # broker names
-        self._candidates: dict[int, list[MessageQueue]] = {}  # of the message under way, by thread
         self._balancers: dict[int, PublishingLoadBalancer] = {}  # by thread; 0 where all share one
         self._proxy_index: int | None = None  # of the round robin of a separate Proxy
         self._stored_version = -1
@@ -284,27 +251,26 @@ class GrpcProducer(SdkProducer):
         for number, balancer in self._balancers.items():
             self._balancers[number] = PublishingLoadBalancer(listed, self.scenario.sdk, balancer.counter)
 
-    def prepare(self, thread: Thread) -> str | None:
-        if not self.listed:
-            return NO_ROUTE
-        candidates = self._find_candidates(thread, self.attempts)
-        if not candidates:
-            return _NO_CANDIDATE
-        self._candidates[thread.number] = candidates
-        return None
+    def picks(self, message: Message) -> Iterator[Pick]:
+        thread, anew = message.thread, self.sdk.picks_anew
+        candidates = self._candidates(thread, self.attempts)
+        while candidates:
+            yield self._stored_at(thread, candidates[0 if anew else message.attempt % len(candidates)])
+            if anew:
+                candidates = self._candidates(thread, 1)
 
-    def _find_candidates(self, thread: Thread, count: int) -> list[MessageQueue]:
-        number = thread.sender.number if self.sdk.counts_by_thread else 0
+    def _candidates(self, thread: Thread, count: int) -> list[MessageQueue]:
+        number = thread.number if self.sdk.counts_by_thread else 0
         if number not in self._balancers:
             start = self.first_counter(thread)
             self._balancers[number] = PublishingLoadBalancer(self.listed, self.scenario.sdk, start)
         return self._balancers[number].candidates(frozenset(self._isolated), count)
 
-    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
-        if self.sdk.picks_anew and thread.attempt:
-            self._candidates[thread.number] = self._find_candidates(thread, 1)
-        candidates = self._candidates[thread.number]
-        candidate = candidates[0 if self.sdk.picks_anew else thread.attempt % len(candidates)]
+    def _stored_at(self, thread: Thread, candidate: MessageQueue) -> Pick:
+        """Where the Proxy stores a message that the SDK sends to the candidate's broker.
+
+        If the broker is dead, so is the Proxy in it: no queue is picked, and the SDK's own counts as tried.
+        """
         if not self._local:
             return (self._next_of_proxy(), True) if self._stored else (candidate, False)
         stored = self._stored_in.get(candidate.broker_name, [])
@@ -315,34 +281,29 @@ class GrpcProducer(SdkProducer):
     def _next_of_proxy(self) -> MessageQueue:
         if self._proxy_index is None:
             self._proxy_index = self.below(len(self._stored), self.threads[0])
-        queue = self._stored[self._proxy_index % len(self._stored)]
         self._proxy_index += 1
-        return queue
+        return self._stored[(self._proxy_index - 1) % len(self._stored)]
 
     def _is_dead(self, broker_name: str) -> bool:
         reaction = self.reaction_of(broker_name)
-        return reaction is not None and reaction.kind in _DEAD
+        return reaction is not None and reaction.kind in ("refused", "timeout")
 
-    def finish(self, thread: Thread, now: int, lost_by: str | None) -> None:
-        self._candidates.pop(thread.number, None)
-        super().finish(thread, now, lost_by)
-
-    def pause(self, thread: Thread) -> int:
+    def pause(self, message: Message) -> int:
         """The back-off when a Proxy is too busy."""
-        if thread.outcome.code != _SYSTEM_BUSY or not self.sdk.backs_off:
+        if message.outcome.code != _SYSTEM_BUSY or not self.sdk.backs_off:
             return 0
-        doubled = thread.attempt if self.sdk.backs_off == "next" else thread.attempt - 1
+        doubled = message.attempt if self.sdk.backs_off == "next" else message.attempt - 1
         return min(_BACKOFF_US << doubled, _MOST_BACKOFF_US) * self.per_us
 
-    def attempt_failed(self, thread: Thread, now: int, *, last: bool) -> None:
+    def attempt_failed(self, message: Message, *, last: bool) -> None:
         if not self.sdk.isolates or (last and self.sdk.isolates == "before-retry"):
             return
-        name = thread.queue.broker_name
+        name = message.queue.broker_name
         if not self._local:
             self._isolated.update(queue.broker_name for queue in self.listed)
         elif name not in self._isolated:
             self._isolated.add(name)
-            self.recorder.isolate(name, now, NEVER)
+            self.recorder.isolate(name, self.now, NEVER)
 
     def outside(self, until: int) -> None:
         """The heartbeats up to a tick: an endpoint that answers is no longer isolated."""

@@ -1,0 +1,273 @@
+"""A simulated producer: its threads and messages in time, and the cluster around them.
+
+- A message is a generator, so that it reads like the client's own loop; it yields how many ticks it waits.
+- A tick is a fraction of a microsecond such that the time between two messages is a whole number of ticks.
+- Of two that wake at one tick, the lower number goes first; ASYNC messages have numbers below 0.
+- Changes outside the producer at a tick come before its threads act at that tick.
+- All randomness comes from `draw`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from heapq import heappop, heappush
+
+from rmqlb.engine.kernel import draw, stream_key
+from rmqlb.engine.send.cluster import NEVER, Cluster
+from rmqlb.engine.send.fault import TopicPublishInfo
+from rmqlb.engine.send.java import MASK, int32, java_abs
+from rmqlb.engine.send.message import Message, Outcome, Thread
+from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.engine.send.recorder import Recorder
+from rmqlb.errors import DataError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_scenario import Latency, Reaction, SendScenario
+from rmqlb.model.simulate_send import LostMessage, MessageException
+
+Steps = Iterator[int]
+"""A message on its way; each item is a wait in ticks."""
+_NO_ROUTE_US = 1000
+"""Duration of a message that fails before any attempt: about one request to a NameServer."""
+_PROGRESS_EACH = 20_000
+
+
+class Producer(ABC):
+    """One producer over one simulation; subclasses define how a message picks queues and reacts to outcomes.
+
+    Raises:
+        DataError: the producer's queue list is empty, or the route's order config is malformed.
+    """
+
+    def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, trial: int = 0) -> None:
+        self.route, self.scenario, self.profile, self.trial = route, scenario, profile, trial
+        self.per_us, self._interval = _time_base(scenario.rate)
+        self.per_ms = 1000 * self.per_us
+        self.first_poll_us = _first_poll_us(scenario, trial)
+        self.cluster = Cluster(route, scenario, profile, self.per_us, self.first_poll_us)
+        self.publish_queues = tuple(self.cluster.queues)
+        if not self.publish_queues:
+            raise no_queues(route)
+        self.recorder = Recorder(route, scenario, self.cluster, self.per_us)
+        self.now = 0
+        self.started = 0  # messages begun
+        self.ended = 0  # when the simulation ended: with its last message, or with its duration
+        self.threads = [
+            Thread(number, stream_key(scenario.seed, trial, number), arrival=number - 1)
+            for number in range(1, scenario.threads + 1)
+        ]
+        self._limit = NEVER if scenario.messages is None else scenario.messages
+        self._until = NEVER if scenario.duration_us is None else scenario.duration_us * self.per_us
+        self._spawned = 0
+        self._events: list[tuple[int, int, Thread, Steps | None]] = []  # a heap by (tick, number)
+        for thread in self.threads:
+            self._await_message(thread)
+
+    @abstractmethod
+    def send(self, thread: Thread) -> Steps:
+        """Send the thread's next message, or hand it over."""
+
+    def run(self, progress: Callable[[int], None] | None = None) -> None:
+        reported = 0
+        while self._events:
+            at, number, thread, steps = heappop(self._events)
+            if steps is None and self._is_over(at, thread):
+                continue
+            self.advance(at)
+            self._step(number, thread, self.send(thread) if steps is None else steps)
+            if progress is not None and self.started - reported >= _PROGRESS_EACH:
+                reported = self.started
+                progress(reported)
+        self.ended = self.recorder.last_done
+        if self.started < self._limit:
+            self.ended = max(self.ended, self._until)
+        self.advance(self.ended)
+        self.recorder.count_isolation(self.ended)
+
+    def spawn(self, thread: Thread, steps: Steps) -> None:
+        """Begin a message that its thread does not wait for."""
+        self._spawned += 1
+        self._step(self._spawned - (1 << 40), thread, steps)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def _is_over(self, at: int, thread: Thread) -> bool:
+        return at >= self._until or (self.started if self._interval is None else thread.arrival) >= self._limit
+
+    def _step(self, number: int, thread: Thread, steps: Steps) -> None:
+        wait = next(steps, None)
+        if wait is not None:
+            heappush(self._events, (self.now + wait, number, thread, steps))
+        elif number > 0:
+            self._await_message(thread)
+
+    def _await_message(self, thread: Thread) -> None:
+        arrival = 0 if self._interval is None else thread.arrival * self._interval
+        heappush(self._events, (max(arrival, thread.free, self.now), thread.number, thread, None))
+
+    def advance(self, now: int) -> None:
+        """Change what is outside, up to this tick."""
+        cluster, recorder = self.cluster, self.recorder
+        while (due := min(cluster.next_at, recorder.next_slice)) <= now:
+            self.outside(due)
+            if recorder.next_slice == due:
+                recorder.end_slice(due)
+            if cluster.next_at <= due:
+                cluster.advance(due)
+                recorder.look_around(due)
+        self.outside(now)
+        self.now = now
+
+    def outside(self, until: int) -> None:  # noqa: B027 - only some producers have more than their messages
+        """Let happen what else happens up to a tick, before the cluster changes at that tick."""
+
+    # -- random numbers and routes -------------------------------------------------------------------------------------
+
+    def draw(self, thread: Thread) -> int:
+        bits = draw(thread.key, thread.draws)
+        thread.draws += 1
+        return bits
+
+    def below(self, number: int, thread: Thread) -> int:
+        """Draw one of 0 … number − 1."""
+        return (self.draw(thread) >> 32) * number >> 32
+
+    def reaction_of(self, broker_name: str) -> Reaction | None:
+        """The reaction of a failing broker; None for a healthy one."""
+        found = self.cluster.reactions.get(broker_name)
+        return None if found is None else found[1]
+
+    def look_at_route(self, thread: Thread) -> None:
+        """The thread takes the client's newest queue list, with a new round robin."""
+        cluster, start = self.cluster, self.scenario.start_at
+        if thread.version == cluster.version:
+            return
+        is_first = thread.version < 0
+        if thread.number == 1 and is_first and start is not None and cluster.queues:
+            index = start - 1 + len(cluster.queues)
+        else:
+            index = self._new_index(self.draw(thread))
+        if is_first:
+            # A stream of its own: whoever never uses this index draws the same other numbers with and without it.
+            key = stream_key(self.scenario.seed, self.trial, -thread.number)
+            thread.worst.send_which_queue = self._new_index(draw(key, 0))
+        info = TopicPublishInfo((), index, cluster.write_queue_nums, lambda: self.below(MASK, thread))
+        info.queues = cluster.queues
+        thread.info, thread.version = info, cluster.version
+
+    def _new_index(self, bits: int) -> int:
+        """`Random.nextInt()` as the client starts a `ThreadLocalIndex` with it."""
+        start = int32(bits >> 32)
+        if self.profile.any_start:
+            return start
+        start = java_abs(start)
+        return 0 if self.profile.index_step == "clamp" and start < 0 else start
+
+    # -- the life of a message -----------------------------------------------------------------------------------------
+
+    def begin(self, thread: Thread) -> Message:
+        """Begin the thread's next message; if the queue list is empty, the client requests the route at once."""
+        cluster, recorder = self.cluster, self.recorder
+        if self._interval is not None:
+            thread.arrival += len(self.threads)
+        self.started += 1
+        if self.started >= cluster.next_message:
+            cluster.message_starts(self.started, self.now)
+            recorder.look_around(self.now)
+        if not cluster.queues:
+            cluster.refresh()
+            recorder.look_around(self.now)
+        self.look_at_route(thread)
+        recorder.messages += 1
+        return Message(self.started, thread, self.now, thread.info, thread.version)
+
+    def start(self, message: Message, queue: MessageQueue) -> Reaction | None:
+        """Begin an attempt; returns how its broker reacts, None if it is healthy."""
+        self.recorder.pick(queue)
+        message.attempt += 1
+        message.queue, message.started = queue, self.now
+        message.sent.append(queue.broker_name)
+        self.recorder.attempt(message)
+        message.failure, reaction = self.cluster.reactions.get(queue.broker_name, (None, None))
+        return reaction
+
+    def attempt(self, message: Message, outcome: Outcome, took: int) -> Steps:
+        """Wait for the end of the attempt."""
+        self.under_way(message, outcome)
+        yield took
+        self.recorder.attempt_done(message, self.now)
+
+    def under_way(self, message: Message, outcome: Outcome) -> None:
+        message.outcome = outcome
+        if not outcome.failed:
+            self.recorder.will_succeed(message)
+
+    def answer_time(self, message: Message, reaction: Reaction | None) -> int:
+        """Ticks until the broker answers, or refuses; a constant latency needs no random number."""
+        if reaction is not None and reaction.kind in ("slow", "refused"):
+            return reaction.cost_us * self.per_us
+        latency = self.scenario.latencies.get(message.queue.broker_name, self.scenario.latency)
+        us = latency.table[0] if len(latency.table) == 1 else pick(latency, self.draw(message.thread))
+        return us * self.per_us
+
+    def finish(self, message: Message, lost_by: str | None, at: int | None = None) -> None:
+        """The message is over; `lost_by` is the reason when nothing of it is stored, as far as the producer knows."""
+        at = self.now if at is None else at
+        lost = None
+        if lost_by is not None:
+            exception = self.exception(message, at, lost_by)
+            sent = tuple(message.sent)
+            lost = LostMessage(message.number, message.thread.number, at / self.per_ms, lost_by, sent, exception)
+        self.recorder.finish(message, at, lost)
+
+    def finish_stored(self, message: Message) -> None:
+        """The message ends with its last attempt."""
+        if message.outcome.fate == "status":
+            self.recorder.not_store_ok += 1
+        self.finish(message, message.outcome.lost_by)
+
+    def fail_at_once(self, message: Message, lost_by: str) -> None:
+        message.thread.free = self.now + _NO_ROUTE_US * self.per_us
+        self.finish(message, lost_by, message.thread.free)
+
+    def exception(self, message: Message, at: int, reason: str) -> MessageException | None:  # noqa: ARG002 - for Java
+        """What the application gets: an error of its language, whose text is not simulated."""
+        return MessageException(reason, response_code=message.outcome.code if message.attempt else None)
+
+
+def no_queues(route: TopicRouteData) -> DataError:
+    if route.publish_queues():
+        return DataError(
+            f"topic {route.topic}: every broker with a queue for producers is excluded", code="no-writable-queue"
+        )
+    return DataError(
+        f"topic {route.topic} has no queue that a producer could write to: every send fails",
+        hint="look at its brokers with show-route: a queue needs a writable broker with a master",
+        code="no-writable-queue",
+    )
+
+
+def _time_base(rate: Fraction | None) -> tuple[int, int | None]:
+    """Ticks per microsecond, and ticks between two messages; None is back to back."""
+    if rate is None:
+        return 1, None
+    interval = Fraction(1_000_000) / rate
+    return interval.denominator, interval.numerator
+
+
+def _first_poll_us(scenario: SendScenario, trial: int) -> int:
+    """The scenario's first poll, or a random time in the first interval; stream 0 is for nothing else."""
+    if scenario.first_poll_us is not None:
+        return scenario.first_poll_us
+    return (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
+
+
+def pick(latency: Latency, bits: int) -> int:
+    """The value in microseconds that 64 random bits stand for."""
+    table = latency.table
+    cell = ((bits >> 32) * len(table)) >> 32
+    if latency.tail and cell == len(table) - 1:
+        return latency.tail[((bits & 0xFFFFFFFF) * len(latency.tail)) >> 32]
+    return table[cell]

@@ -1,1 +1,0 @@
-"""Producers of other languages and of gRPC."""

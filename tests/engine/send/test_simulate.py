@@ -1,0 +1,417 @@
+"""A whole simulation: what is accepted, how its counts add up, its findings, figures, and how long it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from math import exp
+from statistics import NormalDist
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb import Failure, MessageQueue, Moment, Reaction, SendScenario, UsageError, simulate_send
+from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.send.cluster import Cluster
+from rmqlb.engine.send.findings import SEND_FIGURES, try_on
+from rmqlb.engine.send.producer import pick
+from rmqlb.engine.send.profile import PROFILES, profile_of
+from rmqlb.engine.send.recorder import Recorder
+from rmqlb.engine.send.scenarios import failures_of, lognormal, long_enough, producers_of
+from rmqlb.model.group_scenario import Event, EventKind
+from rmqlb.model.route import TopicQueueMappingInfo
+from rmqlb.model.send_scenario import HOST_LOSS_US, Latency, Selector
+from rmqlb.model.simulate_send import BrokerTally
+from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, SLOW, TIMEOUT, TWO, UNSAFE, S, sent
+from tests.support.builders import route
+from tests.support.mismatches import every_case
+
+NOTHING = Latency("0", (0,))
+ENDLESS: dict[str, Any] = {"messages": None, "duration_us": 1}
+
+
+@every_case(
+    ("version", "name"),
+    [
+        ("5.5.0", "5.3.3 and newer"),
+        ("6.0.0", "5.3.3 and newer"),
+        ("5.3.2", "5.3.2"),
+        ("V5_1_4", "5.1.4"),
+        ("5.1.3-SNAPSHOT", "5.1.1 to 5.1.3"),
+        ("5.1.4_SNAPSHOT", "5.1.4"),
+        ("5.0", "5.0.0"),
+        ("4.9.10", "4.9.8"),
+        ("4.9.7", "4.9.4 to 4.9.7"),
+        ("4.3.0", "4.7.1 and older"),
+    ],
+)
+def test_a_version_has_the_rules_of_its_stretch(version: str, name: str) -> None:
+    assert profile_of(version).name == name
+
+
+def test_stretches_begin_with_the_version_that_they_name() -> None:
+    assert [profile.since for profile in PROFILES] == sorted((p.since for p in PROFILES), reverse=True)
+    for profile in PROFILES:
+        since = ".".join(map(str, profile.since))
+        assert profile_of(since) is profile
+        assert profile is PROFILES[-1] or since == profile.name.split()[0]
+
+
+# -- what is accepted --------------------------------------------------------------------------------------------------
+
+
+def failing(*arguments: Any, **given: Any) -> dict[str, Any]:
+    return {"failures": (Failure("a", *arguments, **given),)}
+
+
+@every_case(
+    ("settings", "complaint"),
+    [
+        ({"messages": None}, "how many messages"),
+        ({"threads": 0}, "threads is 0: a number from 1 to 1000 is needed"),
+        ({"rate": Fraction(0)}, "a rate of 0"),
+        ({"rate": Fraction(10**7) + 1}, "a rate of 10000001/1 messages per second: more than 0 and at most 1000"),
+        ({"rate": Fraction(10**24 + 1, 10**24)}, "the rate is finer than any clock"),
+        ({"rate": Fraction(1, 10**24 + 1)}, "the rate is finer than any clock"),
+        ({"poll_us": 0}, "poll_us is 0: a number from 1"),
+        ({"latency": Latency("none", ())}, r"latency\.table .*: a length from 1 is needed"),
+        ({"latencies": {"a": Latency("-1", (-1,))}}, r"latencies\['a'\]\.table\[0\] is -1: a number from 0"),
+        (failing(Reaction("slow", "slow", cost_us=-1)), r"failures\[0\]\.reaction\.cost_us is -1"),
+        (failing(replace(ERROR, code=0)), r"failures\[0\]\.reaction\.code is 0"),
+        (failing(REFUSED, Moment(us=1, message=1)), r"failures\[0\]\.start is a time or"),
+        (failing(REFUSED, end=Moment(us=1, message=1)), r"failures\[0\]\.end is a time"),
+        (failing(REFUSED, Moment(message=2), Moment(message=2)), r"failures\[0\] ends before it starts"),
+        (ENDLESS | {"latency": NOTHING}, "have no end within a duration"),
+        (ENDLESS | {"latencies": {"a": NOTHING}}, "have no end within a duration"),
+        (ENDLESS | failing(replace(REFUSED, cost_us=0)), "have no end within a duration"),
+        ({"mode": "async", "rate": Fraction(1), "selector": Selector("hash")}, "for SYNC sends, not for ASYNC"),
+        ({"mode": "async"}, "mode async needs a rate: its threads wait for nothing"),
+        ({"selector": Selector("hash", queue=MessageQueue("T", "a", 0))}, "kind queue needs a queue, and no oth"),
+        ({"start_at": 1}, "start_at is 1: the producer's list has 1 queues, 0 to 0"),
+        ({"latency_max": (5, 5, 6), "not_available_duration": (1, 2)}, "3 thresholds of latency and 2 isolations"),
+        ({"latency_max": (5, 6), "not_available_duration": (2, 1)}, "2, 1: thresholds and isolations must rise"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        simulate_send(route(a=1), SendScenario(**settings))
+
+
+@every_case(
+    "settings",
+    [
+        {"rate": Fraction(10**7)},
+        {"rate": Fraction(10**24 - 1, 10**24)},
+        {"start_at": 0},
+        {"latency_max": (5, 5), "not_available_duration": (1, 1)},
+        failing(ERROR),
+        failing(REFUSED, Moment(us=1), Moment(us=2)),
+        failing(REFUSED, Moment(us=9), Moment(message=2)),
+        {"latency": NOTHING, "duration_us": 1},
+        ENDLESS | {"latency": NOTHING, "rate": Fraction(1)},
+        ENDLESS | {"latency": Latency("0 or 1", (0, 1))},
+        ENDLESS | failing(ERROR),
+    ],
+)
+def test_the_last_that_makes_sense_is_simulated(settings: dict[str, Any]) -> None:
+    assert simulate_send(route(a=1), SendScenario(**{"messages": 2} | settings)).totals.messages >= 1
+
+
+@every_case("settings", [failing(REFUSED), {"latencies": {"a": NOTHING}}, {"exclude": frozenset("a")}])
+def test_sends_to_single_brokers_of_a_static_topic_are_not_simulated(settings: dict[str, Any]) -> None:
+    """Its queues bear the name of a logical broker: without a word nothing would ever fail."""
+    info = TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})
+    static = replace(TWO, topic_queue_mapping_by_broker={"a": info})
+    with pytest.raises(UsageError, match="static topic"):
+        sent(topic=static, **settings)
+    assert sent(topic=static).totals.stored == 6
+    ordinary = replace(static, order_topic_conf="")  # then a producer looks at the brokers' own queues
+    assert sent(Failure("a", REFUSED), topic=ordinary).totals.failed_attempts > 0
+
+
+def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
+    """65,536 equal cells, the last of them cut into as many again; ln(latency / median) is normal."""
+    latency, normal = lognormal(1_000_000, 1.0, "x"), NormalDist()
+    assert (len(latency.table), len(latency.tail)) == (65_536, 65_536)
+    for values, place, probability in (
+        (latency.table, 0, 0.5 / 65_536),
+        (latency.table, 65_535, 1 - 0.5 / 65_536),
+        (latency.tail, 0, 1 - 65_535.5 / 65_536**2),
+        (latency.tail, 65_535, 1 - 0.5 / 65_536**2),
+    ):
+        assert values[place] == pytest.approx(1_000_000 * exp(normal.inv_cdf(probability)), rel=1e-6, abs=0.5)
+    assert pick(latency, (65_534 << 48) + (0xFFFF << 32) + 0xFFFFFFFF) == latency.table[65_534]
+    assert pick(latency, (65_535 << 48) + (1 << 31)) == latency.tail[32_768]
+    assert lognormal(5000, 10, "x").table
+    with pytest.raises(UsageError, match="latency x: sigma is not between 0 and 10"):
+        lognormal(5000, -0.1, "x")
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def test_tallies_add_up() -> None:
+    report = sent(
+        Failure("a", TIMEOUT, Moment(us=500_000), Moment(us=9 * S)),
+        Failure("c", ERROR, Moment(message=40), Moment(message=70)),
+        rate=Fraction(50),
+        messages=800,
+        latency_fault=True,
+    )
+    attempts, totals = report.attempts or (), report.totals
+    assert totals.messages == totals.stored + totals.lost == 800
+    assert len(attempts) == totals.attempts == sum(tally.attempts for tally in report.queues)
+    assert totals.attempts == sum(tally.attempts for tally in report.brokers)
+    without_time = sum(attempt.took_ms == 0.1 for attempt in attempts)
+    assert totals.failed_attempts == sum(tally.failed for tally in report.queues)
+    assert totals.failed_attempts == sum(failure.failed for failure in report.failures) + without_time
+    assert totals.retries == sum(attempt.attempt > 1 for attempt in attempts)
+    assert totals.lost == sum(totals.lost_by.values()) == sum(each.lost for each in report.timeline)
+    sliced = Counter[str]()
+    for each in report.timeline:
+        sliced.update({b.broker_name: b.attempts for b in each.brokers})
+    assert sliced == Counter(attempt.broker_name for attempt in attempts)
+    assert [each.from_ms for each in report.timeline[1:]] == [each.to_ms for each in report.timeline[:-1]]
+
+
+@pytest.mark.parametrize("latency_fault", [False, True])
+def test_a_simulation_that_is_given_more_time_goes_on_to_its_end(latency_fault: bool) -> None:
+    """Two messages a second for 2 s and a half: five, the last at 2 s; the isolation of the dead broker goes on."""
+    fields: dict[str, Any] = {"duration_us": 2_500_000, "rate": Fraction(2), "retries": 0, "topic": route(a=1, b=1)}
+    report = sent(Failure("a", REFUSED), messages=None, latency_fault=latency_fault, **fields)
+    assert (report.totals.messages, report.totals.lasted_ms) == (5, 2001)
+    assert report.timeline[-1].to_ms == 2500
+    assert report.brokers[0].isolated_ms == (2499 if latency_fault else 0)
+    ended = sent(Failure("a", REFUSED), messages=5, latency_fault=latency_fault, **fields)
+    assert ended.timeline[-1].to_ms == 2001
+
+
+@pytest.mark.parametrize(("messages", "kept"), [(1000, True), (1001, False)])
+def test_attempts_and_lost_messages_are_kept_of_a_thousand_messages_at_most(messages: int, kept: bool) -> None:
+    report = simulate_send(TWO, SendScenario(messages=messages))
+    assert ((report.attempts is not None), (report.lost_messages is not None)) == (kept, kept)
+
+
+def test_a_timeline_has_at_most_120_slices() -> None:
+    scenario, topic = SendScenario(messages=600), route(a=1, b=1)
+    cluster = Cluster(topic, scenario, profile_of(scenario.client_version), 1, 0)
+    line = Recorder(topic, scenario, cluster, 1)  # a slice takes 10 ms, a tick is a microsecond
+    for _ in range(119):
+        line.end_slice(line.next_slice)
+    assert (line.next_slice, len(line.slices(1_200_000))) == (1_200_000, 120)
+    line.end_slice(line.next_slice)
+    assert (line.next_slice, len(line.slices(1_210_000))) == (1_220_000, 61)
+
+
+# -- figures and findings ----------------------------------------------------------------------------------------------
+
+TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
+
+
+@every_case(
+    ("name", "value", "share"),
+    [
+        ("lost", 20, 10),  # of 200 messages
+        ("failed-attempts", 30, 12),  # of 250 attempts
+        ("longest-send-ms", 8.5, None),
+        ("share[a]", 25, 25),
+        ("picks[a]", 60, 20),  # of 300 picks
+        ("failed[a]", 5, 2),
+        ("isolated-ms[a]", 12.5, None),
+        ("isolations[a]", 3, None),
+    ],
+)
+def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
+    report = sent(topic=route(a=1, b=1))
+    totals = replace(report.totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5)
+    report = replace(report, totals=totals, brokers=TALLIES)
+    assert try_on(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
+    if share is not None:
+        assert try_on(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
+    assert (name.partition("[")[0] in SEND_FIGURES.shares) is (share is not None)
+
+
+def test_of_no_message_stored_no_broker_has_a_share() -> None:
+    lost = tuple(replace(tally, stored=0, share=None) for tally in TALLIES)
+    for text in ("share[a]>=0", "share[a]>=0%"):
+        tried = try_on(parse_condition(text, SEND_FIGURES), replace(sent(topic=TWO), brokers=lost))
+        assert (tried.value, tried.met) == (None, None)
+
+
+@every_case("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
+def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        try_on(parse_condition(text, SEND_FIGURES), sent(topic=TWO))
+
+
+def found(code: str, *failures: Failure, **fields: Any) -> list[str]:
+    """The texts of one kind of finding, after a message per second for 40 s."""
+    given: dict[str, Any] = {"topic": TWO, "messages": 40, "rate": Fraction(1)}
+    report = sent(*failures, **given | fields)
+    return [each.message for each in report.findings if each.code == code]
+
+
+@every_case(("reaction", "drops"), [(READ_ONLY, True), (ERROR, False), (REFUSED, True), (UNSAFE, False)])
+def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, drops: bool) -> None:
+    """Without `notices_us` the NameServer notices nothing, but the write permission, which it knows."""
+    failure = Failure("a", reaction, notices_us=S if reaction is REFUSED else None)
+    assert bool(found("before-route-poll", failure, messages=5)) is drops
+
+
+@every_case(("retries", "blamed"), [(0, False), (2, True)])
+@every_case(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
+def test_timeouts_that_isolate_healthy_brokers_are_a_finding(
+    reaction: Reaction, late: bool, retries: int, blamed: bool
+) -> None:
+    fields: dict[str, Any] = {
+        "messages": 60,
+        "rate": Fraction(1, 60),
+        "retries": retries,
+        "latency_fault": True,
+        "start_at": None,
+    }
+    assert bool(found("healthy-isolated", Failure("a", reaction), **fields)) is (late and blamed)
+
+
+@every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
+def test_the_poll_that_lets_a_broker_drop_is_the_next_after_it_is_known(
+    noticed_s: float, began_s: int, poll_s: int
+) -> None:
+    """Polls at 30, 60, 90 s; one at the very moment comes too early."""
+    (text,) = found("before-route-poll", Failure("a", REFUSED, Moment(began_s * S), notices_us=round(noticed_s * S)))
+    assert f"is done after 39.001 s, before the route poll at {poll_s} s " in text
+
+
+def test_a_failure_that_never_begins_is_a_finding() -> None:
+    assert found("failure-not-reached", Failure("a", REFUSED, Moment(us=40 * S))) == [
+        "the failure of a never begins: the last message is done after 39.001 s"
+    ]
+
+
+# -- how long it takes when no length is given -------------------------------------------------------------------------
+
+
+def broken(reaction: Reaction, start: float, end: float | None = None, notices: float | None = None) -> Failure:
+    notices_us = None if notices is None else int(notices * S)
+    return Failure("b", reaction, Moment(int(start * S)), None if end is None else Moment(int(end * S)), notices_us)
+
+
+@every_case(
+    ("failure", "seconds"),
+    [
+        (broken(REFUSED, 0, notices=0), 30 + 30),  # the poll at 30 s, and another one
+        (broken(REFUSED, 45, notices=0), 60 + 30),
+        (broken(REFUSED, 30, 90, notices=0), 120 + 30),  # a poll at the very moment comes too early
+        (broken(REFUSED, 29, 31, notices=0), 60 + 30),
+        (broken(TIMEOUT, 0, notices=120), 150 + 30),
+        (broken(TIMEOUT, 0, 100, notices=120), 100 + 30),  # back before the NameServer noticed
+        (broken(REFUSED, 10), 10 + 30),  # which it never does
+        (broken(SLOW, 10), 10 + 30),
+        (broken(SLOW, 10, 50), 50 + 30),
+        (broken(READ_ONLY, 10), 30 + 30),
+        (Failure("b", REFUSED, Moment(message=301), None, 0), 60 + 30),  # that starts at 30 s
+        (Failure("b", REFUSED, Moment(message=300), None, 0), 30 + 30),  # that starts 0.1 s before it
+        (Failure("b", SLOW, Moment(message=1), Moment(message=51), None), 5 + 30),
+    ],
+)
+def test_it_lasts_until_the_producer_knows_and_a_poll_more(failure: Failure, seconds: float) -> None:
+    assert long_enough(SendScenario(rate=Fraction(10), failures=(failure,))).duration_us == seconds * S
+
+
+@every_case(("version", "isolated_s"), [("5.5.0", 10), ("4.9.7", 600)])
+def test_an_isolation_is_waited_for(version: str, isolated_s: int) -> None:
+    scenario = SendScenario(version, latency_fault=True, failures=(broken(SLOW, 10, 50),))
+    assert long_enough(scenario).duration_us == (50 + isolated_s + 30) * S
+
+
+def test_more_than_a_million_messages_are_for_those_who_ask() -> None:
+    scenario = SendScenario(rate=Fraction(100_000), failures=(broken(REFUSED, 0, notices=0),))
+    assert (long_enough(scenario).messages, long_enough(scenario).duration_us) == (1_000_000, 60 * S)
+    assert long_enough(replace(scenario, rate=None)).messages == 600
+
+
+@given(
+    start=st.integers(0, 100),
+    length=st.none() | st.integers(1, 100),
+    poll=st.sampled_from([5, 30, 60]),
+    fault=st.booleans(),
+    reaction=st.sampled_from([REFUSED, READ_ONLY]),
+)
+def test_the_producer_knows_by_then(start: int, length: int | None, poll: int, fault: bool, reaction: Reaction) -> None:
+    """Longer simulations end with the same retries, and the list of queues that the producer then has is the last."""
+    failure = broken(reaction, start, None if length is None else start + length, 0)
+    fields: dict[str, Any] = {"first_poll_us": poll * S, "poll_us": poll * S, "latency_fault": fault}
+    scenario = SendScenario(messages=None, rate=Fraction(10), failures=(failure,), **fields)
+    lasting_us = long_enough(scenario).duration_us or 0
+    short, longer = (
+        simulate_send(TWO, replace(scenario, duration_us=us), trace=False) for us in (lasting_us, lasting_us + 300 * S)
+    )
+    assert short.failures == longer.failures
+    assert short.totals.failed_attempts == longer.totals.failed_attempts
+
+
+# -- producers while a group's events happen ---------------------------------------------------------------------------
+
+ORDERS, BILLS = route("Orders", a=2, b=2), route("Bills", b=2)
+
+
+def at(kind: EventKind, broker: str, second: int) -> Event:
+    return Event(kind, second * S, broker)
+
+
+DOWN, UP = at("broker-down", "b", 30), at("broker-up", "b", 90)
+
+
+@every_case(
+    ("events", "expected"),
+    [
+        ((UP, at("leave", "c", 5), DOWN), [("refused", 30, 90)]),
+        ((DOWN,), [("refused", 30, None)]),
+        ((DOWN, UP, at("broker-loss", "b", 200)), [("refused", 30, 90), ("timeout", 200, None)]),
+        ((at("broker-up", "new", 5),), []),
+    ],
+)
+def test_a_broker_fails_from_down_to_up(events: tuple[Event, ...], expected: list[Any]) -> None:
+    """The NameServers drop a process that ends at once, and a silent machine when its registration is too old."""
+    failures = failures_of(events)
+    ends = [None if each.end is None else (each.end.us or 0) // S for each in failures]
+    windows = [(each.reaction.kind, (each.start.us or 0) // S) for each in failures]
+    assert [(*window, end) for window, end in zip(windows, ends, strict=True)] == expected
+    assert all(each.notices_us == (0 if each.reaction.kind == "refused" else HOST_LOSS_US) for each in failures)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["broker-down", "broker-loss", "broker-up"]), st.sampled_from("ab"), st.integers(0, 9)
+        )
+    )
+)
+def test_failures_of_a_broker_never_overlap(drawn: list[tuple[EventKind, str, int]]) -> None:
+    failures = failures_of([at(*each) for each in drawn])
+    for name in "ab":
+        own = [(each.start.us or 0, each.end) for each in failures if each.broker_name == name]
+        own.sort(key=lambda window: window[0])
+        ends = [end.us if end is not None else None for _, end in own]
+        assert None not in ends[:-1]
+        assert all((end or 0) <= start for end, (start, _) in zip(ends, own[1:], strict=False))
+
+
+def test_a_topic_on_the_failing_broker_has_a_producer_at_its_own_or_an_assumed_rate() -> None:
+    failures = failures_of([DOWN, UP])
+    told = producers_of([ORDERS, route("Elsewhere", a=2), BILLS], failures, SendScenario(), {"Orders": 2.5})
+    orders, bills = told.reports
+    assert (orders.topic, bills.topic, told.findings) == ("Orders", "Bills", ())
+    assert (orders.scenario.rate, bills.scenario.rate) == (Fraction(5, 2), 10)
+    assert orders.totals.messages == 150 * 2.5
+    # A client keeps the last route that it had, and finds no broker there until the broker is back.
+    assert (orders.totals.lost, bills.totals.lost) == (0, pytest.approx(600, abs=1))
+
+
+def test_a_topic_whose_producer_cannot_be_simulated_is_a_finding() -> None:
+    found_ = producers_of([ORDERS], failures_of([DOWN]), SendScenario(client_version="1.0.0"), {})
+    assert found_.reports == ()
+    assert [(each.code, "topic Orders" in each.message) for each in found_.findings] == [("producers-left-out", True)]
