@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, get_args
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import duration_us, one_of, rate
 from rmqlb.verbs.parse import require_members, texts_of
 from rmqlb.verbs.rebalance_events import events as expanded
-from rmqlb.verbs.selection import Selection, select
+from rmqlb.verbs.selection import GroupOptions, Selection, select
 from rmqlb.verbs.source import AnySource, Earlier, Reader, earlier
 from rmqlb.verbs.strategies import Strategies
 
@@ -47,15 +47,10 @@ _CONSUME_FROM = {
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 
 
-class SimulationOptions(TypedDict, total=False):
+class SimulationOptions(GroupOptions, total=False):
     """The keyword arguments that `rmqlb.simulate_rebalance` and `rmqlb.plan_rollout` share."""
 
-    topics: str | Sequence[str]  # only these; () takes those that the group subscribes to
-    consumers: str | Sequence[str] | int | None  # client IDs or a number of invented ones, in place of the source's
-    include_retry: bool  # include the group's retry topic
-    sdk: str | Sequence[str] | Mapping[str, str] | None  # the client library of all, or client ID → library
     strategy: str | None  # what consumers run; None takes what they report or show, otherwise AVG
-    strategy_options: str | Sequence[str]  # settings of strategies, as `virtual-nodes=20`
     client: str | None  # version of the client library; None is what consumers report, or the newest
     orderly: bool  # a MessageListenerOrderly: queues are locked
     consumer_types: str | Sequence[str]  # `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE`
@@ -103,9 +98,9 @@ def simulation(
         options,
         select(
             group,
-            options.get("topics", ()),
-            options.get("consumers"),
-            options.get("sdk"),
+            topics=options.get("topics", ()),
+            consumers=options.get("consumers"),
+            sdk=options.get("sdk"),
             include_retry=options.get("include_retry", False),
         ),
         strategies,
