@@ -86,14 +86,10 @@ def _strategy(
 def owners_of_group(
     group: Group, strategies: Sequence[str], *, named: bool, pop_share: int | None = None, explain: bool = False
 ) -> tuple[OwnersReport, tuple[Finding, ...]]:
-    """The owners of the group's queues under each strategy, and the findings.
+    """The owners of the group's queues under each of some strategies, and the findings.
 
-    Args:
-        group: the group.
-        strategies: the strategies, by RocketMQ's names; at least one.
-        named: the caller names them; otherwise those that no consumer can run are left out.
-        pop_share: as if its topics were consumed by POP with this `popShareQueueNum`.
-        explain: with the reason for each queue's owner.
+    Strategies that no consumer can run are left out, unless the caller names them. With `pop_share` it is as if all
+    topics were consumed by POP with this `popShareQueueNum`.
 
     Raises:
         DataError: the group has no consumer, or what decides the owners is unknown.
