@@ -128,11 +128,7 @@ def quietly(function: Callable[..., Any], *arguments: object) -> Any:
 
 
 def thrown(error: BaseException, function: object) -> str:
-    """One line: the exception, and the line of the function's file that it comes from.
-
-    >>> thrown(ValueError("no"), print)
-    'ValueError: no'
-    """
+    """One line: the exception, and the line of the function's file that it comes from."""
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = [line for file, line in lines if file == file_of(function)]
     where = f" ({os.path.basename(file_of(function))}:{own[-1]})" if own else ""

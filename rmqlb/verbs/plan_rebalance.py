@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Unpack
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.words import counted
 from rmqlb.verbs import parse
 from rmqlb.verbs.parse import conditions, texts_of
-from rmqlb.verbs.selection import select
+from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import AnySource, Reader, ask_starts, reader
 from rmqlb.verbs.strategies import Strategies
 
@@ -30,12 +31,7 @@ def plan_rebalance(
     source: AnySource,
     group: str | Sequence[str] | None = None,
     *,
-    topics: str | Sequence[str] = (),
-    consumers: str | Sequence[str] | int | None = None,
-    include_retry: bool = False,
-    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
     strategy: str | None = None,
-    strategy_options: str | Sequence[str] = (),
     add: int | str | Sequence[int | str] = (),
     remove: int | str | Sequence[int | str] = (),
     replace_ids: Mapping[str, str] | Sequence[tuple[str, str]] = (),
@@ -50,18 +46,14 @@ def plan_rebalance(
     explain: bool = False,
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
+    **options: Unpack[GroupOptions],
 ) -> RebalancePlan | PlanOfGroups:
     """Show which queues move when consumers, strategy, brokers or queue counts change.
 
     Args:
         source: a URL, a file, a snapshot or a reader.
         group: a group, a pattern, or several; None takes the only one.
-        topics: only these; () takes those that the group subscribes to.
-        consumers: client IDs, or a number of invented ones, in the place of those of the source.
-        include_retry: the group's retry topic too.
-        sdk: the client library of all consumers, or client ID → library.
         strategy: the strategy before, `all` to compare every one; None takes what consumers report or show.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
         add: client IDs, or a number, to add.
         remove: client IDs, or a number of the last ones, to remove.
         replace_ids: old client ID → new one, or pairs of them.
@@ -76,6 +68,7 @@ def plan_rebalance(
         explain: with the reason for each queue's owner.
         fail_on: conditions such as `idle>0`, which the result's `conditions` answer.
         progress: told what is being done.
+        options: topics, consumers and more, as `GroupOptions` says.
 
     Returns:
         The plan; of several groups, or a pattern, a PlanOfGroups.
@@ -85,7 +78,7 @@ def plan_rebalance(
         DataError: the group, its topics or consumers are not there or unknown.
         EndpointError: the source cannot be read.
     """
-    strategies = Strategies(strategy_options)
+    strategies = Strategies(options.get("strategy_options"))
     changes = Changes(
         add=_each(add, "add"),
         remove=_each(remove, "remove"),
@@ -104,7 +97,7 @@ def plan_rebalance(
         raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
     strategies.must_apply(reported=before is None)
     asked = conditions(fail_on, PLAN_FIGURES)
-    chosen, opened = select(group, topics, consumers, sdk, include_retry=include_retry), reader(source)
+    chosen, opened = select(group, **options), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
 
     def plan_of(name: str | None) -> tuple[RebalancePlan, tuple[Finding, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +22,16 @@ from rmqlb.verbs.source import Reader
 Found = TypeVar("Found")
 SettingsOf = Callable[[Sequence[str], str | None], Settings]
 """What strategy objects of a group's consumers were constructed with, given its topics and its name."""
+
+
+class GroupOptions(TypedDict, total=False):
+    """The keyword arguments of verbs that say more of the groups."""
+
+    topics: str | Sequence[str]  # only these; () takes those that the group subscribes to
+    consumers: str | Sequence[str] | int | None  # client IDs or a number of invented ones, in place of the source's
+    include_retry: bool  # include the group's retry topic
+    sdk: str | Sequence[str] | Mapping[str, str] | None  # the client library of all, or client ID → library
+    strategy_options: str | Sequence[str]  # settings of strategies, as `virtual-nodes=20`
 
 
 class Selection(Struct, frozen=True):
@@ -122,19 +132,16 @@ def _of_several(findings: Sequence[tuple[str, Sequence[Finding]]]) -> Iterator[F
     yield from dict.fromkeys(named)
 
 
-def select(
-    group: str | Sequence[str] | None = None,
-    topics: Sequence[str] = (),
-    consumers: Sequence[str] | int | None = None,
-    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
-    *,
-    include_retry: bool = False,
-) -> Selection:
-    """The groups that plain arguments of a verb ask for (raises UsageError)."""
+def select(group: str | Sequence[str] | None = None, **options: Unpack[GroupOptions]) -> Selection:
+    """The groups that plain arguments of a verb ask for (raises TypeError, UsageError)."""
+    if unknown := options.keys() - GroupOptions.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    consumers, sdk = options.get("consumers"), options.get("sdk")
     if isinstance(sdk, Mapping):
         sdk = [f"{client_id}={name}" for client_id, name in sdk.items()]
     usual, by_id = sdks(texts_of(sdk))
     ids: Sequence[str] | None = placeholders(consumers) if isinstance(consumers, int) else consumers
     ids = None if ids is None else texts_of(ids)
-    given = Given(ids, isinstance(consumers, int), names_of(topics), include_retry, sdk=usual, sdk_of=by_id)
+    topics, retry = names_of(options.get("topics")), options.get("include_retry", False)
+    given = Given(ids, isinstance(consumers, int), topics, retry, sdk=usual, sdk_of=by_id)
     return Selection(names_of(group), given)

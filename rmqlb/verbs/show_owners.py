@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Unpack
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from rmqlb.model.owners import BrokerAssignments, OwnersOfGroups, OwnersReport, 
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.verbs.parse import texts_of
-from rmqlb.verbs.selection import select
+from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import MOST_ASKED, AnySource, Reader, reader
 from rmqlb.verbs.strategies import Strategies
 
@@ -24,30 +25,22 @@ def show_owners(
     source: AnySource,
     group: str | Sequence[str] | None = None,
     *,
-    topics: str | Sequence[str] = (),
-    consumers: str | Sequence[str] | int | None = None,
-    include_retry: bool = False,
-    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
     strategies: str | Sequence[str] = (),
-    strategy_options: str | Sequence[str] = (),
     pop_share: int | None = None,
     explain: bool = False,
     progress: Progress = no_progress,
+    **options: Unpack[GroupOptions],
 ) -> OwnersReport | OwnersOfGroups:
     """Show which consumer owns each queue under each strategy, next to the observed owner.
 
     Args:
         source: a URL, a file, a snapshot or a reader.
         group: a group, a pattern, or several; None takes the only one.
-        topics: only these; () takes those that the group subscribes to.
-        consumers: client IDs, or a number of invented ones, in the place of those of the source.
-        include_retry: the group's retry topic too.
-        sdk: the client library of all consumers, or client ID → library.
         strategies: names, or `FILE.py:NAME`; () takes those that need no settings.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
         pop_share: as if topics were consumed by POP with this `popShareQueueNum`.
         explain: with the reason for each queue's owner.
         progress: told what is being done.
+        options: topics, consumers and more, as `GroupOptions` says.
 
     Returns:
         The owners; of several groups, or a pattern, an OwnersOfGroups.
@@ -57,10 +50,10 @@ def show_owners(
         DataError: the group, its topics or consumers are not there or unknown.
         EndpointError: the source cannot be read.
     """
-    own = Strategies(strategy_options)
+    own = Strategies(options.get("strategy_options"))
     names = tuple(dict.fromkeys(own.name(name) for name in texts_of(strategies) or WITHOUT_SETTINGS))
     own.must_apply(reported=False)
-    chosen, opened = select(group, topics, consumers, sdk, include_retry=include_retry), reader(source)
+    chosen, opened = select(group, **options), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
 
     def owners_in(name: str | None) -> tuple[OwnersReport, tuple[Finding, ...]]:

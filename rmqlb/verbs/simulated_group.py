@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, get_args
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import duration_us, one_of, rate
 from rmqlb.verbs.parse import require_members, texts_of
 from rmqlb.verbs.rebalance_events import events as expanded
-from rmqlb.verbs.selection import Selection, select
+from rmqlb.verbs.selection import GroupOptions, Selection, select
 from rmqlb.verbs.source import AnySource, Earlier, Reader, earlier
 from rmqlb.verbs.strategies import Strategies
 
@@ -47,15 +47,10 @@ _CONSUME_FROM = {
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 
 
-class SimulationOptions(TypedDict, total=False):
+class SimulationOptions(GroupOptions, total=False):
     """The keyword arguments that `rmqlb.simulate_rebalance` and `rmqlb.plan_rollout` share."""
 
-    topics: str | Sequence[str]  # only these; () takes those that the group subscribes to
-    consumers: str | Sequence[str] | int | None  # client IDs or a number of invented ones, in place of the source's
-    include_retry: bool  # include the group's retry topic
-    sdk: str | Sequence[str] | Mapping[str, str] | None  # the client library of all, or client ID → library
     strategy: str | None  # what consumers run; None takes what they report or show, otherwise AVG
-    strategy_options: str | Sequence[str]  # settings of strategies, as `virtual-nodes=20`
     client: str | None  # version of the client library; None is what consumers report, or the newest
     orderly: bool  # a MessageListenerOrderly: queues are locked
     consumer_types: str | Sequence[str]  # `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE`
@@ -95,27 +90,31 @@ def simulation(
     """Reject invalid arguments before anything is read (raises TypeError, UsageError)."""
     if unknown := options.keys() - SimulationOptions.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-    given: Any = options
-    strategies = Strategies(given.get("strategy_options", ()))
-    if given.get("client") is not None:
-        consumer_profile_of(given["client"])
-    who = (given.get(name, default) for name, default in (("topics", ()), ("consumers", None), ("sdk", None)))
+    strategies = Strategies(options.get("strategy_options", ()))
+    if (client := options.get("client")) is not None:
+        consumer_profile_of(client)
     return Simulation(
         options,
-        select(group, *who, include_retry=given.get("include_retry", False)),
+        select(
+            group,
+            topics=options.get("topics", ()),
+            consumers=options.get("consumers"),
+            sdk=options.get("sdk"),
+            include_retry=options.get("include_retry", False),
+        ),
         strategies,
-        strategies.optional(given.get("strategy")),
-        earlier(given.get("rates_since")),
+        strategies.optional(options.get("strategy")),
+        earlier(options.get("rates_since")),
         GroupScenario(
-            orderly=given.get("orderly", False),
+            orderly=options.get("orderly", False),
             broadcasting=broadcasting,
-            timers=timers(texts_of(given.get("timers"))),
-            latency_us=duration_us(given.get("latency", "1ms"), "--latency", zero=True),
-            consume_us=duration_us(given.get("consume_time", "0s"), "--consume-time", zero=True),
-            consume_from=_consume_from(given.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
+            timers=timers(texts_of(options.get("timers"))),
+            latency_us=duration_us(options.get("latency", "1ms"), "--latency", zero=True),
+            consume_us=duration_us(options.get("consume_time", "0s"), "--consume-time", zero=True),
+            consume_from=_consume_from(options.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
             until_us=None if duration is None else duration_us(duration, "--for"),
             all_new=all_new,
-            seed=given.get("seed", 1),
+            seed=options.get("seed", 1),
         ),
         texts_of(events),
         duration,

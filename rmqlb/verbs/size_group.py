@@ -78,14 +78,14 @@ def size_group(
         names += WITHOUT_SETTINGS if text.lower() == _ALL else [named.name(text)]
     names = list(dict.fromkeys(names))
     named.must_apply(reported=not names)
-    chosen = select(None, topics, sdk=() if sdk is None else (sdk,), include_retry=include_retry)
+    chosen = select(topics=topics, sdk=sdk, include_retry=include_retry)
     if group is None and not topics and source.live:
         hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
         raise UsageError("which group?", hint=hint, code="which-group")
     wanted = Wanted(chosen.given.topics or None, group, retry=include_retry)
     snapshot = source.fetch(replace(wanted, evidence=has_rate))
     if _is_new(snapshot, group, topics):
-        chosen = replace(chosen, consumers=1)
+        chosen = select(topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
     found = chosen.resolve(snapshot, group, named.settings_for, strategy=names[0] if names else None)
     found.must_share()
     work = _Work(found, rates, rates_since, wanted, snapshot)

@@ -35,22 +35,18 @@ class Reader(Protocol):
 
     live: bool  # it is a running cluster
 
-    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        """The wanted parts of the cluster (raises DataError, EndpointError)."""
-
-    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
-
+    # the wanted parts of the cluster (raises DataError, EndpointError)
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot: ...
+    # what brokers tell a consumer of a group that takes these queues; None where they cannot be asked
+    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None: ...
+    # what brokers answer consumers that let them assign their queues; None where they cannot be asked
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion]
-    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
-
-    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Client ID → the stack traces of its consume threads, of the consumers that answer."""
-
-    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
-        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
+    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None: ...
+    # client ID → the stack traces of its consume threads, of the consumers that answer
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]: ...
+    # the topic's `message.type` at the first of these brokers that reports it; None where none does
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None: ...
 
 
 AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snapshot | Reader

@@ -66,12 +66,7 @@ def owner_lines(
 def owner_section(
     name: str, title: str, columns: Mapping[str, tuple[str, Kind]], lines: Sequence[OwnerLine], room: int
 ) -> Section:
-    """The lines as a table for screens.
-
-    Args:
-        columns: the key of each column of owners → its title and kind.
-        room: how many lines of a screen the queues may take.
-    """
+    """The lines as a table of so many lines of a screen; each column of owners has a key, a title and a kind."""
     signs, lags = any(line.severity for line in lines), any(line.lag for line in lines)
     # the width that the other columns leave for the lists of queues
     widths = (

@@ -74,17 +74,14 @@ def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
     brokers = route.brokers_by_name()
     for name in sorted({*counts, *brokers}):
         data, broker = counts.get(name), brokers.get(name)
+        of_both = {key: getattr(data, key, None) for key in ("perm", "read_queue_nums", "write_queue_nums")}
+        of_both |= {key: getattr(broker, key, None) for key in ("cluster", "zone_name", "enable_acting_master")}
         yield RouteBroker(
             broker_name=name,
-            cluster=getattr(broker, "cluster", None),
             broker_addrs={str(i): addr for i, addr in sorted(broker.broker_addrs.items())} if broker else {},
             has_master=bool(broker and broker.has_master),
-            perm=getattr(data, "perm", None),
             perm_text=None if data is None else _perm_text(data.perm),
-            read_queue_nums=getattr(data, "read_queue_nums", None),
-            write_queue_nums=getattr(data, "write_queue_nums", None),
-            zone_name=getattr(broker, "zone_name", None),
-            enable_acting_master=getattr(broker, "enable_acting_master", None),
+            **of_both,
         )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import run
+from tests.support.builders import snapshot_text
 
 IDS = ["10.0.0.1@DEFAULT", "10.0.0.2@DEFAULT"]
 
@@ -17,13 +18,8 @@ def snapshot(**group: object) -> str:
     """A group of two on a topic with three queues, whose brokers report what consume stats report of such a group."""
     names = ("topic", "brokerName", "queueId", "brokerOffset", "consumerOffset", "minOffset")
     queues = [dict(zip(names, ("T", "a", number, 100 + number, 0, 7), strict=True)) for number in range(3)]
-    route = {
-        "queueDatas": [{"brokerName": "a", "readQueueNums": 3, "writeQueueNums": 3, "perm": 6}],
-        "brokerDatas": [{"cluster": "c", "brokerName": "a", "brokerAddrs": {"0": "10.0.0.9:10911"}}],
-    }
-    whole = {"group": "g", "messageModel": "BROADCASTING", "topics": ["T"], "clientIds": IDS, "queues": queues, **group}
-    data = {"topics": [{"topic": "T", "route": route}], "groups": [whole]}
-    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    whole = {"messageModel": "BROADCASTING", "topics": ["T"], "clientIds": IDS, "queues": queues, **group}
+    return snapshot_text("T", number=3, **whole)
 
 
 def told(*args: str, **group: object) -> tuple[Any, dict[str, str]]:

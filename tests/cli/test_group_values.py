@@ -277,16 +277,6 @@ def test_every_text_is_events_or_one_line(parts: list[tuple[str, str, str, list[
         assert {event.text for event in found} <= {text.strip() for text in texts}
 
 
-@given(st.lists(st.text(max_size=40), max_size=3))
-def test_any_text_at_all_is_events_or_one_line(texts: list[str]) -> None:
-    try:
-        events(texts, IDS, [ORDERS])
-        group_values.timers(texts)
-        group_values.rates(texts, ["Orders"])
-    except UsageError as error:
-        assert error.message
-
-
 def test_timers_are_named_as_the_table_says() -> None:
     for name, field in TIMER_NAMES.items():
         assert getattr(group_values.timers([f"{name}=7s"]), field) == 7 * S

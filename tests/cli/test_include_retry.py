@@ -7,25 +7,18 @@ from typing import Any
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
+from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, Ran, error_of, run
 
-ROUTE = {
-    "queueDatas": [{"brokerName": "a", "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}],
-    "brokerDatas": [{"brokerName": "a", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
-}
 PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners",)
 each_command = every_case("command", [PLAN, SHOW, ("simulate-rebalance", "--event", "join z@10s")], ids=" ".join)
 
 
 def snapshot(routes: tuple[str, ...], **group: Any) -> str:
-    data = {
-        "topics": [{"topic": name, "route": ROUTE} for name in routes],
-        "groups": [{"group": "g", "clientIds": ["a@1", "b@1"], **group}],
-    }
-    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    return snapshot_text(*routes, clientIds=["a@1", "b@1"], **group)
 
 
 def shown(command: tuple[str, ...], text: str, *more: str) -> tuple[Ran, list[str]]:

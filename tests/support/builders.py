@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.rebalance import Side
@@ -51,6 +53,16 @@ def group(
         queues={queue: QueueState(frozenset(ids.split())) for queue, ids in (owners or {}).items()},
         reports={i: MemberReport(i, strategy_class=java_class) for i, java_class in (reports or {}).items()},
     )
+
+
+def snapshot_text(*topics: str, number: int = 2, **group: object) -> str:
+    """A snapshot file of group g on topics with so many queues of broker a; its keys are those of the file."""
+    route_ = {
+        "queueDatas": [{"brokerName": "a", "readQueueNums": number, "writeQueueNums": number, "perm": 6}],
+        "brokerDatas": [{"cluster": "c", "brokerName": "a", "brokerAddrs": {"0": "10.0.0.9:10911"}}],
+    }
+    data = {"topics": [{"topic": name, "route": route_} for name in topics], "groups": [{"group": "g", **group}]}
+    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
 
 
 def short(queues_: object) -> list[str]:

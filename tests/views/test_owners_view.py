@@ -15,6 +15,7 @@ from rmqlb.model.owners import OwnersReport
 from rmqlb.views.report import Report
 from rmqlb.views.show_owners import owners_report
 from tests.cli.run import EXAMPLE, ROOT, run
+from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 
 
@@ -30,17 +31,11 @@ def test_a_queue_that_only_a_config_list_names_is_nobodys_under_the_other_strate
 
 
 def snapshot(*owners: str) -> str:
-    route = {
-        "queueDatas": [{"brokerName": "x", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6}],
-        "brokerDatas": [{"brokerName": "x", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
-    }
     states = [
-        {"topic": "T", "brokerName": "x", "queueId": queue_id, "owners": ids.split()}
+        {"topic": "T", "brokerName": "a", "queueId": queue_id, "owners": ids.split()}
         for queue_id, ids in enumerate(owners)
     ]
-    group = {"group": "g", "clientIds": ["a", "b"], "topics": ["T"], "queues": states}
-    data = {"topics": [{"topic": "T", "route": route}], "groups": [group]}
-    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
+    return snapshot_text("T", number=4, clientIds=["a", "b"], topics=["T"], queues=states)
 
 
 PIN = "--strategy PIN --strategy AVG --strategy-option host=elsewhere"
@@ -78,9 +73,9 @@ def test_a_screen_has_a_line_per_owner_what_is_bad_first() -> None:
     shown = screen(snapshot("a", "", "a b", "a"), "--strategy", "AVG")
     rows = [line.split() for line in shown.split("\nobserved owners")[1].splitlines()[3:6]]
     assert rows == [
-        ["✗", "(unassigned)", "1", "T", "x", "1"],
-        ["✗", "a", "b", "1", "T", "x", "2"],
-        ["a", "2", "T", "x", "0,3"],
+        ["✗", "(unassigned)", "1", "T", "a", "1"],
+        ["✗", "a", "b", "1", "T", "a", "2"],
+        ["a", "2", "T", "a", "0,3"],
     ]
     assert "\n3 queues whose observed owner AVG does not predict" in shown
 
@@ -124,7 +119,7 @@ def test_several_strategies_without_an_observed_owner_are_compared() -> None:
 
 def test_queues_that_were_not_looked_at_are_no_ones_fault() -> None:
     shown = screen(snapshot("a", "a"), "--strategy", "AVG")
-    assert re.search(r"(?m)^\(not observed\) +2 +T x 2-3 *$", shown.replace("  \n", "\n")), shown
+    assert re.search(r"(?m)^\(not observed\) +2 +T a 2-3 *$", shown.replace("  \n", "\n")), shown
     assert "✗" not in shown
 
 

@@ -184,3 +184,14 @@ GAP = "longest gap 1.0 s · longest overlap 56 ms"
 )
 def test_a_plan_says_in_how_many_simulations_it_converges(found: Convergence, line: str) -> None:
     assert facts(replace(plan(SAME, SAME), convergence=found))[2] == f"  {line}"
+
+
+def test_a_consumer_has_its_notes() -> None:
+    made = plan(side("a b", route(x=1)), side("a a c", route(x=1)), placeholders=["c"])
+    (consumers,) = (section for section in plan_report(made).sections if section.name == "consumers")
+    (at,) = (place for place, column in enumerate(consumers.columns) if column.key == "note")
+    assert [row[at] for row in consumers.rows] == [
+        "1 → 2 processes",
+        "gone",
+        "placeholder, new, idle: consumer 2 of 3 (counted from 0), and only 1 queues",
+    ]

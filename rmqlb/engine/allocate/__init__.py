@@ -1,4 +1,4 @@
-"""The allocation strategies, keyed by RocketMQ's own names, one strategy a file."""
+"""The allocation strategies, keyed by RocketMQ's own names."""
 
 from __future__ import annotations
 

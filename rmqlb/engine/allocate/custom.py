@@ -20,16 +20,6 @@ _MOST_TIMES = 10
 
 
 class CustomStrategy:
-    """The strategy that a function stands for.
-
-    >>> def every_other(group, client_id, queues, client_ids):
-    ...     return queues[client_ids.index(client_id) :: len(client_ids)]
-    >>> queues = [MessageQueue("T", "a", i) for i in range(3)]
-    >>> strategy = CustomStrategy("every_other", every_other, queues, ["x", "y"], Settings())
-    >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y")]
-    [[0, 2], [1]]
-    """
-
     def __init__(
         self,
         name: str,

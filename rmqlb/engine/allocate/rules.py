@@ -27,8 +27,8 @@ class StrategyRule(Struct, frozen=True):
     java_class: str | None  # the simple name that its clients report; None where RocketMQ has none
     needs: Needs | None  # None when it needs nothing; it is then compared wherever strategies are
     # its class, as MODULE.NAME of this folder: a command runs one or two of them, and imports no others
-    alone: str | None = None
-    around: str | None = None  # of a wrapper instead, which takes the class inside, and what that one takes
+    place: str
+    wraps: bool = False  # its class takes another strategy's, and then what that one takes
 
 
 _ZONES = Needs(
@@ -38,36 +38,36 @@ _ZONES = Needs(
 _MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: given.pins or given.hosts)
 
 RULES: Mapping[str, StrategyRule] = {
-    "AVG": StrategyRule("place", "AllocateMessageQueueAveragely", None, alone="avg.Averagely"),
+    "AVG": StrategyRule("place", "AllocateMessageQueueAveragely", None, place="avg.Averagely"),
     "AVG_BY_CIRCLE": StrategyRule(
-        "place", "AllocateMessageQueueAveragelyByCircle", None, alone="avg.AveragelyByCircle"
+        "place", "AllocateMessageQueueAveragelyByCircle", None, place="avg.AveragelyByCircle"
     ),
     "CONFIG": StrategyRule(
         "name",
         "AllocateMessageQueueByConfig",
         Needs("--strategy-option queues=FILE", lambda given: given.config),
-        alone="avg.ByConfig",
+        place="avg.ByConfig",
     ),
     "MACHINE_ROOM": StrategyRule(
         "place",
         "AllocateMessageQueueByMachineRoom",
         Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
-        alone="machine_room.ByMachineRoom",
+        place="machine_room.ByMachineRoom",
     ),
     "CONSISTENT_HASH": StrategyRule(
-        "hash", "AllocateMessageQueueConsistentHash", None, alone="consistent_hash.ConsistentHash"
+        "hash", "AllocateMessageQueueConsistentHash", None, place="consistent_hash.ConsistentHash"
     ),
     "MACHINE_ROOM_NEARBY": StrategyRule(
-        "name", "AllocateMachineRoomNearby", _ZONES, around="machine_room.MachineRoomNearby"
+        "name", "AllocateMachineRoomNearby", _ZONES, place="machine_room.MachineRoomNearby", wraps=True
     ),
-    "PIN": StrategyRule("machine", None, _MACHINES, around="pin.Pinned"),
-    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, around="pin.PinnedOverAll"),
+    "PIN": StrategyRule("machine", None, _MACHINES, place="pin.Pinned", wraps=True),
+    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, place="pin.PinnedOverAll", wraps=True),
 }
 """By RocketMQ's own names, in the order of every list of strategies."""
 
 NAMES = tuple(RULES)
-SIMPLE = tuple(name for name, rule in RULES.items() if rule.alone is not None)
-WRAPPERS = tuple(name for name, rule in RULES.items() if rule.around is not None)
+SIMPLE = tuple(name for name, rule in RULES.items() if not rule.wraps)
+WRAPPERS = tuple(name for name, rule in RULES.items() if rule.wraps)
 WITHOUT_SETTINGS = tuple(name for name, rule in RULES.items() if rule.needs is None)
 PINNED = tuple(name for name, rule in RULES.items() if rule.decides == "machine")
 """Those that look at a consumer's machine."""
@@ -79,7 +79,7 @@ JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.ja
 
 
 def class_of(name: str) -> Callable[..., Strategy]:
-    return class_at(RULES[name].alone or RULES[name].around or "")
+    return class_at(RULES[name].place)
 
 
 @cache

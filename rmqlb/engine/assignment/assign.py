@@ -20,6 +20,7 @@ from rmqlb.model.limits import MOST_CONSUMERS
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
 
+_NO_QUEUE = "the topic has no readable queue"
 _EVERYBODY = "BROADCASTING: every consumer reads every queue"
 _DOES_NOT_READ = "this consumer does not subscribe to the topic"
 _NOT_AT_BROKERS = "it lets brokers assign its queues, which do not have this strategy and answer nothing"
@@ -152,7 +153,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
         first = next(iter(failures.values()))
         raise type(first)(str(first), prefix=f"topic {route.topic}: ", hint=_hint(members)) from first.__cause__
     if not ids or not queues:
-        idle = dict.fromkeys(ids, "the topic has no readable queue")
+        idle = dict.fromkeys(ids, _NO_QUEUE)
     sorted_owners = {queue: tuple(sort_client_ids(set(its_owners))) for queue, its_owners in owners.items()}
     return Assignment(
         topic=route.topic,
@@ -169,18 +170,11 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
 def _broadcast(route: TopicRouteData, members: Members, *, explain: bool) -> Assignment:
     """Every queue belongs to each member that subscribes to the topic (`rebalanceByTopic` in BROADCASTING mode)."""
     queues, ids = route.subscribe_queues(), sort_client_ids(members.client_ids)
-    reads = {each: None for each in ids if route.topic in members.subscribed.get(each, {route.topic})}
-    idle = dict.fromkeys(ids, "the topic has no readable queue" if not queues else _DOES_NOT_READ)
-    return Assignment(
-        topic=route.topic,
-        strategy=members.name,
-        queues=tuple(queues),
-        client_ids=tuple(ids),
-        owners=dict.fromkeys(queues, tuple(reads)),
-        reasons=dict.fromkeys(queues, _EVERYBODY) if explain else {},
-        idle={each: why for each, why in idle.items() if not queues or each not in reads},
-        failures={},
-    )
+    reads = {each: route.topic in members.subscribed.get(each, {route.topic}) for each in ids}
+    owners = dict.fromkeys(queues, tuple(each for each in reads if reads[each]))
+    idle = {each: _DOES_NOT_READ if queues else _NO_QUEUE for each in ids if not (queues and reads[each])}
+    reasons = dict.fromkeys(queues, _EVERYBODY) if explain else {}
+    return Assignment(route.topic, members.name, tuple(queues), tuple(ids), owners, reasons, idle)
 
 
 def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> PreparedStrategies:
@@ -206,11 +200,7 @@ def _hint(members: Members) -> str:
 
 
 def _reasons(
-    queues: Sequence[MessageQueue],
-    owners: Owners,
-    members: Members,
-    strategies: PreparedStrategies,
-    takers: Set[str],
+    queues: Sequence[MessageQueue], owners: Owners, members: Members, strategies: PreparedStrategies, takers: Set[str]
 ) -> dict[MessageQueue, str]:
     """Why each queue goes where it goes: by its owners' strategies, and where it has no owner by all that are run."""
     run = {i: members.runs(i) for i in takers if members.is_answered(i, members.strategy_for(i))}

@@ -118,21 +118,11 @@ def query_assignment(
     queues: Sequence[MessageQueue],
     client_ids: Iterable[str],
     *,
-    broadcasting: bool = False,
+    broadcasting: bool = False,  # they say that they broadcast, for which a broker gives them all queues
 ) -> dict[str, list[MessageQueue] | None]:
-    """A broker's answers to consumers that ask it for their queues of a topic (`doLoadBalance`).
+    """A broker's answers to consumers that ask it for their queues of a topic (`doLoadBalance`), sorted, each once.
 
-    Args:
-        broker: the broker.
-        strategy: name of the consumers' strategy.
-        topic: the topic.
-        queues: its read queues, in any order.
-        client_ids: the consumers that ask.
-        broadcasting: they say that they broadcast, for which a broker gives them all queues.
-
-    Returns:
-        Client ID → its queues, sorted, each once; None where the broker answers nothing, so that the consumer keeps
-        its queues.
+    None is no answer, so that the consumer keeps its queues.
     """
     asking = list(dict.fromkeys(client_ids))
     if topic.startswith(_LMQ_PREFIX) and not broadcasting:
@@ -158,20 +148,13 @@ def pop_topics(
     routes: Iterable[TopicRouteData],
     client_ids: Sequence[str],
     *,
-    strategy: str | None = None,
-    share: int | None = None,
+    strategy: str | None = None,  # of the consumers; None takes the one that most of them report, or AVG
+    share: int | None = None,  # `popShareQueueNum`; None takes the brokers' settings
 ) -> tuple[PopTopic, ...]:
     """The consumers that may read each queue, topic by topic.
 
     A consumer asks a broker at random, which answers by its own list of consumers: where brokers disagree, every answer
     counts.
-
-    Args:
-        group: the group as it was seen; None where other consumers take its place.
-        routes: the topics that it consumes by POP.
-        client_ids: its consumers.
-        strategy: the consumers' strategy; None takes the one that most of them report, or AVG.
-        share: `popShareQueueNum`; None takes the brokers' settings.
     """
     views = () if group is None else group.views or ()
     lists = sorted({view.client_ids for view in views}) or [tuple(sort_client_ids(client_ids))]

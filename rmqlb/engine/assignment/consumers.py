@@ -149,10 +149,7 @@ def rebalanced_members(
     Consumers at brokers share the queues by what brokers list, so gRPC clients that only a Proxy lists count only where
     no broker lists a consumer.
 
-    Args:
-        group: the group as it was seen.
-        broadcasting_too: a BROADCASTING group passes, although each consumer takes every queue.
-        pop_too: a group that consumes by POP passes.
+    A BROADCASTING group, in which each consumer takes every queue, and one that consumes by POP pass on request.
     """
     must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
     ids = group.client_ids
@@ -301,10 +298,7 @@ def without_lock(
     None where that depends on what is unknown: whether the group is orderly, or whether a slave acts as the master
     (5.x: a broker with enableActingMaster, where the NameServers have supportActingMaster).
 
-    Args:
-        routes: of the group's topics.
-        lost_masters: brokers that lose their master, besides those that have none.
-        orderly: its consumers consume in order; None is unknown.
+    Some brokers may lose their master, besides those that have none.
     """
     if orderly is False:
         return 0
@@ -345,17 +339,10 @@ def group_sdks(
     group: ConsumerGroup | None,
     client_ids: Iterable[str],
     *,
-    given: str | None = None,
-    given_of: Mapping[str, str] | None = None,
+    given: str | None = None,  # the library of all, such as `go` or `go@2.1.2`; it replaces what connections report
+    given_of: Mapping[str, str] | None = None,  # client ID → its own library; it replaces `given`
 ) -> GroupSdks:
-    """The libraries of these consumers without gRPC clients (raises UsageError).
-
-    Args:
-        group: the group as it was seen, if it was.
-        client_ids: the consumers that take part.
-        given: the library of all of them, such as `go` or `go@2.1.2`; it replaces what connections report.
-        given_of: client ID → its own library; it replaces `given`.
-    """
+    """The libraries of the consumers that take part, without gRPC clients (raises UsageError)."""
     named = given_of or {}
     connections = {} if group is None or given is not None else group.connection_of
     guesses: dict[str, SdkGuess] = {}
@@ -385,12 +372,7 @@ def group_sdks(
 
 
 def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int, several: int) -> Iterator[Finding]:
-    """A finding on a group with several libraries, as grave as the predicted owners of its queues.
-
-    Args:
-        unassigned: queues without an owner under the strategy of the consumers.
-        several: queues with duplicate owners.
-    """
+    """A finding on a group with several libraries, as grave as the number of queues without exactly one owner."""
     ids = owning_ids(client_ids)
     numbers = sdks.numbers(ids)
     if len(numbers) > 1:

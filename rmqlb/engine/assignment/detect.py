@@ -109,10 +109,8 @@ def mixed_mismatches(
 ) -> int | None:
     """How many observed owners differ where each consumer runs its own strategy.
 
-    None where all run the same one, one of them needs settings or is not known, or no owner is observed.
-
-    Args:
-        reported: client ID → the strategy that it reports; a consumer that reports none is taken to run the usual one.
+    None where all run the same one, one of them needs settings or is unknown, or no owner is observed. A consumer that
+    reports none is taken to run the usual one.
     """
     names = {*reported.values()}
     if len(names) < 2 or not names <= {*WITHOUT_SETTINGS} or not observed_owners(states):
@@ -164,12 +162,7 @@ def observed_owners(states: States) -> dict[MessageQueue, tuple[str, ...]]:
 
 
 def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, states: States) -> Iterator[Finding]:
-    """Queues without an owner, and with several; duplicate owners are right in BROADCASTING, which is not for here.
-
-    Args:
-        title: the group in a sentence.
-        states: of queues, as far as they are known.
-    """
+    """Queues without an owner, and with several; duplicate owners are right in BROADCASTING, which is not for here."""
     unassigned = [queue for queue, found in owners.items() if not found]
     if unassigned:
         waiting = sum(states[queue].lag or 0 for queue in unassigned if queue in states)

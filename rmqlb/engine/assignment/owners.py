@@ -18,7 +18,6 @@ from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, 
 from rmqlb.engine.group import Group, reported_by
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.assignment import Assignment
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
@@ -48,7 +47,14 @@ def owners_by_strategy(
         assignments = [assign(route, one, explain=explain) for route in routes]
         owners[one.name] = merged(assignments)
         reasons[one.name] = {queue: why for each in assignments for queue, why in each.reasons.items()}
-        figures.append(_strategy(one.name, assignments, owners[one.name], one, observed))
+        numbers = counts(owners[one.name], dict.fromkeys(sort_client_ids(one.client_ids)))
+        consumers = (
+            ConsumerQueues(client_id, number, None if number else why_idle(client_id, assignments))
+            for client_id, number in numbers.items()
+        )
+        even = asdict(spread(owners[one.name], one.client_ids, broadcasting=one.broadcasting))
+        differ = sum(owners[one.name].get(queue) != own for queue, own in observed.items()) if observed else None
+        figures.append(StrategyOwners(**even | {"consumers": tuple(consumers)}, strategy=one.name, mismatches=differ))
     everything = dict.fromkeys((*queues, *(queue for own in owners.values() for queue in own)))
     return OwnersReport(
         group=group,
@@ -70,30 +76,13 @@ def owners_by_strategy(
     )
 
 
-def _strategy(
-    name: str, assignments: list[Assignment], owners: Owners, members: Members, observed: Owners
-) -> StrategyOwners:
-    numbers = counts(owners, dict.fromkeys(sort_client_ids(members.client_ids)))
-    figures = asdict(spread(owners, members.client_ids, broadcasting=members.broadcasting))
-    figures["consumers"] = tuple(
-        ConsumerQueues(client_id, number, None if number else why_idle(client_id, assignments))
-        for client_id, number in numbers.items()
-    )
-    differ = sum(owners.get(queue) != own for queue, own in observed.items()) if observed else None
-    return StrategyOwners(**figures, strategy=name, mismatches=differ)
-
-
 def owners_of_group(
     group: Group, strategies: Sequence[str], *, named: bool, pop_share: int | None = None, explain: bool = False
 ) -> tuple[OwnersReport, tuple[Finding, ...]]:
-    """The owners of the group's queues under each strategy, and the findings.
+    """The owners of the group's queues under each of some strategies, and the findings.
 
-    Args:
-        group: the group.
-        strategies: the strategies, by RocketMQ's names; at least one.
-        named: the caller names them; otherwise those that no consumer can run are left out.
-        pop_share: as if its topics were consumed by POP with this `popShareQueueNum`.
-        explain: with the reason for each queue's owner.
+    Strategies that no consumer can run are left out, unless the caller names them. With `pop_share` it is as if all
+    topics were consumed by POP with this `popShareQueueNum`.
 
     Raises:
         DataError: the group has no consumer, or what decides the owners is unknown.
@@ -114,14 +103,21 @@ def owners_of_group(
     strategy = strategies[0] if named else None
     by_pop, of_pop = popped_topics(group, group.popped_routes, group.client_ids, strategy, pop_share)
     hidden: Literal["certain", "likely"] = "certain" if group.seen and group.seen.polling_num else "likely"
-    offsets = [queue for route in group.popped_routes for queue in route.subscribe_queues()] if group.by_proxy else []
+    offsets = (
+        (queue, group.states.get(queue, QueueState()))
+        for route in (group.popped_routes if group.by_proxy else ())
+        for queue in route.subscribe_queues()
+    )
     report = replace(
         report,
         strategies_reported=dict(Counter(reported.values()).most_common()),
         mixed_mismatches=mixed_mismatches(reported, group.pulled_routes, members, group.states),
         pop_topics=by_pop,
         sdks=group.used_sdks,
-        offsets=tuple(_offsets(queue, group.states.get(queue, QueueState())) for queue in offsets),
+        offsets=tuple(
+            QueueOffsets(q.topic, q.broker_name, q.queue_id, state.broker_offset, state.consumer_offset, state.lag)
+            for q, state in offsets
+        ),
         hidden=hidden if group.hidden else None,
     )
     findings = _findings(group, report, shown, explain=explain)
@@ -201,8 +197,3 @@ def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, 
         found += sort_findings(group.client_ids, "client ids")
         found += sort_findings([queue.broker_name for queue in group.pulled_queues], "broker names")
     return found
-
-
-def _offsets(queue: MessageQueue, state: QueueState) -> QueueOffsets:
-    offsets = state.broker_offset, state.consumer_offset, state.lag
-    return QueueOffsets(queue.topic, queue.broker_name, queue.queue_id, *offsets)

@@ -32,12 +32,7 @@ def plan_group(
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
     """The group's plan, its summary for each order in which new client IDs may sort, and the findings.
 
-    Args:
-        group: the group as it is.
-        changes: all changes at once.
-        explain: with the reason for each queue's owner.
-        all_strategies: with the same change under each strategy that needs no settings.
-        pop_share: as if its topics were consumed by POP with this `popShareQueueNum`.
+    With `pop_share` it is as if all topics were consumed by POP with this `popShareQueueNum`.
 
     Raises:
         DataError: the group's consumers do not own its queues, or what decides their owners is unknown.
