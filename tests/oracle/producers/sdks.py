@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ class Sdk:
     kinds: frozenset[str] = frozenset({"hash", "take"})
     signed: bool = False  # its counter is a signed number
     surrogates: bool = False  # its strings can hold half of a surrogate pair
+    needs_clone: bool = False  # no package registry has it: its source is cloned from its public repository
     needs_key: bool = False  # a message without a key goes to any queue
     makes_queues: bool = False  # it is told how many queues each broker has
 
@@ -202,9 +204,9 @@ SDKS = (
     Sdk("rust-grpc", "5.0.0", _rust, ("cargo",)),
     Sdk("python-grpc", "5.1.2", _python, (), surrogates=True),
     Sdk("nodejs-grpc", "1.0.8", _nodejs, ("node", "npm"), surrogates=True),
-    Sdk("cpp", "2.2.0", _cpp_remoting, ("g++", "git"), frozenset({"send"})),
+    Sdk("cpp", "2.2.0", _cpp_remoting, ("g++", "git"), frozenset({"send"}), needs_clone=True),
     # Its std::hash is that of libstdc++, which both C++ clients take.
-    Sdk("cpp-grpc", "5.1.1", _cpp_grpc, ("g++", "git")),
+    Sdk("cpp-grpc", "5.1.1", _cpp_grpc, ("g++", "git"), needs_clone=True),
     Sdk(
         "proxy",
         "5.5.0",
@@ -219,8 +221,16 @@ SDKS = (
 
 
 def _run(folder: Path, *command: str) -> str:
+    # Tests have a home of their own; rustup keeps its toolchains, and cargo its registry, in the user's.
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    rust = {"RUSTUP_HOME": f"{home}/.rustup", "CARGO_HOME": f"{home}/.cargo"}
     done = subprocess.run(
-        [_tool(command[0]), *command[1:]], cwd=folder, capture_output=True, encoding="utf-8", check=False
+        [_tool(command[0]), *command[1:]],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        env=rust | os.environ,
+        check=False,
     )
     if done.returncode:
         raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
