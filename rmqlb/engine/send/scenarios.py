@@ -113,9 +113,9 @@ def producers_of(
         if not own:
             continue
         rate = rates.get(route.topic)
-        asked = replace(scenario, failures=own, rate=Fraction(rate).limit_denominator(10**6) if rate else None)
+        own_scenario = replace(scenario, failures=own, rate=Fraction(rate).limit_denominator(10**6) if rate else None)
         try:
-            reports.append(simulate_send(route, long_enough(asked), trace=False))
+            reports.append(simulate_send(route, long_enough(own_scenario), trace=False))
         except (DataError, UsageError) as error:
             findings.append(Finding("producers-left-out", f"producers of topic {route.topic}: {error.message}"))
     return Producers(tuple(reports), tuple(findings))
@@ -124,8 +124,8 @@ def producers_of(
 def long_enough(scenario: SendScenario) -> SendScenario:
     """The scenario, for as long as its failures are news to the producer; at an assumed rate if it has none.
 
-    That is until route polls have shown the producer each failure and its end, and one poll interval more; a million
-    messages at the most.
+    It ends one poll interval after route polls have shown the producer each failure and its end, or with a million
+    messages.
 
     Args:
         scenario: with at least one failure.
