@@ -78,7 +78,7 @@ def select_queue(
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
     sdks = sdks_of(keys.sdk or ())
-    asked = _keys(source, keys)
+    texts = _keys(source, keys)
     changes = Changes(
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ()),
         remove_brokers=tuple(keys.remove_broker or ()),
@@ -87,7 +87,7 @@ def select_queue(
     snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
     route = snapshot.route(topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
-    found = key_queues(route, asked, sdks, mode, after=after, changes=describe(changes))
+    found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
     findings = (*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *keyed_findings(found.sdks))
     terminal.show(key_queues_report(found), snapshot, findings)
 

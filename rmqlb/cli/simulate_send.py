@@ -37,11 +37,11 @@ def simulate_send(
     """
     from rmqlb.cli.common.send_question import answer, read_question
     from rmqlb.engine.send.findings import SEND_FIGURES
-    from rmqlb.verbs.parse import conditions
+    from rmqlb.verbs import parse
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
-    asked = conditions(options.fail_on or (), SEND_FIGURES)
+    conditions = parse.conditions(options.fail_on or (), SEND_FIGURES)
     if topic is None:
         raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
     question = read_question(source, topic, options, terminal)
-    answer(question, terminal, asked, trace=options.trace or "attempts" in (output.section or ()))
+    answer(question, terminal, conditions, trace=options.trace or "attempts" in (output.section or ()))

@@ -440,7 +440,7 @@ def _compared(report: SendReport) -> tuple[Column, ...]:
     """What producers are compared by; how they take the failures is told of the first one."""
     failing, brokers = bool(report.failures), [broker.broker_name for broker in report.brokers]
     return (
-        *columns_of(SendTotals, "lost failedAttempts=failed", path="totals"),
+        *columns_of(SendTotals, "stored lost failedAttempts=failed", path="totals", hidden=("stored",)),
         Column("retries", "retries", "number", fold=4, of=attrgetter("totals.retries")),
         Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
         Column("last failed at", "lastFailedMs", "ms", shown=failing, of=last_failed_ms),

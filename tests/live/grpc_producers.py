@@ -22,7 +22,7 @@ PROXY = "org.apache.rocketmq.proxy.ProxyStartup"
 GRPC_CLIENT = "5.2.0"
 HERE = Path(__file__).parent
 _POLL = 0.01
-Told = TypeVar("Told", bound=Struct)
+Printed = TypeVar("Printed", bound=Struct)
 
 
 class ClusterOfProxies(RocketMQCluster):
@@ -131,19 +131,19 @@ class GrpcProducer(Program):
         self.ask("stop")
 
     def sent(self) -> list[Sent]:
-        return self._told("sent ", Sent)
+        return self._printed("sent ", Sent)
 
     def failed(self) -> list[Isolation]:
-        return self._told("failed ", Isolation)
+        return self._printed("failed ", Isolation)
 
     def rejoined(self) -> list[Isolation]:
-        return self._told("rejoined ", Isolation)
+        return self._printed("rejoined ", Isolation)
 
     def await_sent(self, count: int) -> None:
         """Until so many messages are over; comes back soon enough to do something before the next one."""
         wait_until(lambda: len(self.sent()) >= count, START_DEADLINE, lambda: f"{len(self.sent())} messages", _POLL)
 
-    def _told(self, start: str, kind: type[Told]) -> list[Told]:
+    def _printed(self, start: str, kind: type[Printed]) -> list[Printed]:
         self.process.must_run()
         lines = self.process.output().splitlines(keepends=True)
         return [

@@ -158,12 +158,6 @@ class Producer:
         """Send no more; the number of messages sent so far, by all calls."""
         return int(self._ask("stop")["stopped"])
 
-    def messages(self) -> list[RecordedMessage]:
-        """The messages that have come to an end since the last call, in the order of their ends."""
-        self._read()
-        ended, self._messages = self._messages, []
-        return ended
-
     def send(self, count: int = 1, pause_ms: int = 0, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
         """Send so many messages and wait for their ends; in the order of their numbers."""
         return self.await_messages(self.start_sending(count, pause_ms), deadline)
@@ -171,7 +165,8 @@ class Producer:
     def await_messages(self, count: int, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
         """The next so many messages, in the order of their numbers."""
         self._await(lambda: len(self._messages) >= count, f"{count} messages", deadline)
-        return sorted(self.messages(), key=lambda message: message.number)
+        ended, self._messages = self._messages, []
+        return sorted(ended, key=lambda message: message.number)
 
     def await_ready(self) -> None:
         """Wait for the JVM's first line, which comes unasked."""
@@ -213,22 +208,17 @@ class Producer:
 
 
 @contextmanager
-def running_producer(
-    java: Java, name_server: str, topic: str, *, log_as_shipped: bool = False, **properties: object
-) -> Iterator[Producer]:
+def running_producer(java: Java, name_server: str, topic: str, **properties: object) -> Iterator[Producer]:
     """A producer for the length of a ``with`` block; it knows the topic's route before its first message.
 
     Args:
         java: the version.
         name_server: its ``host:port``.
         topic: what it sends to.
-        log_as_shipped: leave version 5's own logging on, which costs some tenths of a millisecond a failure.
         properties: of `DefaultMQProducer` or its `ClientConfig`, and `mode` and `threads`.
     """
     name = f"producer-{topic}-{time.monotonic_ns()}"
-    given = [f"{key}={_text(value)}" for key, value in properties.items()]
-    system = {"rmq.logback.configurationFile": ""} if log_as_shipped else {}
-    command = java.command("Producer", name_server, topic, *given, properties=system)
+    command = java.command("Producer", name_server, topic, *(f"{key}={_text(of)}" for key, of in properties.items()))
     with started(name, command, java.home / f"{name}.log") as process:
         producer = Producer(process)
         producer.await_ready()

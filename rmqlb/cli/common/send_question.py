@@ -186,7 +186,7 @@ def _route(
 # -- the answer --------------------------------------------------------------------------------------------------------
 
 
-def answer(question: Question, terminal: Terminal, asked: Sequence[Condition], *, trace: bool) -> None:
+def answer(question: Question, terminal: Terminal, conditions: Sequence[Condition], *, trace: bool) -> None:
     """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
     lines = JsonLines(terminal.write) if terminal.format == "jsonl" else None
@@ -233,7 +233,7 @@ def answer(question: Question, terminal: Terminal, asked: Sequence[Condition], *
     if lines is not None:
         lines.flush()
         terminal.warn(findings)
-    tried = _tried(asked, report, trials)
+    tried = _tried(conditions, report, trials)
     if lines is None:
         report = replace(report, keys=question.keys, conditions=tuple(tried))
         isolates = [rules(other).duration(0, isolation=True) for other in versions]
@@ -269,10 +269,12 @@ def _of_each_sdk(question: Question) -> list[SendScenario]:
     return [each if each.sdk == JAVA else replace(each, latency_fault=False, detector=False) for each in scenarios]
 
 
-def _tried(asked: Sequence[Condition], report: SendReport, trials: TrialsReport | None = None) -> list[TriedCondition]:
+def _tried(
+    conditions: Sequence[Condition], report: SendReport, trials: TrialsReport | None = None
+) -> list[TriedCondition]:
     """The conditions, judged; refuses an unknown figure, with a hint on what to ask instead of the first of them."""
-    tried = [try_on(condition, report, trials) for condition in asked]
-    unknown = next((condition for condition, found in zip(asked, tried, strict=True) if found.met is None), None)
+    tried = [try_on(condition, report, trials) for condition in conditions]
+    unknown = next((condition for condition, found in zip(conditions, tried, strict=True) if found.met is None), None)
     hint = "trials do not count it: ask for it without --trials"
     if unknown is None or unknown.percent or unknown.name == "share":
         hint = "no message is stored or none is sent, so that nothing is a share of them: ask for lost"

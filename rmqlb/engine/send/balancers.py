@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from rmqlb.engine.arguments import items, require
-from rmqlb.engine.send.queues import keyed_queues, picker
+from rmqlb.engine.send.queues import keyed_queues
 from rmqlb.engine.send.sdk import SDKS, SdkProfile, sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_QUEUES
@@ -157,10 +157,6 @@ class PublishingLoadBalancer:
         """
         names = frozenset(items(isolated, str, "isolated", MOST_QUEUES))
         require(count, _Count, "count")
-        return self.candidates(names, count)
-
-    def candidates(self, names: frozenset[str], count: int) -> list[MessageQueue]:
-        """`take_message_queues` without a check of its arguments."""
         queues = self._queues
         match self._profile.rotation:
             case "one-queue":
@@ -176,11 +172,6 @@ class PublishingLoadBalancer:
             # All are isolated: then as if none were.
             return _by_broker(places, queues, frozenset(), count)
         return candidates
-
-    def take_by_message_group(self, key: str) -> MessageQueue:
-        """The queue of a message group; all attempts go there (raises UsageError where it cannot be known)."""
-        require(key, str, "key")
-        return picker(self._queues, self._profile)(key)
 
     def _step(self) -> int:
         before = self.counter

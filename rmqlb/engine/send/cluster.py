@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ NEVER = 1 << 128
 """After every tick; rates that are odd fractions make ticks very short."""
 _Action = Literal["start", "end", "drop", "poll"]
 _POLL = -1
+Time = TypeVar("Time", int, float)
 
 
 class FailureCourse(Struct):
@@ -124,10 +125,7 @@ class Cluster:
             self._plan_poll(at)
 
     def _plan_poll(self, at: int) -> None:
-        """Plan the client's next poll after that time; one at the very moment comes too early."""
-        poll = self._first_poll
-        if at >= poll:
-            poll += ((at - poll) // self._poll + 1) * self._poll
+        poll = poll_after(at, self._first_poll, self._poll)
         if poll not in self._polls:
             self._polls.add(poll)
             heappush(self._events, (poll, _POLL, "poll"))
@@ -170,3 +168,8 @@ class Cluster:
 
     def _published(self, route: TopicRouteData) -> list[MessageQueue]:
         return [queue for queue in route.publish_queues() if queue.broker_name not in self._scenario.exclude]
+
+
+def poll_after(at: Time, first: Time, every: Time) -> Time:
+    """The client's next route poll after a time; one at the very moment comes too early."""
+    return first if at < first else first + ((at - first) // every + 1) * every

@@ -8,6 +8,7 @@ from math import fsum
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.send.cluster import poll_after
 from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.sdk import sdk
@@ -77,8 +78,7 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
         dropped_ms = 0 if taken.kind == "read-only" else taken.nameserver_notices_ms
         if taken.began_ms is None or taken.ended_ms is not None or dropped_ms is None or taken.isolated_by == "route":
             continue
-        polls = max(int((taken.began_ms + dropped_ms - first_ms) // poll_ms) + 1, 0)
-        poll = first_ms + polls * poll_ms
+        poll = poll_after(taken.began_ms + dropped_ms, first_ms, poll_ms)
         if report.totals.lasted_ms < poll:
             yield Finding(
                 "before-route-poll",

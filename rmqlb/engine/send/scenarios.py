@@ -9,6 +9,7 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.engine.send.cluster import poll_after
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.simulate import rules, simulate_send
 from rmqlb.errors import DataError, UsageError
@@ -112,9 +113,9 @@ def producers_of(
         if not own:
             continue
         rate = rates.get(route.topic)
-        asked = replace(scenario, failures=own, rate=Fraction(rate).limit_denominator(10**6) if rate else None)
+        own_scenario = replace(scenario, failures=own, rate=Fraction(rate).limit_denominator(10**6) if rate else None)
         try:
-            reports.append(simulate_send(route, long_enough(asked), trace=False))
+            reports.append(simulate_send(route, long_enough(own_scenario), trace=False))
         except (DataError, UsageError) as error:
             findings.append(Finding("producers-left-out", f"producers of topic {route.topic}: {error.message}"))
     return Producers(tuple(reports), tuple(findings))
@@ -123,8 +124,8 @@ def producers_of(
 def long_enough(scenario: SendScenario) -> SendScenario:
     """The scenario, for as long as its failures are news to the producer; at an assumed rate if it has none.
 
-    That is until route polls have shown the producer each failure and its end, and one poll interval more; a million
-    messages at the most.
+    It ends one poll interval after route polls have shown the producer each failure and its end, or with a million
+    messages.
 
     Args:
         scenario: with at least one failure.
@@ -144,12 +145,13 @@ def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) 
     """When nothing of a failure is news to the producer any more."""
     start = _us(failure.start, scenario)
     end = None if failure.end is None else _us(failure.end, scenario)
-    dropped = start if failure.reaction.kind == "read-only" else None
-    if failure.notices_us is not None:
-        dropped = start + failure.notices_us
+    notices_us = 0 if failure.reaction.kind == "read-only" else failure.notices_us
     times = [start]
-    if dropped is not None and (end is None or dropped < end):
-        times += [_poll_after(each, scenario) for each in (dropped, end) if each is not None]
+    if notices_us is not None and (end is None or start + notices_us < end):
+        every, first = scenario.poll_us, scenario.first_poll_us
+        seen = [at for at in (start + notices_us, end) if at is not None]
+        # the latest possible poll if the first one is at a random time
+        times += [at + every if first is None else poll_after(at, first, every) for at in seen]
     if end is not None:
         isolated_us = 1000 * profile.duration(0, isolation=True) if scenario.latency_fault else 0
         times.append(end + isolated_us)
@@ -160,11 +162,3 @@ def _us(moment: Moment, scenario: SendScenario) -> int:
     if moment.us is not None or scenario.rate is None:
         return moment.us or 0
     return int(((moment.message or 1) - 1) * 1_000_000 / scenario.rate)
-
-
-def _poll_after(at_us: int, scenario: SendScenario) -> int:
-    """The first route poll after a time; the latest possible one if the first poll is at a random time."""
-    first = scenario.first_poll_us
-    if first is None:
-        return at_us + scenario.poll_us
-    return first + max(-(-(at_us + 1 - first) // scenario.poll_us), 0) * scenario.poll_us

@@ -264,7 +264,7 @@ class GrpcProducer(SdkProducer):
         if number not in self._balancers:
             start = self.first_counter(thread)
             self._balancers[number] = PublishingLoadBalancer(self.listed, self.scenario.sdk, start)
-        return self._balancers[number].candidates(frozenset(self._isolated), count)
+        return self._balancers[number].take_message_queues(self._isolated, count)
 
     def _stored_at(self, thread: Thread, candidate: MessageQueue) -> Pick:
         """Where the Proxy stores a message that the SDK sends to the candidate's broker.

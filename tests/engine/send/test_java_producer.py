@@ -327,17 +327,17 @@ def test_keys_go_elsewhere_where_the_list_can_change(failure: Failure, order_top
 
 
 def test_a_selector_gets_each_key_in_turn_and_a_list_of_its_own() -> None:
-    asked: list[tuple[int, object]] = []
+    calls: list[tuple[int, object]] = []
 
     def chosen(listed: list[MessageQueue], key: object) -> MessageQueue:
-        asked.append((len(listed), key))
+        calls.append((len(listed), key))
         return listed.pop()
 
     report = sent(topic=TWO, messages=4, selector=Selector("function", function=chosen, keys=("x", "y", "z")))
-    assert asked == [(4, "x"), (4, "y"), (4, "z"), (4, "x")]
+    assert calls == [(4, "x"), (4, "y"), (4, "z"), (4, "x")]
     assert [tally.stored for tally in report.queues] == [0, 0, 0, 4]
     sent(topic=TWO, messages=2, selector=Selector("function", function=chosen))
-    assert asked[4:] == [(4, 1), (4, 2)]
+    assert calls[4:] == [(4, 1), (4, 2)]
 
 
 def test_the_first_exception_of_a_selector_is_a_finding() -> None:

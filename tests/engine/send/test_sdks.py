@@ -25,7 +25,7 @@ def queues(vector: dict[str, Any]) -> list[MessageQueue]:
     return [MessageQueue("T", broker, number) for broker, number in vector["queues"]]
 
 
-def asked(kind: str) -> list[Any]:
+def sdks_with(kind: str) -> list[Any]:
     names = sorted({name for vector in VECTORS if vector["kind"] == kind for name in vector["expected"]})
     return [pytest.param(name, id=name) for name in names]
 
@@ -38,7 +38,7 @@ def answered(kind: str, name: str) -> list[tuple[dict[str, Any], Any]]:
     ]
 
 
-def said(call: Callable[[], Any]) -> Any:
+def outcome(call: Callable[[], Any]) -> Any:
     """What the call returns, or that it refuses."""
     try:
         return call()
@@ -58,7 +58,7 @@ def test_every_profile_has_the_vectors_that_it_names() -> None:
     assert kinds == {"hash": 424, "take": 360, "send": 320}
 
 
-@every_case("name", asked("hash"))
+@every_case("name", sdks_with("hash"))
 def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
     for vector, expected in answered("hash", name):
         listed = queues(vector)
@@ -68,10 +68,10 @@ def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
             wanted = MessageQueue("T", *expected)
         else:
             wanted = listed[expected]
-        assert said(lambda: select_by_hash(listed, vector["key"], sdk=name)) == wanted, vector  # noqa: B023
+        assert outcome(lambda: select_by_hash(listed, vector["key"], sdk=name)) == wanted, vector  # noqa: B023
 
 
-@every_case("name", [param for param in asked("take") if param.id != "go@2.1.2"])
+@every_case("name", [param for param in sdks_with("take") if param.id != "go@2.1.2"])
 def test_a_grpc_producer_takes_the_candidates_that_the_sdk_takes(name: str) -> None:
     for vector, expected in answered("take", name):
         listed = queues(vector)
@@ -81,7 +81,7 @@ def test_a_grpc_producer_takes_the_candidates_that_the_sdk_takes(name: str) -> N
             return [balancer.take_message_queues(frozenset(brokers), count) for count, brokers in vector["steps"]]  # noqa: B023
 
         wanted = "refused" if isinstance(expected, dict) else [[listed[at] for at in step] for step in expected]
-        assert said(taken) == wanted, vector
+        assert outcome(taken) == wanted, vector
 
 
 def test_a_go_producer_goes_round_as_client_go_does() -> None:

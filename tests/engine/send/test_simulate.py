@@ -402,9 +402,9 @@ def test_failures_of_a_broker_never_overlap(drawn: list[tuple[EventKind, str, in
 
 def test_a_topic_on_the_failing_broker_has_a_producer_at_its_own_or_an_assumed_rate() -> None:
     failures = failures_of([DOWN, UP])
-    told = producers_of([ORDERS, route("Elsewhere", a=2), BILLS], failures, SendScenario(), {"Orders": 2.5})
-    orders, bills = told.reports
-    assert (orders.topic, bills.topic, told.findings) == ("Orders", "Bills", ())
+    found_ = producers_of([ORDERS, route("Elsewhere", a=2), BILLS], failures, SendScenario(), {"Orders": 2.5})
+    orders, bills = found_.reports
+    assert (orders.topic, bills.topic, found_.findings) == ("Orders", "Bills", ())
     assert (orders.scenario.rate, bills.scenario.rate) == (Fraction(5, 2), 10)
     assert orders.totals.messages == 150 * 2.5
     # A client keeps the last route that it had, and finds no broker there until the broker is back.
