@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rmqlb
-from rmqlb.cli.main import COMMANDS
+from rmqlb.cli.results import COMMANDS
 
 ROOT = Path(rmqlb.__file__).parent
 EVERYWHERE = {"errors", "decoding"}

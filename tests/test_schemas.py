@@ -21,9 +21,9 @@ from rmqlb.cli.results import RESULTS, result_names, result_of
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.envelope import Envelope
+from rmqlb.views.envelope import Envelope, Result
 from rmqlb.views.formats.machine import as_json, envelope
-from rmqlb.views.json_schema import Result, shapes_in
+from rmqlb.views.json_schema import shapes_in
 from rmqlb.views.report import FORMATS, Report
 from tests.cli.configured import Desk
 from tests.cli.run import run

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
-from rmqlb.views.json_schema import Kind, Result
+from rmqlb.views.envelope import Kind, Result
 
 
 def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> Result:
@@ -15,9 +15,9 @@ def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> Resul
 
 
 RESULTS = (
-    _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
     _result("groups", "show-groups", "model.groups.Overview"),
     _result("consumers", "show-consumers", "model.groups.Consumers"),
+    _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
     _result("route", "show-route", "views.route_view.Routes"),
     _result("owners", "show-owners", "model.owners.OwnersReport"),
     _result("owners-of-groups", "show-owners", "model.owners.OwnersOfGroups"),
@@ -55,6 +55,7 @@ RESULTS = (
     _result("error", "", "views.envelope.ErrorDocument", "whole"),
 )
 """In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
+COMMANDS = (*dict.fromkeys(command.split()[0] for result in RESULTS for command in result.commands), "completion")
 
 
 def result_of(text: str) -> Result | None:

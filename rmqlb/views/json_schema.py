@@ -15,8 +15,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +23,7 @@ from msgspec import Struct
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
-from rmqlb.views.envelope import Envelope
+from rmqlb.views.envelope import Envelope, Result
 from rmqlb.views.report import Column, Report, Section, rows_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -34,29 +33,9 @@ _ATTRIBUTE = re.compile(r"    (\w+): ")
 Schema = dict[str, Any]
 
 
-Kind = Literal["data", "snapshot", "whole", "read"]
-"""data: in the envelope; snapshot: which the reader takes with less around it; whole: without an envelope; read: a file
-that users write."""
-
-
-class Result(Struct, frozen=True):
-    """Something that rmqlb prints as JSON."""
-
-    name: str  # of the schema
-    commands: tuple[str, ...]  # those that print it
-    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole; or its maker
-    kind: Kind = "data"
-
-    @property
-    def shape(self) -> type[Struct]:
-        """Imported only when it is asked for: one schema does not wait for what all others are made of."""
-        module, _, name = self.struct.rpartition(".")
-        found = getattr(import_module(f"rmqlb.{module}"), name)
-        return found if isinstance(found, type) else found()
-
-    @property
-    def meaning(self) -> str:
-        return _docstring(self.shape)[0]
+def meaning(result: Result) -> str:
+    """What a result is, as the docstring of its Struct says."""
+    return _docstring(result.shape)[0]
 
 
 def json_schema(result: Result) -> Schema:
@@ -76,7 +55,7 @@ def json_schema(result: Result) -> Schema:
     if "command" in properties:
         properties["command"] |= {"enum": list(result.commands)}
     head = {"$schema": DIALECT, "$id": f"urn:rmqlb:{result.name.removeprefix('rmqlb/')}:{FORMAT_VERSION}"}
-    named = {"title": result.name, "description": result.meaning}
+    named = {"title": result.name, "description": meaning(result)}
     return {**head, **top, **named, "$defs": defs}
 
 
@@ -177,7 +156,7 @@ def schemas_report(results: Sequence[Result]) -> Report:
         Column("commands", "commands", fold=1, of=lambda schema: ", ".join(schema.commands)),
         Column("what it is", "meaning", "prose"),
     )
-    schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, each.meaning) for each in results)
+    schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, meaning(each)) for each in results)
     facts = (f"{len(schemas)} results have a JSON Schema; rmqlb schema COMMAND prints that of the command's -o json",)
     section = Section("schemas", "schemas", columns, rows_of(columns, schemas), heads=1)
     return Report("rmqlb/schemas", Schemas(schemas), facts, (section,))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rmqlb.cli.results import RESULTS
+from rmqlb.views.envelope import Result
 from rmqlb.views.explanations import Explanation, explanations
-from rmqlb.views.json_schema import Result, json_schema, keys_report
+from rmqlb.views.json_schema import json_schema, keys_report, meaning
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Page
 from tools.manual.tables_page import tables_page
@@ -69,12 +70,12 @@ def _results() -> str:
     lines.append(row(("---", "---", "---")))
     for result in RESULTS:
         link = f"[{result.name}]({_name(result)}.md)"
-        lines.append(row((link, ", ".join(f"`{command}`" for command in result.commands), result.meaning)))
+        lines.append(row((link, ", ".join(f"`{command}`" for command in result.commands), meaning(result))))
     return "\n".join(lines) + "\n"
 
 
 def _result(result: Result) -> str:
-    lines = [f"# {result.name}", "", result.meaning]
+    lines = [f"# {result.name}", "", meaning(result)]
     if result.commands:
         lines += ["", "Printed by " + ", ".join(f"`rmqlb {command}`" for command in result.commands) + "."]
     lines += ["", row(("key", "type", "meaning")), row(("---", "---", "---"))]
@@ -85,8 +86,8 @@ def _result(result: Result) -> str:
 
 def _keys(result: Result) -> Iterator[tuple[str, str, str]]:
     (section,) = keys_report(json_schema(result)).sections
-    for key, kind, _, meaning in section.rows:
-        yield f"`{key}`", str(kind), str(meaning)
+    for key, kind, _, text in section.rows:
+        yield f"`{key}`", str(kind), str(text)
 
 
 def _codes() -> str:
