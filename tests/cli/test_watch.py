@@ -27,6 +27,7 @@ from tests.cli.test_pipe_and_signals import shell
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 from tests.support.schemas import must_fit
+from tests.test_formats import snapshot
 
 GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
@@ -128,18 +129,10 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
-def snapshot(*client_ids: str) -> str:
-    data = {
-        "topics": [{"topic": "T", "route": {"queueDatas": [{"brokerName": "b", "readQueueNums": 1, "perm": 6}]}}],
-        "groups": [{"group": "g", "clientIds": list(client_ids), "topics": ["T"]}],
-    }
-    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "source.json"
-    file.write_text(snapshot("first-one"))
+    file.write_text(snapshot(["first-one"]))
     return file
 
 
@@ -163,7 +156,7 @@ def test_on_a_terminal_the_screen_is_redrawn_and_put_back(source: Path) -> None:
         terminal.until(shows(terminal, "first-one", "every 0.1s"))
         replaced(source, "{")
         terminal.until(shows(terminal, "STALE: not read at ", "first-one"))
-        replaced(source, snapshot("other"))
+        replaced(source, snapshot(["other"]))
         terminal.until(shows(terminal, "other", without="STALE"))
         assert "first-one" not in "\n".join(terminal.lines)
         assert terminal.lines[0].endswith("Z, every 0.1s; Ctrl-C ends")
