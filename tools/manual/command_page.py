@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from rmqlb.cli.exit_codes import MEANINGS, ExitCode
 from rmqlb.cli.help_text import known_names
-from tools.manual.help_text import Listing
 from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
-from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
+from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, Listing, OptionPage
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (

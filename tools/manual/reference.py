@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rmqlb.cli.results import RESULTS
+from rmqlb.pipeline.tables import documentation
 from rmqlb.views.envelope import Result
 from rmqlb.views.explanations import Explanation, explanations
 from rmqlb.views.json_schema import json_schema, keys_report, meaning
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Page
-from tools.manual.tables_page import tables_page
 from tools.manual.tree import CommandPage
 
 FOLDER = "reference"
@@ -29,7 +29,7 @@ def reference(program: CommandPage, pages: Sequence[Page]) -> dict[str, str]:
     found |= {f"json/{_name(result)}.md": _result(result) for result in RESULTS}
     found["json/index.md"] = _results()
     found["codes.md"] = _codes()
-    found["tables.md"] = tables_page()
+    found["tables.md"] = _tables()
     return {f"{FOLDER}/{path}": text for path, text in found.items()}
 
 
@@ -114,3 +114,15 @@ def _code(one: Explanation) -> Iterator[str]:
     yield ""
     yield f"- Why: {one.why}"
     yield f"- What to do: {one.todo}"
+
+
+def _tables() -> str:
+    """The pipeline's tables, from the Structs that define them."""
+    head = (
+        "# Tables of the pipeline",
+        "",
+        "Parquet in `TABLE/date=YYYY-MM-DD/`, a folder for each night. A night is complete once `_nights/date=…/`",
+        "is there. Columns are named as in rmqlb's JSON; null means unknown or not applicable.",
+        "",
+    )
+    return "\n".join(head) + documentation()
