@@ -60,7 +60,7 @@ def watched(*looks: SnapshotView | RmqlbError, rounds: int | None = None) -> Sna
     return watch(look, terminal, 5, rounds or len(looks), wait=lambda _: None, clock=lambda: f"t{next(ticks)}")
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def changes(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for line in lines:
         must_fit(line, "rmqlb/change")
@@ -73,7 +73,7 @@ def brief(lines: list[dict[str, Any]]) -> list[tuple[object, ...]]:
 
 def test_the_first_look_tells_all_rows_and_each_other_what_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
     watched(seen(("a", 1), ("b", 1)), seen(("a", 1), ("b", 1)), seen(("b", 2), ("c", 1)))
-    lines = told(capsys)
+    lines = changes(capsys)
     assert brief(lines) == [
         ("t1", "first", "a", 1),
         ("t1", "first", "b", 1),
@@ -88,7 +88,7 @@ def test_the_first_look_tells_all_rows_and_each_other_what_has_changed(capsys: p
 
 def test_a_look_that_fails_is_stale_until_the_next_that_does_not(capsys: pytest.CaptureFixture[str]) -> None:
     watched(seen(("a", 1)), GONE, GONE, DataError("no group"), seen(("a", 1)), seen(("a", 2)))
-    lines = told(capsys)
+    lines = changes(capsys)
     assert brief(lines) == [
         ("t1", "first", "a", 1),
         ("t2", "stale"),
@@ -107,7 +107,7 @@ def test_an_error_of_the_first_look_and_a_met_condition_end_it(capsys: pytest.Ca
     assert capsys.readouterr().out == ""
     last = watched(seen(("a", 1)), seen(("a", 2), met=True), seen(("a", 3)))
     assert last.tried[0].met
-    assert [line["row"]["number"] for line in told(capsys)] == [1, 2]
+    assert [line["row"]["number"] for line in changes(capsys)] == [1, 2]
 
 
 LINES = ("show-route --topic Skewed", "show-owners -g bill-svc", "plan-rebalance -g bill-svc --add 192.0.2.2@inst9")
@@ -138,9 +138,9 @@ def source(tmp_path: Path) -> Path:
 
 def replaced(file: Path, text: str) -> None:
     """Whole or not at all, as a program that is read meanwhile must write."""
-    aside = file.with_suffix(".part")
-    aside.write_text(text)
-    aside.replace(file)
+    part = file.with_suffix(".part")
+    part.write_text(text)
+    part.replace(file)
 
 
 def watching(source: Path, *more: str) -> OnTerminal:
