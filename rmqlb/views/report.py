@@ -194,7 +194,7 @@ class Report(Struct, frozen=True):
             return replace(found, more="" if names else self.more or _more(self.sections, found.sections))
         return replace(found, facts=(*self.facts, *self.details), most_findings=None, more="")
 
-    def with_findings(self, findings: Iterable[Finding]) -> Report:
+    def told(self, findings: Iterable[Finding]) -> Report:
         """The report for a screen that shows these findings."""
         ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
         if self.most_findings is not None:
