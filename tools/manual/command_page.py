@@ -141,9 +141,9 @@ def _exit_status(page: Page, command: CommandPage) -> None:
         if not any(code == ExitCode.UNEXPECTED for code, _ in command.help.exit_codes):
             page.paragraph("Every command may also end with 1, an unexpected failure, and 130, interrupted.")
         return
-    for code, explanation in explanations().items():
+    for name, explanation in explanations().items():
         if explanation.kind == "exit":
-            page.item(bold(code), coded(explanation.means))
+            page.item(bold(name), coded(explanation.means))
 
 
 def _environment(page: Page, command: CommandPage, program: CommandPage) -> None:
