@@ -7,11 +7,11 @@ from importlib import import_module
 
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
-from rmqlb.views.envelope import Kind, Result
+from rmqlb.views.envelope import Kind, PrintedResult
 
 
-def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> Result:
-    return Result(f"rmqlb/{name}", tuple(filter(None, commands.split(", "))), struct, kind)
+def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> PrintedResult:
+    return PrintedResult(f"rmqlb/{name}", tuple(filter(None, commands.split(", "))), struct, kind)
 
 
 RESULTS = (
@@ -58,7 +58,7 @@ RESULTS = (
 COMMANDS = (*dict.fromkeys(command.split()[0] for result in RESULTS for command in result.commands), "completion")
 
 
-def result_of(text: str) -> Result | None:
+def result_of(text: str) -> PrintedResult | None:
     """The result that a command prints, or that has this name, with or without `rmqlb/`."""
     for result in RESULTS:
         if text in (*result.commands, result.name, result.name.removeprefix("rmqlb/")):

@@ -14,7 +14,7 @@ Kind = Literal["data", "snapshot", "whole", "read"]
 that users write."""
 
 
-class Result(Struct, frozen=True):
+class PrintedResult(Struct, frozen=True):
     """Something that rmqlb prints as JSON."""
 
     name: str  # of the schema

@@ -23,7 +23,7 @@ from msgspec import Struct
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
-from rmqlb.views.envelope import Envelope, Result
+from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.report import Column, Report, Section, rows_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -33,12 +33,12 @@ _ATTRIBUTE = re.compile(r"    (\w+): ")
 Schema = dict[str, Any]
 
 
-def meaning(result: Result) -> str:
+def meaning(result: PrintedResult) -> str:
     """What a result is, as the docstring of its Struct says."""
     return _docstring(result.shape)[0]
 
 
-def json_schema(result: Result) -> Schema:
+def json_schema(result: PrintedResult) -> Schema:
     """The schema of a result, envelope included."""
     if result.kind == "data":
         top, defs = _components(Envelope, result.shape)
@@ -149,7 +149,7 @@ class Schemas(Struct, frozen=True):
     schemas: Annotated[tuple[ResultSchema, ...], "one by one"]
 
 
-def schemas_report(results: Sequence[Result]) -> Report:
+def schemas_report(results: Sequence[PrintedResult]) -> Report:
     columns = (
         Column("schema", "schema"),
         Column("format", "formatVersion", shown=False),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.cli.results import RESULTS
 from rmqlb.pipeline.tables import documentation
-from rmqlb.views.envelope import Result
+from rmqlb.views.envelope import PrintedResult
 from rmqlb.views.explanations import Explanation, explanations
 from rmqlb.views.json_schema import json_schema, keys_report, meaning
 from tools.manual.markdown import as_markdown, file_of, row
@@ -51,7 +51,7 @@ def _index(program: CommandPage, pages: Sequence[Page]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _name(result: Result) -> str:
+def _name(result: PrintedResult) -> str:
     return result.name.removeprefix("rmqlb/")
 
 
@@ -74,7 +74,7 @@ def _results() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _result(result: Result) -> str:
+def _result(result: PrintedResult) -> str:
     lines = [f"# {result.name}", "", meaning(result)]
     if result.commands:
         lines += ["", "Printed by " + ", ".join(f"`rmqlb {command}`" for command in result.commands) + "."]
@@ -84,7 +84,7 @@ def _result(result: Result) -> str:
     return "\n".join([*lines, *map(row, inside or keys)]) + "\n"
 
 
-def _keys(result: Result) -> Iterator[tuple[str, str, str]]:
+def _keys(result: PrintedResult) -> Iterator[tuple[str, str, str]]:
     (section,) = keys_report(json_schema(result)).sections
     for key, kind, _, text in section.rows:
         yield f"`{key}`", str(kind), str(text)
