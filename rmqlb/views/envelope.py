@@ -9,9 +9,8 @@ from msgspec import Struct
 
 from rmqlb.model.finding import Finding
 
-Kind = Literal["data", "snapshot", "whole", "read"]
-"""data: in the envelope; snapshot: which the reader takes with less around it; whole: without an envelope; read: a file
-that users write."""
+Kind = Literal["data", "snapshot", "whole"]
+"""data: in the envelope; snapshot: which the reader takes with less around it; whole: without an envelope."""
 
 
 class PrintedResult(Struct, frozen=True):
@@ -19,15 +18,15 @@ class PrintedResult(Struct, frozen=True):
 
     name: str  # of the schema
     commands: tuple[str, ...]  # those that print it
-    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole; or its maker
+    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole
     kind: Kind = "data"
 
     @property
     def shape(self) -> type[Struct]:
         """Imported only when it is asked for: one schema does not wait for what all others are made of."""
         module, _, name = self.struct.rpartition(".")
-        found = getattr(import_module(f"rmqlb.{module}"), name)
-        return found if isinstance(found, type) else found()
+        shape: type[Struct] = getattr(import_module(f"rmqlb.{module}"), name)
+        return shape
 
 
 class ResultSource(Struct, frozen=True, rename="camel"):

@@ -7,7 +7,7 @@ Rules of this file:
 - Every key of what rmqlb only writes is required: what is unknown is null. A snapshot, which it reads too, may leave
   out what has a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
-- Further keys are allowed: a minor version of a format may add some. In what users write they are not.
+- Further keys are allowed: a minor version of a format may add some.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def json_schema(result: PrintedResult) -> Schema:
         top, defs = _components(Envelope, result.shape)
         top["properties"]["data"] |= {"$ref": _REF + result.shape.__name__}
     else:
-        top, defs = _components(result.shape, is_read=result.kind in ("snapshot", "read"))
+        top, defs = _components(result.shape, is_read=result.kind == "snapshot")
     properties: Schema = top["properties"]
     if result.kind == "snapshot":  # what rmqlb writes beyond what it reads
         around, more = _components(Envelope)
@@ -96,9 +96,8 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
     for key in keys if not is_read else ():
         keys[key].pop("default", None)
     must = schema.get("required", ()) if is_read or shape.__struct_config__.omit_defaults else keys
-    required = [key for key in keys if key in must]
-    open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties" or is_read}
-    return {**open_to_more, "description": summary, "properties": keys, "required": required}
+    schema.pop("additionalProperties", None)
+    return {**schema, "description": summary, "properties": keys, "required": [key for key in keys if key in must]}
 
 
 def field_meanings(shape: type[Struct]) -> dict[str, str]:
