@@ -159,6 +159,13 @@ def test_a_picture_takes_the_width_that_its_names_leave_and_is_no_table_of_csv()
     assert report(picture(5)).table.name == "picture"
 
 
+def test_a_picture_without_rows_is_none() -> None:
+    def empty(_: int) -> Section:
+        return Section("picture", "picture", (Column("", "strip", "strip"),), (), draw=empty)
+
+    assert on_a_terminal(report(empty(5)), 20).strip() == "picture: none"
+
+
 # -- tables on narrow terminals -----------------------------------------------------------------------------------------
 
 
