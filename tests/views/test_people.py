@@ -13,7 +13,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.views.formats.blocks import command_lines
 from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
 from rmqlb.views.formats.text import width as columns
-from rmqlb.views.report import Column, Report, Section
+from rmqlb.views.report import Block, Column, Part, Report, Section
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
@@ -249,3 +249,9 @@ def test_lines_of_a_command_begin_with_options_where_there_is_room() -> None:
     _, *others = command_lines(COMMAND, 60, 9)
     assert all(line.startswith(" " * 11 + "-") for line in others)
     assert command_lines(COMMAND, 500) == [COMMAND]
+
+
+def test_what_stands_at_the_right_of_a_wide_line_is_near_it() -> None:
+    block = Block((Part("why", (("a text", "its evidence"),)),), heading="a heading", beside="the group")
+    shown = on_a_terminal(report(Section("x", "", (), (), blocks=(block,))), 200).splitlines()
+    assert [len(line) for line in shown if line.strip()] == [120, 120]
