@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+Report = pytest.TestReport | pytest.CollectReport
 ROOT = Path(__file__).parent
 TIERS = ("spark", "live", "browser")
 MARKED = re.compile(r"^pytestmark = \[?pytest\.mark\.(\w+)", re.MULTILINE)
@@ -97,24 +98,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
 
 
-def _never_skipped_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, Report, Report]:
+    """What is missing in CI is a failure, of a test and of a whole file."""
+    report = yield
     if os.environ.get("CI") and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = f"CI skips nothing. {reason}"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What is missing in CI is a failure, of a test."""
-    report = yield
-    _never_skipped_in_ci(report)
     return report
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """And of a whole file."""
-    report = yield
-    _never_skipped_in_ci(report)
-    return report
+pytest_make_collect_report = pytest_runtest_makereport

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import rmqlb
-from rmqlb.cli.main import COMMANDS
+from rmqlb.cli.results import COMMANDS
 
 ROOT = Path(rmqlb.__file__).parent
 EVERYWHERE = {"errors", "decoding"}
@@ -162,24 +162,3 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
         here = verb_of(".".join(path.relative_to(ROOT.parent).with_suffix("").parts))
         there = {verb_of(name) for name in imports(path)} - {None}
         assert there <= {here}, path
-
-
-MOST_LINES = 65
-"""Of what a function does, without its arguments and its docstring: what fits a screen."""
-
-
-def code_lines(node: ast.FunctionDef) -> int:
-    """The lines of a function after its docstring."""
-    first = node.body[0]
-    begins = (first.end_lineno or 0) + 1 if ast.get_docstring(node) is not None else first.lineno
-    return (node.end_lineno or 0) - begins + 1
-
-
-def test_a_function_fits_a_screen() -> None:
-    functions = ((path, node) for path in modules() for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    long = [
-        f"{path.relative_to(ROOT)}: {node.name}"
-        for path, node in functions
-        if isinstance(node, ast.FunctionDef) and code_lines(node) > MOST_LINES
-    ]
-    assert long == []

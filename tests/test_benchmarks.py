@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +123,14 @@ def test_sweeps_are_measured_by_their_size(monkeypatch: pytest.MonkeyPatch) -> N
     assert {key[1] for key in strategies.ratios} >= {key[1] for key in sweeping.HOLDS if key[0] == "strategies"}
 
 
-def limits() -> Iterator[tuple[Any, tuple[str, ...], float]]:
-    yield sending, ("trace, peak", producer.ON), 1.5
-    yield rebalancing, ("minutes", "join", "100 x 1,000"), 40
-    yield sweeping, ("sizes", "100 x 8 x 20"), 250
-
-
-@every_case(("benchmark", "name", "most"), limits())
+@every_case(
+    ("benchmark", "name", "most"),
+    [
+        (sending, ("trace, peak", producer.ON), 1.5),
+        (rebalancing, ("minutes", "join", "100 x 1,000"), 40),
+        (sweeping, ("sizes", "100 x 8 x 20"), 250),
+    ],
+)
 def test_a_median_above_its_limit_is_reported(benchmark: Any, name: tuple[str, ...], most: float) -> None:
     for median, lines in ((most, 0), (most * 1.01, 1)):
         assert len(benchmark.broken([Section((), ratios={name: Spread(median, 1, 999)})])) == lines

@@ -21,9 +21,9 @@ from rmqlb.cli.results import RESULTS, result_names, result_of
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.envelope import Envelope
+from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.formats.machine import as_json, envelope
-from rmqlb.views.json_schema import Result, shapes_in
+from rmqlb.views.json_schema import shapes_in
 from rmqlb.views.report import FORMATS, Report
 from tests.cli.configured import Desk
 from tests.cli.run import run
@@ -54,7 +54,7 @@ def test_every_command_has_a_schema_and_every_schema_is_of_commands() -> None:
 
 
 @every_case("result", RESULTS, ids=lambda result: str(result.name))
-def test_a_schema_describes_every_object_and_key(result: Result) -> None:
+def test_a_schema_describes_every_object_and_key(result: PrintedResult) -> None:
     schema = schema_of(result.name)
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -109,7 +109,7 @@ SOME = ("rmqlb/plan", "rmqlb/route", "rmqlb/check", "rmqlb/groups", "rmqlb/pipel
 
 
 @every_case("result", [result for result in RESULTS if result.name in SOME], ids=lambda result: str(result.name))
-def test_any_value_of_a_shape_fits_its_schema(result: Result) -> None:
+def test_any_value_of_a_shape_fits_its_schema(result: PrintedResult) -> None:
     """Through the envelope and the encoder, as a command prints it."""
 
     @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))

@@ -1,8 +1,8 @@
-"""The command line: declare options, gather, call the engine, show. One verb a file; only this package writes.
+"""The command line: declare options, call a verb, show its result. One command per file; only this package writes.
 
 Rules of this folder:
-- What makes no sense raises a `UsageError` that names the option as typed, what a source lacks a `DataError`; a source
-  that cannot be reached an `EndpointError`. All of them end in `error_boundary`, with the exit code for it.
+- Nonsense raises a `UsageError` that names the option as typed, missing data a `DataError`, and an unreachable source
+  an `EndpointError`. All of them end in `error_boundary`, with their exit codes.
 - Typer reads annotations when the program starts: files with commands and options have no `annotations` from
   `__future__`.
 """

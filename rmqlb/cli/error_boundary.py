@@ -80,7 +80,7 @@ def _show_trace(error: BaseException) -> None:
     from traceback import format_exception
 
     lines = "".join(format_exception(shown)).rstrip("\n").split("\n")
-    _tell("".join(f"{visible(line)}\n" for line in lines))
+    _say("".join(f"{visible(line)}\n" for line in lines))
 
 
 def _prepare(arguments: list[str]) -> None:
@@ -110,13 +110,13 @@ def _end(message: str, hint: str | None, code: str, ends_with: ExitCode, argumen
         from rmqlb.views.envelope import Error, ErrorDocument
 
         value = ErrorDocument("rmqlb/error", FORMAT_VERSION, Error(code, message, hint, int(ends_with)))
-        _tell(safe_json(json.dumps(to_builtins(value), ensure_ascii=False)) + "\n")
+        _say(safe_json(json.dumps(to_builtins(value), ensure_ascii=False)) + "\n")
     else:
-        _tell(f"error: {visible(message)} [{code}]\n" + (f"hint: {visible(hint)}\n" if hint else ""))
+        _say(f"error: {visible(message)} [{code}]\n" + (f"hint: {visible(hint)}\n" if hint else ""))
     sys.exit(ends_with)
 
 
-def _tell(text: str) -> None:
+def _say(text: str) -> None:
     try:
         sys.stderr.write(text)
     except OSError:

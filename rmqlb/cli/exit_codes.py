@@ -8,7 +8,7 @@ from rmqlb.errors import CustomStrategyError, DataError, EndpointError, RmqlbErr
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code says."""
+    """What a command's exit code says; `views/explanations.toml` explains each."""
 
     OK = 0
     UNEXPECTED = 1
@@ -18,16 +18,6 @@ class ExitCode(IntEnum):
     ENDPOINT = 5
     INTERRUPTED = 130
 
-
-MEANINGS = {
-    ExitCode.OK: "done; a plan with moves is done too",
-    ExitCode.UNEXPECTED: "an unexpected failure: a bug in rmqlb, a full disk, or a strategy of your own that raises",
-    ExitCode.USAGE: "the command line asks for something that cannot be done",
-    ExitCode.CONDITION: "a --fail-on condition was met, or a limit of a policy failed",
-    ExitCode.DATA: "data is missing or contradictory",
-    ExitCode.ENDPOINT: "the endpoint cannot be reached or refuses",
-    ExitCode.INTERRUPTED: "interrupted",
-}
 
 _BY_ERROR: tuple[tuple[type[RmqlbError], ExitCode], ...] = (
     (CustomStrategyError, ExitCode.UNEXPECTED),

@@ -7,34 +7,8 @@ from typing import Annotated
 import typer
 
 from rmqlb.cli.command_tree import grouped, in_package
+from rmqlb.cli.results import COMMANDS
 from rmqlb.version import __version__
-
-COMMANDS = (
-    "show-groups",
-    "show-consumers",
-    "fetch-routes",
-    "show-route",
-    "show-owners",
-    "diagnose",
-    "diff",
-    "plan-rebalance",
-    "plan-topic",
-    "simulate-rebalance",
-    "plan-rollout",
-    "size-group",
-    "sweep-failures",
-    "simulate-send",
-    "select-queue",
-    "simulate-receive",
-    "record",
-    "check",
-    "pipeline",
-    "context",
-    "config",
-    "schema",
-    "explain",
-    "completion",
-)
 
 app = grouped("rmqlb", in_package("rmqlb.cli", COMMANDS))
 

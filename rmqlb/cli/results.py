@@ -7,17 +7,17 @@ from importlib import import_module
 
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
-from rmqlb.views.json_schema import Kind, Result
+from rmqlb.views.envelope import Kind, PrintedResult
 
 
-def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> Result:
-    return Result(f"rmqlb/{name}", tuple(filter(None, commands.split(", "))), struct, kind)
+def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> PrintedResult:
+    return PrintedResult(f"rmqlb/{name}", tuple(filter(None, commands.split(", "))), struct, kind)
 
 
 RESULTS = (
-    _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
     _result("groups", "show-groups", "model.groups.Overview"),
     _result("consumers", "show-consumers", "model.groups.Consumers"),
+    _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
     _result("route", "show-route", "views.route_view.Routes"),
     _result("owners", "show-owners", "model.owners.OwnersReport"),
     _result("owners-of-groups", "show-owners", "model.owners.OwnersOfGroups"),
@@ -55,9 +55,10 @@ RESULTS = (
     _result("error", "", "views.envelope.ErrorDocument", "whole"),
 )
 """In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
+COMMANDS = (*dict.fromkeys(command.split()[0] for result in RESULTS for command in result.commands), "completion")
 
 
-def result_of(text: str) -> Result | None:
+def result_of(text: str) -> PrintedResult | None:
     """The result that a command prints, or that has this name, with or without `rmqlb/`."""
     for result in RESULTS:
         if text in (*result.commands, result.name, result.name.removeprefix("rmqlb/")):

@@ -1,12 +1,32 @@
-"""What is around the data of every result, and the error."""
+"""What rmqlb prints as JSON: the results by name, what is around the data of each, and the error."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
 from rmqlb.model.finding import Finding
+
+Kind = Literal["data", "snapshot", "whole"]
+"""data: in the envelope; snapshot: which the reader takes with less around it; whole: without an envelope."""
+
+
+class PrintedResult(Struct, frozen=True):
+    """Something that rmqlb prints as JSON."""
+
+    name: str  # of the schema
+    commands: tuple[str, ...]  # those that print it
+    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole
+    kind: Kind = "data"
+
+    @property
+    def shape(self) -> type[Struct]:
+        """Imported only when it is asked for: one schema does not wait for what all others are made of."""
+        module, _, name = self.struct.rpartition(".")
+        shape: type[Struct] = getattr(import_module(f"rmqlb.{module}"), name)
+        return shape
 
 
 class ResultSource(Struct, frozen=True, rename="camel"):

@@ -7,7 +7,7 @@ Rules of this file:
 - Every key of what rmqlb only writes is required: what is unknown is null. A snapshot, which it reads too, may leave
   out what has a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
-- Further keys are allowed: a minor version of a format may add some. In what users write they are not.
+- Further keys are allowed: a minor version of a format may add some.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +23,7 @@ from msgspec import Struct
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
-from rmqlb.views.envelope import Envelope
+from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.report import Column, Report, Section, rows_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -34,38 +33,18 @@ _ATTRIBUTE = re.compile(r"    (\w+): ")
 Schema = dict[str, Any]
 
 
-Kind = Literal["data", "snapshot", "whole", "read"]
-"""data: in the envelope; snapshot: which the reader takes with less around it; whole: without an envelope; read: a file
-that users write."""
+def meaning(result: PrintedResult) -> str:
+    """What a result is, as the docstring of its Struct says."""
+    return _docstring(result.shape)[0]
 
 
-class Result(Struct, frozen=True):
-    """Something that rmqlb prints as JSON."""
-
-    name: str  # of the schema
-    commands: tuple[str, ...]  # those that print it
-    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole; or its maker
-    kind: Kind = "data"
-
-    @property
-    def shape(self) -> type[Struct]:
-        """Imported only when it is asked for: one schema does not wait for what all others are made of."""
-        module, _, name = self.struct.rpartition(".")
-        found = getattr(import_module(f"rmqlb.{module}"), name)
-        return found if isinstance(found, type) else found()
-
-    @property
-    def meaning(self) -> str:
-        return _docstring(self.shape)[0]
-
-
-def json_schema(result: Result) -> Schema:
+def json_schema(result: PrintedResult) -> Schema:
     """The schema of a result, envelope included."""
     if result.kind == "data":
         top, defs = _components(Envelope, result.shape)
         top["properties"]["data"] |= {"$ref": _REF + result.shape.__name__}
     else:
-        top, defs = _components(result.shape, is_read=result.kind in ("snapshot", "read"))
+        top, defs = _components(result.shape, is_read=result.kind == "snapshot")
     properties: Schema = top["properties"]
     if result.kind == "snapshot":  # what rmqlb writes beyond what it reads
         around, more = _components(Envelope)
@@ -76,7 +55,7 @@ def json_schema(result: Result) -> Schema:
     if "command" in properties:
         properties["command"] |= {"enum": list(result.commands)}
     head = {"$schema": DIALECT, "$id": f"urn:rmqlb:{result.name.removeprefix('rmqlb/')}:{FORMAT_VERSION}"}
-    named = {"title": result.name, "description": result.meaning}
+    named = {"title": result.name, "description": meaning(result)}
     return {**head, **top, **named, "$defs": defs}
 
 
@@ -117,9 +96,8 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
     for key in keys if not is_read else ():
         keys[key].pop("default", None)
     must = schema.get("required", ()) if is_read or shape.__struct_config__.omit_defaults else keys
-    required = [key for key in keys if key in must]
-    open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties" or is_read}
-    return {**open_to_more, "description": summary, "properties": keys, "required": required}
+    schema.pop("additionalProperties", None)
+    return {**schema, "description": summary, "properties": keys, "required": [key for key in keys if key in must]}
 
 
 def field_meanings(shape: type[Struct]) -> dict[str, str]:
@@ -170,14 +148,14 @@ class Schemas(Struct, frozen=True):
     schemas: Annotated[tuple[ResultSchema, ...], "one by one"]
 
 
-def schemas_report(results: Sequence[Result]) -> Report:
+def schemas_report(results: Sequence[PrintedResult]) -> Report:
     columns = (
         Column("schema", "schema"),
         Column("format", "formatVersion", shown=False),
         Column("commands", "commands", fold=1, of=lambda schema: ", ".join(schema.commands)),
         Column("what it is", "meaning", "prose"),
     )
-    schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, each.meaning) for each in results)
+    schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, meaning(each)) for each in results)
     facts = (f"{len(schemas)} results have a JSON Schema; rmqlb schema COMMAND prints that of the command's -o json",)
     section = Section("schemas", "schemas", columns, rows_of(columns, schemas), heads=1)
     return Report("rmqlb/schemas", Schemas(schemas), facts, (section,))

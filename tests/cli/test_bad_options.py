@@ -49,28 +49,19 @@ BY_METAVAR = {
 NOT_KNOWN_TO_BE_WRONG = {"USER", "KEY"}
 """Metavars of which every text is right: it may be a user, or an account."""
 ELSEWHERE = {
-    "--log-file": "is opened when Spark starts: tests/pipeline",
-    "--to": "the report's folder is written by Spark: tests/pipeline",
-    "--client-key": "is read with --client-cert, when a connection is made: tests/sources/test_wire_faults.py",
-    "--client-cert": "is read when a connection is made: tests/sources/test_wire_faults.py",
-    "--ca-file": "is read when a connection is made: test_bad_input.py",
-    "--password-file": "is read when a source asks for a login: test_bad_input.py",
-    "--secret-key-file": "is read when a source asks for a login: tests/sources/test_nameserver.py",
-    "PATH…": "is read by Spark: tests/pipeline",
-    "rmqlb config show --source": "is shown, not read",
-    "rmqlb record --group": "is asked of a live cluster: test_record.py",
-    "rmqlb record --topic": "is asked of a live cluster: test_record.py",
+    *("--log-file", "--to", "PATH…"),  # Spark opens them: tests/pipeline
+    *("--client-key", "--client-cert", "--ca-file"),  # read with a connection: test_bad_input.py, tests/sources
+    *("--password-file", "--secret-key-file"),  # read when a source asks for a login: the same
+    "rmqlb config show --source",  # shown, not read
+    *("rmqlb record --group", "rmqlb record --topic"),  # of a live cluster: test_record.py
 }
-"""Options, metavars of arguments, or options of one command, whose value is looked at only by what is not started here
-→ why, and where it is."""
-LINES = (
-    BASIC
-    | SMALL
-    | {
-        "fetch-routes": "fetch-routes -s examples/cluster.json",
-        "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
-    }
-)
+"""Options, metavars of arguments, or options of one command, whose values are read only by what is not started here."""
+LINES = {
+    **BASIC,
+    **SMALL,
+    "fetch-routes": "fetch-routes -s examples/cluster.json",
+    "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
+}
 """Command → a line of it that is right."""
 FREE_NAMES = {"--cluster", "--tls-name"}
 """Options for a name that need not be there."""
@@ -122,7 +113,7 @@ CASES = [
     (command, option)
     for command in SINGLE
     for option in (*command.options, *command.arguments)
-    if option.metavar is not None and not takes_any_text(option) and not ELSEWHERE.keys() & spelled(command, option)
+    if option.metavar is not None and not takes_any_text(option) and not ELSEWHERE & spelled(command, option)
 ]
 ONCE = [
     *{
@@ -133,13 +124,7 @@ ONCE = [
 each_option = every_case(("command", "option"), ONCE, ids=lambda page: getattr(page, "typed", None) or str(page.names))
 
 
-NEEDED_WITH = {
-    "--source": "source",
-    "--event": "group",
-    "--fail": "topic",
-    "--warehouse": "warehouse",
-    "--policy": "policy",
-}
+NEEDED_WITH = {"--source": "source", "--event": "group", "--fail": "topic", "--warehouse": "warehouse", "--policy": "policy"}  # fmt: skip
 """An option of a command → what the command needs."""
 
 
@@ -220,7 +205,7 @@ def test_what_a_command_needs_and_does_not_get_is_told(command: CommandPage) -> 
 
 def test_every_exception_is_of_an_option() -> None:
     options = [(command, option) for command in SINGLE for option in (*command.options, *command.arguments)]
-    assert ELSEWHERE.keys() | FREE_NAMES <= {name for each in options for name in spelled(*each)}
+    assert {name for each in options for name in spelled(*each)} >= ELSEWHERE | FREE_NAMES
     assert {option.metavar for _, option in options} >= NOT_KNOWN_TO_BE_WRONG | MIXED
 
 

@@ -15,6 +15,7 @@ from .configured import Desk, settings
 from .run import EXAMPLE, error_of, run
 
 FLAG, ENVIRONMENT, CONTEXT, USER, DEFAULT = "flag", "environment", "context", "user file", "default"
+SEND = ("simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", "1")
 
 
 @pytest.fixture
@@ -98,14 +99,13 @@ def test_a_wrong_value_in_the_environment_is_reported_with_its_variable(problem:
         assert ran.stderr.startswith(f"error: {problem}")
 
 
-def test_an_option_has_its_value_whatever_a_command_calls_it(desk: Desk) -> None:
+def test_a_setting_of_sources_is_no_option_of_a_command_that_has_one_of_the_name(desk: Desk) -> None:
     desk.user("source-timeout: 0s\n")
-    send = ("simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", "1")
-    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, source-timeout 0s: not longer than nothing")
+    problem = f"{desk.user_file}, line 1, source-timeout 0s: not longer than nothing"
+    assert error_of(run(*SEND).stderr).message.startswith(problem)
     desk.user("source-timeout: 1m\nsource-retries: 9\n")
-    ran = run(*send, "-o", "json")
-    assert json.loads(ran.stdout)["data"]["scenario"]["timeoutMs"] == 3000
-    assert json.loads(ran.stdout)["data"]["scenario"]["retries"] == 2
+    scenario = json.loads(run(*SEND, "-o", "json").stdout)["data"]["scenario"]
+    assert (scenario["timeoutMs"], scenario["retries"]) == (3000, 2)
 
 
 WRONG = {

@@ -27,6 +27,7 @@ from tests.cli.test_pipe_and_signals import shell
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 from tests.support.schemas import must_fit
+from tests.test_formats import snapshot
 
 GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
@@ -59,7 +60,7 @@ def watched(*looks: SnapshotView | RmqlbError, rounds: int | None = None) -> Sna
     return watch(look, terminal, 5, rounds or len(looks), wait=lambda _: None, clock=lambda: f"t{next(ticks)}")
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def changes(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for line in lines:
         must_fit(line, "rmqlb/change")
@@ -72,7 +73,7 @@ def brief(lines: list[dict[str, Any]]) -> list[tuple[object, ...]]:
 
 def test_the_first_look_tells_all_rows_and_each_other_what_has_changed(capsys: pytest.CaptureFixture[str]) -> None:
     watched(seen(("a", 1), ("b", 1)), seen(("a", 1), ("b", 1)), seen(("b", 2), ("c", 1)))
-    lines = told(capsys)
+    lines = changes(capsys)
     assert brief(lines) == [
         ("t1", "first", "a", 1),
         ("t1", "first", "b", 1),
@@ -87,7 +88,7 @@ def test_the_first_look_tells_all_rows_and_each_other_what_has_changed(capsys: p
 
 def test_a_look_that_fails_is_stale_until_the_next_that_does_not(capsys: pytest.CaptureFixture[str]) -> None:
     watched(seen(("a", 1)), GONE, GONE, DataError("no group"), seen(("a", 1)), seen(("a", 2)))
-    lines = told(capsys)
+    lines = changes(capsys)
     assert brief(lines) == [
         ("t1", "first", "a", 1),
         ("t2", "stale"),
@@ -106,7 +107,7 @@ def test_an_error_of_the_first_look_and_a_met_condition_end_it(capsys: pytest.Ca
     assert capsys.readouterr().out == ""
     last = watched(seen(("a", 1)), seen(("a", 2), met=True), seen(("a", 3)))
     assert last.tried[0].met
-    assert [line["row"]["number"] for line in told(capsys)] == [1, 2]
+    assert [line["row"]["number"] for line in changes(capsys)] == [1, 2]
 
 
 LINES = ("show-route --topic Skewed", "show-owners -g bill-svc", "plan-rebalance -g bill-svc --add 192.0.2.2@inst9")
@@ -128,26 +129,18 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
-def snapshot(*client_ids: str) -> str:
-    data = {
-        "topics": [{"topic": "T", "route": {"queueDatas": [{"brokerName": "b", "readQueueNums": 1, "perm": 6}]}}],
-        "groups": [{"group": "g", "clientIds": list(client_ids), "topics": ["T"]}],
-    }
-    return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "source.json"
-    file.write_text(snapshot("first-one"))
+    file.write_text(snapshot(["first-one"]))
     return file
 
 
 def replaced(file: Path, text: str) -> None:
     """Whole or not at all, as a program that is read meanwhile must write."""
-    aside = file.with_suffix(".part")
-    aside.write_text(text)
-    aside.replace(file)
+    part = file.with_suffix(".part")
+    part.write_text(text)
+    part.replace(file)
 
 
 def watching(source: Path, *more: str) -> OnTerminal:
@@ -163,7 +156,7 @@ def test_on_a_terminal_the_screen_is_redrawn_and_put_back(source: Path) -> None:
         terminal.until(shows(terminal, "first-one", "every 0.1s"))
         replaced(source, "{")
         terminal.until(shows(terminal, "STALE: not read at ", "first-one"))
-        replaced(source, snapshot("other"))
+        replaced(source, snapshot(["other"]))
         terminal.until(shows(terminal, "other", without="STALE"))
         assert "first-one" not in "\n".join(terminal.lines)
         assert terminal.lines[0].endswith("Z, every 0.1s; Ctrl-C ends")

@@ -7,17 +7,13 @@ import re
 import shlex
 import subprocess
 
-import pytest
 from rich.console import Console
 
-from rmqlb import BrokerData, Event, GroupScenario, Members, QueueData, TopicRouteData, simulate_group
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.views.formats.blocks import command_lines
 from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
 from rmqlb.views.formats.text import width as columns
-from rmqlb.views.report import Column, Report, Section
-from rmqlb.views.simulate_rebalance import group_report
+from rmqlb.views.report import Block, Column, Part, Report, Section
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
@@ -163,6 +159,13 @@ def test_a_picture_takes_the_width_that_its_names_leave_and_is_no_table_of_csv()
     assert report(picture(5)).table.name == "picture"
 
 
+def test_a_picture_without_rows_is_none() -> None:
+    def empty(_: int) -> Section:
+        return Section("picture", "picture", (Column("", "strip", "strip"),), (), draw=empty)
+
+    assert on_a_terminal(report(empty(5)), 20).strip() == "picture: none"
+
+
 # -- tables on narrow terminals -----------------------------------------------------------------------------------------
 
 
@@ -206,33 +209,13 @@ def test_each_brief_row_is_shown_once_and_no_other(width: int) -> None:
     assert "and 53 more" in " ".join(words)
 
 
-@pytest.fixture(scope="module")
-def restarted() -> Report:
-    """Three topics on four brokers, whose consumers are restarted one after the other."""
-    brokers = [f"broker-{name}" for name in "abcd"]
-    routes = [
-        TopicRouteData(
-            topic,
-            tuple(QueueData(broker, 4, 4, 6, 0) for broker in brokers),
-            tuple(BrokerData("c", broker, {0: f"{broker}:10911"}) for broker in brokers),
-        )
-        for topic in ("Invoices", "Orders", "Payments")
-    ]
-    ids = tuple(f"192.0.2.{host}@{host}#1" for host in range(1, 5))
-    events = [
-        event
-        for at_us, client_id in zip(range(10 * SECOND_US, 180 * SECOND_US, 45 * SECOND_US), ids, strict=False)
-        for event in (Event("leave", at_us, client_id), Event("join", at_us + 15 * SECOND_US, f"{client_id}0"))
-    ]
-    return group_report(simulate_group("order-svc", Members(ids, "AVG"), routes, GroupScenario(tuple(events))))
-
-
-@every_case("width", range(40, 133, 4))
-def test_a_simulation_of_several_topics_fits_any_terminal(width: int, restarted: Report) -> None:
-    assert max(map(len, on_a_terminal(restarted, width).splitlines())) <= width
-    (windows,) = (each for each in restarted.sections if each.name == "windows")
-    assert len(windows.brief or ()) == 30
-    assert f"and {len(windows.rows) - 30} more: --section windows shows all" in as_plain(restarted.only(()))
+@every_case("width", range(40, 133, 8))
+def test_every_table_of_a_simulation_fits_any_terminal(width: int) -> None:
+    event = "rolling-restart *@0s, every 30s, down 9s"
+    line = ("simulate-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--event", event, "--all", "-o", "table", "-q")
+    shown = run(*line, env={"COLUMNS": str(width)}).stdout.splitlines()
+    assert max(map(len, shown)) <= width
+    assert len(shown) > 200
 
 
 def test_a_table_of_one_value_or_of_bars_only_keeps_a_column() -> None:
@@ -266,3 +249,9 @@ def test_lines_of_a_command_begin_with_options_where_there_is_room() -> None:
     _, *others = command_lines(COMMAND, 60, 9)
     assert all(line.startswith(" " * 11 + "-") for line in others)
     assert command_lines(COMMAND, 500) == [COMMAND]
+
+
+def test_what_stands_at_the_right_of_a_wide_line_is_near_it() -> None:
+    block = Block((Part("why", (("a text", "its evidence"),)),), heading="a heading", beside="the group")
+    shown = on_a_terminal(report(Section("x", "", (), (), blocks=(block,))), 200).splitlines()
+    assert [len(line) for line in shown if line.strip()] == [120, 120]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.cli.exit_codes import MEANINGS, ExitCode
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.help_text import known_names
-from tools.manual.help_text import Listing
+from rmqlb.views.explanations import explanations
 from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
-from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
+from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, Listing, OptionPage
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (
@@ -141,8 +141,9 @@ def _exit_status(page: Page, command: CommandPage) -> None:
         if not any(code == ExitCode.UNEXPECTED for code, _ in command.help.exit_codes):
             page.paragraph("Every command may also end with 1, an unexpected failure, and 130, interrupted.")
         return
-    for meant, meaning in MEANINGS.items():
-        page.item(bold(str(int(meant))), _sentence(meaning))
+    for name, explanation in explanations().items():
+        if explanation.kind == "exit":
+            page.item(bold(name), coded(explanation.means))
 
 
 def _environment(page: Page, command: CommandPage, program: CommandPage) -> None:

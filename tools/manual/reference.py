@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rmqlb.cli.results import RESULTS
+from rmqlb.pipeline.tables import documentation
+from rmqlb.views.envelope import PrintedResult
 from rmqlb.views.explanations import Explanation, explanations
-from rmqlb.views.json_schema import Result, json_schema, keys_report
+from rmqlb.views.json_schema import json_schema, keys_report, meaning
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Page
-from tools.manual.tables_page import tables_page
 from tools.manual.tree import CommandPage
 
 FOLDER = "reference"
@@ -28,7 +29,7 @@ def reference(program: CommandPage, pages: Sequence[Page]) -> dict[str, str]:
     found |= {f"json/{_name(result)}.md": _result(result) for result in RESULTS}
     found["json/index.md"] = _results()
     found["codes.md"] = _codes()
-    found["tables.md"] = tables_page()
+    found["tables.md"] = _tables()
     return {f"{FOLDER}/{path}": text for path, text in found.items()}
 
 
@@ -50,7 +51,7 @@ def _index(program: CommandPage, pages: Sequence[Page]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _name(result: Result) -> str:
+def _name(result: PrintedResult) -> str:
     return result.name.removeprefix("rmqlb/")
 
 
@@ -69,12 +70,12 @@ def _results() -> str:
     lines.append(row(("---", "---", "---")))
     for result in RESULTS:
         link = f"[{result.name}]({_name(result)}.md)"
-        lines.append(row((link, ", ".join(f"`{command}`" for command in result.commands), result.meaning)))
+        lines.append(row((link, ", ".join(f"`{command}`" for command in result.commands), meaning(result))))
     return "\n".join(lines) + "\n"
 
 
-def _result(result: Result) -> str:
-    lines = [f"# {result.name}", "", result.meaning]
+def _result(result: PrintedResult) -> str:
+    lines = [f"# {result.name}", "", meaning(result)]
     if result.commands:
         lines += ["", "Printed by " + ", ".join(f"`rmqlb {command}`" for command in result.commands) + "."]
     lines += ["", row(("key", "type", "meaning")), row(("---", "---", "---"))]
@@ -83,10 +84,10 @@ def _result(result: Result) -> str:
     return "\n".join([*lines, *map(row, inside or keys)]) + "\n"
 
 
-def _keys(result: Result) -> Iterator[tuple[str, str, str]]:
+def _keys(result: PrintedResult) -> Iterator[tuple[str, str, str]]:
     (section,) = keys_report(json_schema(result)).sections
-    for key, kind, _, meaning in section.rows:
-        yield f"`{key}`", str(kind), str(meaning)
+    for key, kind, _, text in section.rows:
+        yield f"`{key}`", str(kind), str(text)
 
 
 def _codes() -> str:
@@ -113,3 +114,15 @@ def _code(one: Explanation) -> Iterator[str]:
     yield ""
     yield f"- Why: {one.why}"
     yield f"- What to do: {one.todo}"
+
+
+def _tables() -> str:
+    """The pipeline's tables, from the Structs that define them."""
+    head = (
+        "# Tables of the pipeline",
+        "",
+        "Parquet in `TABLE/date=YYYY-MM-DD/`, a folder for each night. A night is complete once `_nights/date=…/`",
+        "is there. Columns are named as in rmqlb's JSON; null means unknown or not applicable.",
+        "",
+    )
+    return "\n".join(head) + documentation()

@@ -19,13 +19,13 @@ from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 
 
-def panel(title: str) -> Callable[..., Any]:
+def panel(title: str | None) -> Callable[..., Any]:
     """What declares an option that the help shows under this title, as `typer.Option` does."""
     return partial(Option, rich_help_panel=title)
 
 
-def of_value(title: str) -> Callable[..., Any]:
-    """What declares an option under this title by its metavar, its help and perhaps its names."""
+def of_value(title: str | None) -> Callable[..., Any]:
+    """What declares an option under this title by its metavar, its help and perhaps its names; None is no title."""
     declare = panel(title)
     return lambda metavar, text, *names, **more: declare(*names, metavar=metavar, help=text, **more)
 
@@ -34,6 +34,7 @@ about_option = panel("What to look at")
 shown_option = panel("What to show")
 strategies_option = panel("Strategy")
 output_option = panel("Output")
+_own, _about, _output = of_value(None), of_value("What to look at"), of_value("Output")
 _source, _native = of_value("Source"), of_value("Source: NameServers")
 
 
@@ -90,26 +91,22 @@ class SourceOptions(Struct, frozen=True):
     ignored_context_note: str | None = None
 
 
-Topics = Annotated[
-    list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
-]
-Consumers = Annotated[
-    str | None, about_option(metavar="IDS|@FILE|N", help="The consumers now, instead of those of the source.")
-]
+Topics = Annotated[list[str] | None, _own("TOPIC", "Repeatable; default: the group's topics.", "-t", "--topic")]
+Consumers = Annotated[str | None, _about("IDS|@FILE|N", "The consumers now, instead of those of the source.")]
 Sdk = Annotated[
     list[str] | None,
-    about_option(
-        metavar="[ID=]java|go|cpp",
-        help="Client library of all consumers or of one; default: as their connections say, or java; repeatable.",
+    _about(
+        "[ID=]java|go|cpp",
+        "Client library of all consumers or of one; default: as their connections say, or java; repeatable.",
     ),
 ]
 PopShare = Annotated[
     int | None,
-    about_option(
-        metavar="N",
+    _about(
+        "N",
+        "As if topics were consumed by POP with this popShareQueueNum: who may read what.",
         min=-(2**31),
         max=2**31 - 1,
-        help="As if topics were consumed by POP with this popShareQueueNum: who may read what.",
     ),
 ]
 IncludeRetry = Annotated[bool, about_option("--include-retry", help="The group's %RETRY% topic too.")]
@@ -141,18 +138,17 @@ class _OfGroups(Struct, frozen=True):
 
 class GroupOptions(_OfGroups, frozen=True):
     group: Annotated[
-        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
+        str | None, _own("GROUP", "Consumer group; may be left out when there is one.", "-g", "--group")
     ] = None
 
 
 class GroupsOptions(_OfGroups, frozen=True):
     group: Annotated[
         list[str] | None,
-        Option(
-            "-g",
-            "--group",
-            metavar="GROUP",
-            help="Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
+        _own(
+            "GROUP",
+            "Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
+            *("-g", "--group"),
         ),
     ] = None
 
@@ -171,28 +167,24 @@ class StrategyOptions(Struct, frozen=True):
 class OutputOptions(Struct, frozen=True):
     output: Annotated[
         str | None,
-        output_option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
+        _output(
+            "FORMAT",
+            "table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
+            *("-o", "--output"),
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
         ),
     ] = None
     section: Annotated[
         list[str] | None,
-        output_option(
-            metavar="NAME",
-            help="Only this table of the result; repeatable. csv shows one, by default the first.",
-        ),
+        _output("NAME", "Only this table of the result; repeatable. csv shows one, by default the first."),
     ] = None
     all: Annotated[bool, output_option("--all", help="Every table and every row, on a screen too.")] = False
     color: Annotated[
         str,
-        output_option(
-            metavar="auto|always|never",
+        _output(
+            "auto|always|never",
+            "Whether in colour: auto is on a terminal, or as NO_COLOR and FORCE_COLOR say.",
             envvar="RMQLB_COLOR",
-            help="Whether in colour: auto is on a terminal, or as NO_COLOR and FORCE_COLOR say.",
         ),
     ] = "auto"
     no_pager: Annotated[

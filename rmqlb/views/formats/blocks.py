@@ -45,13 +45,9 @@ def print_lead(report: Report, console: Console) -> None:
     widest = max(map(width, labels), default=0) + _GAP
     for finding, label in zip(findings, labels, strict=True):
         style = STYLES.get(finding.severity, "")
-        if not _code(finding):
-            _print((label, style), short(finding.message), console)
-        elif console.width - widest >= _LEAST_SENTENCE:
-            _print((label + " " * (widest - width(label)), style), short(finding.message), console)
-        else:
-            _print(("", ""), label, console, style)
-            _print((" " * _INDENT, ""), short(finding.message), console)
+        has_code = bool(_code(finding))
+        prefix = _labelled(label, style, widest, _LEAST_SENTENCE, _INDENT, console) if has_code else (label, style)
+        _print(prefix, short(finding.message), console)
     if left := len(report.findings) - len(findings):
         _print((" " * _INDENT, ""), _and_more(left), console)
 
@@ -83,12 +79,8 @@ def print_blocks(section: Section, console: Console) -> None:
             _print((_sign(block), style), short(block.heading), console, style, visible(block.beside))
         labels = _label_width(block)
         for part in block.parts:
-            label, dim = _label(part, block), "dim" if block.heading else ""
-            prefix = (label + " " * (labels - width(label)), dim)
-            if console.width - labels < _LEAST_TEXT:
-                if label.strip():
-                    _print(("", ""), label, console, dim)
-                prefix = (" " * 2 * _INDENT, "")
+            dim = "dim" if block.heading else ""
+            prefix = _labelled(_label(part, block), dim, labels, _LEAST_TEXT, 2 * _INDENT, console)
             for text, beside in _lines(part):
                 if part.is_command and not beside:
                     _print_command(prefix, text, console)
@@ -172,6 +164,15 @@ def _lines(part: Part, *, cut: bool = True) -> Iterator[tuple[str, str]]:
 
 def _with(text: str, beside: str) -> str:
     return f"{text}  ({beside})" if beside else text
+
+
+def _labelled(label: str, style: str, columns: int, least: int, indent: int, console: Console) -> _Prefix:
+    """The label in so many columns or, where fewer than the least are left, an indent below the printed label."""
+    if console.width - columns >= least:
+        return label + " " * (columns - width(label)), style
+    if label.strip():
+        _print(("", ""), label, console, style)
+    return " " * indent, ""
 
 
 def _print(prefix: _Prefix, text: str, console: Console, style: str = "", beside: str = "") -> None:

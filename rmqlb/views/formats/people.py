@@ -136,7 +136,7 @@ def _fits(section: Section, labels: Mapping[str, str], console: Console) -> bool
 
 def _widths(section: Section, labels: Mapping[str, str]) -> list[int]:
     return [
-        max(width(visible(column.title)), *(width(_text(column, row[at], labels)) for row in section.rows))
+        max([width(visible(column.title)), *(width(_text(column, row[at], labels)) for row in section.rows)])
         for at, column in enumerate(section.columns)
     ]
 
