@@ -141,21 +141,20 @@ def cluster_of(
         for client_id in sort_client_ids(most)
         for number in range(most[client_id])
     }
-    brokers: dict[str, Mapping[int, str]] = {}
-    zones: dict[str, str] = {}
+    known = [*routes]
+    zones = {each.broker_name: each.zone_name or "" for route in known for each in route.broker_datas}
+    return Cluster(hosts | addresses_of(known), zones, rules)
+
+
+def addresses_of(routes: Iterable[TopicRouteData]) -> dict[Thing, str]:
+    """The addresses of the brokers that have queues, by name and ID → their hosts."""
+    brokers: dict[str, dict[int, str]] = {}
     for route in routes:
         known = route.brokers_by_name()
         for name in (data.broker_name for data in route.queue_datas):
-            if name in known:
-                brokers[name] = known[name].broker_addrs
-                zones |= {name: known[name].zone_name or ""}
-            brokers.setdefault(name, {})
-    for name, addresses in sorted(brokers.items()):
-        hosts |= {Thing("address", name, number): _host_of(text) for number, text in addresses.items()}
-        if not addresses:
-            hosts[Thing("address", name, None)] = ""
-    return Cluster(hosts, zones, rules)
-
-
-def _host_of(address: str) -> str:
-    return address.rpartition(":")[0].strip("[]")
+            brokers.setdefault(name, {}).update(known[name].broker_addrs if name in known else {})
+    return {
+        Thing("address", name, number): text.rpartition(":")[0].strip("[]")
+        for name, addresses in sorted(brokers.items())
+        for number, text in sorted(addresses.items()) or ((None, ""),)
+    }
