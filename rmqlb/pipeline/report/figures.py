@@ -334,11 +334,6 @@ class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
     page: str  # where the page of the fleet is
     unchanged: bool = False  # the pages were there already, made from the same tables
 
-    @property
-    def is_violated(self) -> bool:
-        """A limit of the policy failed: the exit code is 3."""
-        return self.failed > 0
-
 
 def thresholds_of(policy: Policy | None) -> Thresholds:
     """The lowest limits that the policy has, ours for what it does not limit."""
