@@ -345,15 +345,12 @@ def fleet_findings(
         )
     for rule in policy.rules if policy is not None else ():
         if rule.name not in used:
-            yield Findings(
-                date=night,
-                cluster=None,
-                kind="policy",
-                group=None,
-                topic=None,
-                code="rule",
-                severity=rule.severity,
-                message=f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}",
-                rule=rule.name,
-                verdict="incomplete",
-            )
+            text = f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}"
+            about: dict[str, Any] = {
+                "group": None,
+                "topic": None,
+                "rule": rule.name,
+                "severity": rule.severity,
+                "message": text,
+            }
+            yield Findings(date=night, cluster=None, kind="policy", code="rule", verdict="incomplete", **about)
