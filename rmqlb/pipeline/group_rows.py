@@ -346,11 +346,6 @@ def fleet_findings(
     for rule in policy.rules if policy is not None else ():
         if rule.name not in used:
             text = f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}"
-            about: dict[str, Any] = {
-                "group": None,
-                "topic": None,
-                "rule": rule.name,
-                "severity": rule.severity,
-                "message": text,
-            }
-            yield Findings(date=night, cluster=None, kind="policy", code="rule", verdict="incomplete", **about)
+            of_fleet: dict[str, Any] = {"date": night, "cluster": None, "group": None, "topic": None}
+            of_rule: dict[str, Any] = {"rule": rule.name, "severity": rule.severity, "message": text}
+            yield Findings(kind="policy", code="rule", verdict="incomplete", **of_fleet, **of_rule)
