@@ -98,14 +98,10 @@ def _candidates(size: GroupSize) -> Section:
         Column("imbalance", "imbalance", "number", fold=1, of=attrgetter("best.imbalance")),
         Column("blocked by", "blockedBy", "prose", of=lambda each: ", ".join(each.best.fails) or None),
     )
-    order = sorted(range(len(size.candidates)), key=lambda at: _order(size, at))
+    found = [each.consumers for each in size.candidates]
+    order = sorted(range(len(found)), key=lambda at: (found[at] is None, found[at] or 0, at))
     brief = tuple(sorted(order[:_MOST_CANDIDATES])) if len(order) > _MOST_CANDIDATES else None
     return Section("candidates", "what was compared", columns, rows_of(columns, size.candidates), brief=brief)
-
-
-def _order(size: GroupSize, at: int) -> tuple[bool, int, int]:
-    found = size.candidates[at].consumers
-    return found is None, found or 0, at
 
 
 def _topics(size: GroupSize) -> Section:
