@@ -168,7 +168,6 @@ def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSessi
         EndpointError: the master cannot be reached.
         RmqlbError: Spark failed, in the block or before it; the log file is in its hint.
     """
-    home = _spark_home()
     if (running := _running()) is not None:
         with plain_errors(None):
             yield running
@@ -187,7 +186,7 @@ def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSessi
             finally:
                 spark.stop()
     else:
-        with _own_session(settings, size, home) as spark, plain_errors(settings.log_file):
+        with _own_session(settings, size, _spark_home()) as spark, plain_errors(settings.log_file):
             yield spark
 
 
@@ -198,8 +197,8 @@ def must_be_ready(settings: SparkSettings, *uris: str) -> None:
         UsageError: Java or pyspark is missing, or a port is no number.
         EndpointError: a server does not answer.
     """
-    _spark_home()
-    if _running() is None and _SUBMITTED not in os.environ:
+    if _running() is None and _SUBMITTED not in os.environ:  # spark-submit brings its own Spark, in an archive
+        _spark_home()
         find_java(os.environ)
         master_must_answer(settings)
     for uri in uris:
