@@ -21,7 +21,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import WARNING, Finding
-from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
+from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.words import counted
 
@@ -210,23 +210,14 @@ def _run(
             with warehouse.writing() if paths is not None or judged else nullcontext(enter_result=False) as interrupted:
                 if paths is not None:
                     progress("ingest", 0, len(local))
-                    read = ingest.ingest(warehouse, local, uris, cluster, force=where.force)
-                    result = replace(
-                        result,
-                        files=read.files,
-                        read=read.read,
-                        snapshots=read.snapshots,
-                        quarantined=tuple(RejectedFile(*each) for each in read.quarantined),
-                        ingested=read.nights,
-                        incomplete=read.unread,
-                    )
+                    result = ingest.ingest(warehouse, local, uris, cluster, force=where.force)
                     if keep_days is not None:
                         first = first_kept(warehouse.nights(), keep_days, last_day())
                         result = replace(result, dropped=tuple(warehouse.drop_before(first)))
                 if judged:
                     progress("judge", 0, 0)
                     done = judge.judge(warehouse, asked, force=where.force)
-                    result = replace(result, judged=done.nights, incomplete=done.unread, verdict=done.verdict)
+                    result = replace(result, judged=done.judged, incomplete=done.incomplete, verdict=done.verdict)
             if to is not None:
                 progress("report", 0, 0)
                 verdict = result.verdict or judge.verdict_of_last_night(warehouse, asked)

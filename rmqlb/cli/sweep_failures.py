@@ -136,11 +136,6 @@ def _source_words(source: SourceOptions) -> Iterator[str]:
     yield from ("-s", source.source or "")
     for mapped in source.map_address or ():
         yield from ("--map-address", mapped)
-    for option, value in (
-        ("--ca-file", source.ca_file),
-        ("--client-cert", source.client_cert),
-        ("--client-key", source.client_key),
-        ("--tls-name", source.tls_name),
-    ):
-        if value is not None:
-            yield from (option, value)
+    for option in ("ca_file", "client_cert", "client_key", "tls_name"):
+        if (value := getattr(source, option)) is not None:
+            yield from (f"--{option.replace('_', '-')}", value)

@@ -69,6 +69,7 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.model.words import counted, named
 
 _SLACK = 1e-9
+LOCK_UNKNOWN = "whether its consumers consume in order, or a slave acts as the master, is not known"
 
 
 # -- a policy on a snapshot
@@ -431,7 +432,7 @@ def _lag(group: Group) -> Measured:
 def _without_lock(group: Group) -> Measured:
     value = without_lock(group.routes, orderly=is_orderly(group.group))
     if value is None:
-        return Measured(missing="whether its consumers consume in order, or a slave acts as the master, is not known")
+        return Measured(missing=LOCK_UNKNOWN)
     return Measured(value, why=queue_ranges(unlocked_queues(group.routes)) if value else "")
 
 

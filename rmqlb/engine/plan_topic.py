@@ -19,6 +19,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from math import lcm
 
 from msgspec import Struct
@@ -484,6 +485,9 @@ class PlannedGroup(Struct, frozen=True):
     consume_from: str = CONSUME_FROM_LAST_OFFSET
     consumed_per_ms: Mapping[MessageQueue, float] = {}  # messages of each queue, as two snapshots show
 
+    def lag(self, queue: MessageQueue) -> int | None:
+        return self.states.get(queue, QueueState()).lag
+
 
 class Keys(Struct, frozen=True):
     keys: tuple[str, ...] = ()
@@ -618,14 +622,10 @@ def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, fl
     """How many messages unread now have a key that leaves their queue; of several SDKs the most, None when unknown."""
     most = 0.0
     for shares in leaving:
-        found = 0.0
-        for queue, share in shares.items():
-            state = group.states.get(queue)
-            lag = None if state is None else state.lag
-            if lag is None and share > 0:
-                return None
-            found += (lag or 0) * share
-        most = max(most, found)
+        lags = {queue: group.lag(queue) for queue, share in shares.items() if share > 0}
+        if None in lags.values():
+            return None
+        most = max(most, sum((lag or 0) * shares[queue] for queue, lag in lags.items()))
     return round(most)
 
 
@@ -638,13 +638,9 @@ def drain_ms(groups: Sequence[PlannedGroup] | None, queues: Sequence[MessageQueu
     if groups is None and queues:
         return None
     longest = 0.0
-    for group in groups or ():
-        for queue in queues:
-            state = group.states.get(queue)
-            lag = None if state is None else state.lag
-            if lag == 0:
-                continue
-            rate = group.consumed_per_ms.get(queue, 0.0)
+    for group, queue in product(groups or (), queues):
+        lag, rate = group.lag(queue), group.consumed_per_ms.get(queue, 0.0)
+        if lag != 0:
             if lag is None or rate <= 0:
                 return None
             longest = max(longest, lag / rate)

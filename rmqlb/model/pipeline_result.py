@@ -41,19 +41,12 @@ class Verdict(Struct, frozen=True, rename="camel"):
         return bool(self.failed or self.silent)
 
     @property
-    def figures(self) -> dict[str, int]:
-        """The counts by name."""
-        names = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
-        return {**{name: getattr(self, name) for name in names}, "silent": len(self.silent)}
-
-    @property
     def sentence(self) -> str:
         """What is new first, then what fails, then what was looked at."""
         since = "first night" if self.previous is None else f"{self.new} new, {self.gone} gone since {self.previous}"
         parts = [f"{self.date}: {since}", f"{counted(self.errors, 'error')}", f"{counted(self.failed, 'failed limit')}"]
-        parts += [f"{self.waived} waived"] * bool(self.waived) + [f"{self.incomplete} not judged"] * bool(
-            self.incomplete
-        )
+        parts += [f"{self.waived} waived"] * bool(self.waived)
+        parts += [f"{self.incomplete} not judged"] * bool(self.incomplete)
         parts += [f"silent: {', '.join(self.silent)}"] * bool(self.silent)
         return f"{'; '.join(parts)} ({counted(self.clusters, 'cluster')}, {counted(self.groups, 'group')})"
 

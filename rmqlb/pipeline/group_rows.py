@@ -345,15 +345,7 @@ def fleet_findings(
         )
     for rule in policy.rules if policy is not None else ():
         if rule.name not in used:
-            yield Findings(
-                date=night,
-                cluster=None,
-                kind="policy",
-                group=None,
-                topic=None,
-                code="rule",
-                severity=rule.severity,
-                message=f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}",
-                rule=rule.name,
-                verdict="incomplete",
-            )
+            text = f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}"
+            of_fleet: dict[str, Any] = {"date": night, "cluster": None, "group": None, "topic": None}
+            of_rule: dict[str, Any] = {"rule": rule.name, "severity": rule.severity, "message": text}
+            yield Findings(kind="policy", code="rule", verdict="incomplete", **of_fleet, **of_rule)

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, convert
+from msgspec import convert
 
 from rmqlb.errors import DataError
+from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
 from rmqlb.pipeline.documents import DocumentReader, labels, last_day
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.tables import (
@@ -41,42 +42,9 @@ if TYPE_CHECKING:
 _BYTES_A_TASK = 4 << 20
 _MOST_TASKS = 512
 _INPUT = "unit string, path string, length bigint, modified bigint, content binary"
-Day = date  # where a field has that name
 _HEAD = [column for column in columns(Snapshots) if column != "document"]
-
-
-class Head(Struct, frozen=True, rename="camel"):
-    """A snapshot without its document, as the driver sees it."""
-
-    cluster: str
-    snapshot: str
-    taken_at: datetime | None
-    counts: bool
-    files: tuple[ReadFile, ...]
-    hash: str
-    topics: int
-    groups: int
-    broker_addresses: tuple[str, ...]
-    date: Day
-
-    @property
-    def paths(self) -> set[str]:
-        return {file.path for file in self.files}
-
-    @property
-    def key(self) -> tuple[Day, str, str]:
-        return self.date, self.cluster, self.snapshot
-
-
-class Ingested(Struct, frozen=True):
-    """What an ingest did."""
-
-    files: int  # how many files were given
-    read: int  # how many of them were new
-    nights: tuple[date, ...] = ()  # the nights that were written
-    snapshots: int = 0  # the snapshots that were read
-    quarantined: tuple[tuple[str, str], ...] = ()  # rejected documents, with their files and reasons
-    unread: tuple[date, ...] = ()  # nights that an interrupted run left incomplete, and whose files were not given
+"""Columns of a snapshot as the driver sees it."""
+Heads = Sequence[Snapshots]
 
 
 def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
@@ -123,7 +91,7 @@ def _file(path: str) -> ReadFile:
 
 def ingest(
     warehouse: Warehouse, local: Sequence[ReadFile], uris: Sequence[str], cluster: str | None = None, *, force: bool
-) -> Ingested:
+) -> PipelineResult:
     """Read the files that are new, or with `force` all, and write their nights (raises DataError).
 
     This process is the only one that writes. `cluster` names the cluster of all files; None takes it from the path or
@@ -135,7 +103,7 @@ def ingest(
     chosen = files if force else _unknown(warehouse, files, nights, digests)
     broken = {day for day in warehouse.dates(Snapshots) if nights.get(day, Night()).ingested is None}
     if not chosen:
-        return Ingested(len(files), 0, unread=tuple(sorted(broken)))
+        return PipelineResult(warehouse.place, len(files), incomplete=tuple(sorted(broken)))
     reader = DocumentReader(cluster, __version__, last_day())
     staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED)), "read")
     return _write(warehouse, staged, chosen, digests, broken, len(files))
@@ -214,7 +182,7 @@ def _write(
     digests: Mapping[date, str],
     broken: set[date],
     given: int,
-) -> Ingested:
+) -> PipelineResult:
     paths = {file.path for file in chosen}
     found = staged.selectExpr("snapshots", "quarantine").where("snapshots is not null or quarantine is not null")
     wanted = ", ".join(f"'{column}', snapshots.{column}" for column in _HEAD)
@@ -227,19 +195,19 @@ def _write(
     before = [day for day in written if touched and day < min(touched)][-1:]
     there = [*before, *earlier_days]
     old = [_head(row) for row in warehouse.read(Snapshots, there).select(*_HEAD).collect()] if there else []
-    kept = [head for head in old if head.date in touched and not head.paths & paths]
+    kept = [head for head in old if head.date in touched and not _paths(head) & paths]
     night_before = [head for head in old if head.date not in touched and head.counts]
-    new = list({head.key: head for head in new}.values())
+    new = list({_key(head): head for head in new}.values())
     rivals = list(_rivals(new, kept, night_before))
-    out = {head.key for head, _ in rivals}
+    out = {_key(head) for head, _ in rivals}
     rejected += [_conflict(head, file, other) for head, other in rivals for file in head.files]
-    kept, new = [head for head in kept if head.key not in out], [head for head in new if head.key not in out]
+    kept, new = [head for head in kept if _key(head) not in out], [head for head in new if _key(head) not in out]
     counting = _counting([*kept, *new])
     days = sorted(touched)
     for day in days:
         warehouse.unmark(day, ingested=True)
     choice = warehouse.spark.createDataFrame(
-        [(*head.key, head.key in counting, head in kept) for head in [*kept, *new]],
+        [(*_key(head), _key(head) in counting, head in kept) for head in [*kept, *new]],
         "date date, cluster string, snapshot string, counts boolean, isOld boolean",
     )
     for table in (Snapshots, Groups, Queues):
@@ -249,33 +217,44 @@ def _write(
     for day in days:
         token = short(__version__, sorted(key for key in counting if key[0] == day))
         warehouse.mark(day, INGESTED_MARK, f"{token}.{digests.get(day, '')}")
-    return Ingested(
+    return PipelineResult(
+        warehouse.place,
         files=given,
         read=len(chosen),
-        nights=tuple(days),
         snapshots=len(new),
-        quarantined=tuple((row.file.path, row.reason) for row in rejected),
-        unread=tuple(sorted(broken - touched)),
+        quarantined=tuple(RejectedFile(row.file.path, row.reason) for row in rejected),
+        ingested=tuple(days),
+        incomplete=tuple(sorted(broken - touched)),
     )
 
 
-def _head(row: Any) -> Head:
-    return convert(row.asDict(recursive=True), Head, strict=False)
+def _head(row: Any) -> Snapshots:
+    return convert(row.asDict(recursive=True), Snapshots, strict=False)
 
 
-def _counting(heads: Iterable[Head]) -> set[tuple[date, str, str]]:
-    last: dict[tuple[date, str], Head] = {}
+def _key(head: Snapshots) -> tuple[date, str, str]:
+    return head.date, head.cluster or "", head.snapshot
+
+
+def _paths(head: Snapshots) -> set[str]:
+    return {file.path for file in head.files}
+
+
+def _counting(heads: Iterable[Snapshots]) -> set[tuple[date, str, str]]:
+    last: dict[tuple[date, str], Snapshots] = {}
     early = datetime.min.replace(tzinfo=UTC)
     for head in sorted(heads, key=lambda each: (_utc(each.taken_at) or early, each.snapshot)):
-        last[head.date, head.cluster] = head
-    return {head.key for head in last.values()}
+        last[_key(head)[:2]] = head
+    return {_key(head) for head in last.values()}
 
 
 def _utc(at: datetime | None) -> datetime | None:
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
-def _rivals(new: Sequence[Head], kept: Sequence[Head], before: Sequence[Head]) -> Iterator[tuple[Head, str]]:
+def _rivals(
+    new: Sequence[Snapshots], kept: Sequence[Snapshots], before: Sequence[Snapshots]
+) -> Iterator[tuple[Snapshots, str]]:
     """New snapshots that name another cluster than the rest of the night does: no broker has an address in common.
 
     A snapshot that shares an address with one that is in the warehouse stays. Where none does, nobody can tell which
@@ -293,12 +272,12 @@ def _rivals(new: Sequence[Head], kept: Sequence[Head], before: Sequence[Head]) -
                 yield head, others[0].files[0].path
 
 
-def _share(head: Head, others: Iterable[Head]) -> bool:
+def _share(head: Snapshots, others: Iterable[Snapshots]) -> bool:
     own = set(head.broker_addresses)
     return any(own.intersection(each.broker_addresses) for each in others)
 
 
-def _conflict(head: Head, file: ReadFile, other: str) -> Quarantine:
+def _conflict(head: Snapshots, file: ReadFile, other: str) -> Quarantine:
     return Quarantine(
         date=head.date,
         cluster=head.cluster,

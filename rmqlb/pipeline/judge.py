@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.model.pipeline_result import Verdict
+from rmqlb.model.pipeline_result import PipelineResult, Verdict
 from rmqlb.model.policy import Policy
 from rmqlb.pipeline.changes import changes
 from rmqlb.pipeline.group_rows import PER_GROUP, Judge, fleet_findings
@@ -55,15 +55,7 @@ class Asked(Struct, frozen=True):
     text: str = ""  # differs when something else is asked
 
 
-class Judged(Struct, frozen=True):
-    """What a run of judge did."""
-
-    nights: tuple[date, ...]  # the nights that were judged now
-    unread: tuple[date, ...]  # nights whose snapshots are not whole
-    verdict: Verdict | None  # of the last night; None for an empty warehouse
-
-
-def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> Judged:
+def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> PipelineResult:
     """Judge the nights that are new, and those whose snapshots have changed.
 
     The last night is judged again too when something else is asked than before. A policy holds from the night on in
@@ -96,7 +88,8 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> Judged:
         warehouse.replace(Changes, changes(warehouse, pairs), days)
         for day in days:
             warehouse.mark(day, NIGHTS, wanted[day])
-    return Judged(tuple(days), unread, verdict_of_last_night(warehouse, asked))
+    verdict = verdict_of_last_night(warehouse, asked)
+    return PipelineResult(warehouse.place, judged=tuple(days), incomplete=unread, verdict=verdict)
 
 
 def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:

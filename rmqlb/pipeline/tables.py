@@ -52,7 +52,7 @@ class Snapshots(Row, frozen=True):
     unread: Annotated[int, "parts of the cluster that the snapshot could not read"]
     broker_addresses: Annotated[tuple[str, ...], "addresses of its brokers; two snapshots of one cluster share some"]
     version: Annotated[str, "the version of rmqlb that read it"]
-    document: Annotated[str, "the snapshot without its groups, as `fetch-routes` writes it"]
+    document: Annotated[str, "the snapshot without its groups, as `fetch-routes` writes it"] = ""
 
 
 class Quarantine(Row, frozen=True):

@@ -98,14 +98,10 @@ def _candidates(size: GroupSize) -> Section:
         Column("imbalance", "imbalance", "number", fold=1, of=attrgetter("best.imbalance")),
         Column("blocked by", "blockedBy", "prose", of=lambda each: ", ".join(each.best.fails) or None),
     )
-    order = sorted(range(len(size.candidates)), key=lambda at: _order(size, at))
+    found = [each.consumers for each in size.candidates]
+    order = sorted(range(len(found)), key=lambda at: (found[at] is None, found[at] or 0, at))
     brief = tuple(sorted(order[:_MOST_CANDIDATES])) if len(order) > _MOST_CANDIDATES else None
     return Section("candidates", "what was compared", columns, rows_of(columns, size.candidates), brief=brief)
-
-
-def _order(size: GroupSize, at: int) -> tuple[bool, int, int]:
-    found = size.candidates[at].consumers
-    return found is None, found or 0, at
 
 
 def _topics(size: GroupSize) -> Section:
@@ -146,7 +142,7 @@ def _headline(size: GroupSize) -> str:
         why = "; ".join(_reasons(best, size))
         which = looked if len(size.curve) > 1 else counted(best.consumers, "consumer")
         return f"{group}: none of {which} satisfies all; {_named(size, best)} come nearest, but {why}"
-    return f"{group}: {_named(size, best)} {_verb(best, 'satisfy')} all{_why_no_fewer(size)}"
+    return f"{group}: {_named(size, best)} {'satisfy' if best.consumers > 1 else 'satisfies'} all{_why_no_fewer(size)}"
 
 
 def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
@@ -199,7 +195,9 @@ def _why_no_fewer(size: GroupSize) -> str:
     smaller = size.at(size.best.consumers - 1)
     if smaller is None:
         return "" if size.best.consumers == 1 else "; fewer were not looked at"
-    return f"; {smaller.consumers} {_verb(smaller, 'do')} not: {'; '.join(_reasons(smaller, size))}"
+    return (
+        f"; {smaller.consumers} {'do' if smaller.consumers > 1 else 'does'} not: {'; '.join(_reasons(smaller, size))}"
+    )
 
 
 def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
@@ -272,16 +270,10 @@ def _now(size: GroupSize) -> Iterator[str]:
     now = size.at(size.consumers_now or 0) if known else None
     if now is None or now.consumers == size.consumers:
         return
-    if now.satisfied:
-        does = f"{_verb(now, 'satisfy')} all too"
-    else:
-        does = f"{_verb(now, 'do')} not: {'; '.join(_reasons(now, size))}"
+    satisfy, do = ("satisfy", "do") if now.consumers > 1 else ("satisfies", "does")
+    does = f"{satisfy} all too" if now.satisfied else f"{do} not: {'; '.join(_reasons(now, size))}"
     where = "" if size.queues_per_broker is None else " on these queues"
     yield f"now {counted(now.consumers, 'consumer')}, which {does}{where}"
-
-
-def _verb(point: SizePoint, verb: str) -> str:
-    return verb if point.consumers > 1 else {"do": "does", "satisfy": "satisfies"}[verb]
 
 
 def _chart(size: GroupSize, length: int) -> Section:

@@ -112,9 +112,7 @@ def _losses_text(losses: Sequence[Loss]) -> str:
     >>> _losses_text([Loss("broker", "a"), Loss("master", "b")])
     'broker a and master of b'
     """
-    return " and ".join(
-        f"master of {loss.name}" if loss.kind == "master" else f"{loss.kind} {loss.name}" for loss in losses
-    )
+    return " and ".join(f"{'master of' if loss.kind == 'master' else loss.kind} {loss.name}" for loss in losses)
 
 
 def _breaks(one: BrokenAlready) -> str:

@@ -11,8 +11,6 @@ import pytest
 from tests.support.synthetic.faults import put_faults
 from tests.support.synthetic.fleet import FleetShape, generate
 
-from .spark_servers import StandaloneCluster, standalone_processes
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,10 +30,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def standalone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """A Spark master and one worker of two cores on loopback."""
-    with standalone_processes(tmp_path_factory.mktemp("standalone")) as cluster:
-        yield cluster
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark master on loopback, with one worker of two cores."""
+    from .spark_servers import standalone_master
+
+    with standalone_master(tmp_path_factory.mktemp("standalone")) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.pipeline.ingest import Ingested, find_files, ingest
-from rmqlb.pipeline.judge import Asked, Judged, judge
+from rmqlb.model.pipeline_result import PipelineResult
+from rmqlb.pipeline.ingest import find_files, ingest
+from rmqlb.pipeline.judge import Asked, judge
 from rmqlb.pipeline.tables import TABLES, Row, columns
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.user_files.policy_file import parse_policy
@@ -27,13 +28,13 @@ ASKED = Asked(strategies=("AVG", "AVG_BY_CIRCLE"), policy=parse_policy(POLICY, "
 
 def ingest_files(
     warehouse: Warehouse, *inputs: Path | str, cluster: str | None = None, force: bool = False
-) -> Ingested:
+) -> PipelineResult:
     local, uris = find_files([str(each) for each in inputs])
     with warehouse.writing():
         return ingest(warehouse, local, uris, cluster, force=force)
 
 
-def judge_nights(warehouse: Warehouse, asked: Asked | None = None, *, force: bool = False) -> Judged:
+def judge_nights(warehouse: Warehouse, asked: Asked | None = None, *, force: bool = False) -> PipelineResult:
     with warehouse.writing():
         return judge(warehouse, asked or Asked(), force=force)
 

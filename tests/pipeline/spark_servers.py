@@ -13,9 +13,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import pyspark
 
 from rmqlb.pipeline.spark import find_java
 
@@ -38,62 +39,38 @@ os.killpg(0, signal.SIGKILL)
 """
 
 
-@dataclass(frozen=True)
-class StandaloneCluster:
-    """A running master and its workers.
-
-    Attributes:
-        master: its `spark://` address.
-        folder: where the first worker keeps its executors' folders and logs.
-        folders: those of all workers.
-    """
-
-    master: str
-    folders: tuple[Path, ...]
-
-    @property
-    def folder(self) -> Path:
-        return self.folders[0]
-
-
 @contextmanager
-def standalone_processes(
-    folder: Path, *, workers: int = 1, cores: int = 2, home: Path | None = None
-) -> Iterator[StandaloneCluster]:
-    """A master and workers of so many cores each; `home`: the folder of their Spark."""
+def standalone_master(folder: Path) -> Iterator[str]:
+    """The `spark://` address of a master, with one worker of two cores."""
     package = "org.apache.spark.deploy"
     here = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    folders = [folder / ("work" if number == 0 else f"work-{number + 1}") for number in range(workers)]
-    with ExitStack() as stack:
-        log = stack.enter_context(_server([f"{package}.master.Master", *here], folder, "master", home))
+    with _server([f"{package}.master.Master", *here], folder, "master") as log:
         address = _said(log, r"Starting Spark master at (spark://\S+)")
         _said(log, r"I have been elected leader")
-        for work in folders:
-            room = ["--cores", str(cores), "--memory", "1g", "--work-dir", str(work)]
-            worker = [f"{package}.worker.Worker", *here, *room, address]
-            _said(stack.enter_context(_server(worker, folder, work.name, home)), r"Successfully registered with master")
-        yield StandaloneCluster(address, tuple(folders))
+        room = ["--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work")]
+        with _server([f"{package}.worker.Worker", *here, *room, address], folder, "worker") as worker:
+            _said(worker, r"Successfully registered with master")
+            yield address
 
 
 @contextmanager
-def _server(program: list[str], folder: Path, name: str, home: Path | None) -> Iterator[Path]:
+def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
     """Run one of Spark's programs, outside the reach of our own PYTHONPATH, and yield its log."""
     (folder / "conf").mkdir(exist_ok=True)
     (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
     ours = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    home = str(Path(pyspark.__file__).parent)
     environ = ours | {
-        "SPARK_HOME": _spark_home(),
+        "SPARK_HOME": home,
         "JAVA_HOME": str(Path(find_java(ours)).resolve().parent.parent),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder),
         "PYSPARK_PYTHON": sys.executable,
-        **({} if home is None else {"SPARK_HOME": str(home)}),
     }
-    command = [f"{environ['SPARK_HOME']}/bin/spark-class", *program]
     log = folder / f"{name}.log"
     with log.open("wb") as output:
         guard = subprocess.Popen(
-            [sys.executable, "-c", _GUARD, *command],
+            [sys.executable, "-c", _GUARD, f"{home}/bin/spark-class", *program],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -117,9 +94,3 @@ def _said(log: Path, pattern: str) -> str:
             return found[1] if found.groups() else found[0]
         time.sleep(POLL)
     raise AssertionError(f"{log.name} never said {pattern!r}:\n{log.read_text(encoding='utf-8', errors='replace')}")
-
-
-def _spark_home() -> str:
-    import pyspark
-
-    return str(Path(pyspark.__file__).parent)

@@ -66,16 +66,16 @@ def test_each_kind_of_change(warehouse: Warehouse, tmp_path: Path) -> None:
 def test_a_late_snapshot_changes_its_night_and_the_next_one(warehouse: Warehouse, tmp_path: Path) -> None:
     place = folder(tmp_path, d20=night(20, [A], [A, A]), d22=night(22, [B], [B, B]))
     ingest_files(warehouse, place)
-    assert judge_nights(warehouse).nights == (FIRST, THIRD)
-    assert judge_nights(warehouse).nights == ()
+    assert judge_nights(warehouse).judged == (FIRST, THIRD)
+    assert judge_nights(warehouse).judged == ()
     assert {row["previous"] for row in rows(warehouse, Changes, THIRD)} == {FIRST}
     folder(tmp_path, d21=night(21, [B], [B, B]))
     ingest_files(warehouse, place)
-    assert judge_nights(warehouse).nights == (SECOND, THIRD)
+    assert judge_nights(warehouse).judged == (SECOND, THIRD)
     assert ("queue-moved", 0, None, A, B) in seen(warehouse, SECOND)
     assert seen(warehouse, THIRD) == []
     before = everything(warehouse)
-    assert len(judge_nights(warehouse, force=True).nights) == 3
+    assert len(judge_nights(warehouse, force=True).judged) == 3
     assert everything(warehouse) == before
 
 

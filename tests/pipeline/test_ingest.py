@@ -39,13 +39,13 @@ def test_a_file_is_known_again_by_name_size_and_time(warehouse: Warehouse, tmp_p
         tmp_path / "in", {"cluster=x/date=2026-11-21/s.json": one(), "flat.json": one("2026-11-22T02:00:00Z")}
     )
     assert ingest_files(warehouse, place).read == 2
-    assert (ingest_files(warehouse, place).read, ingest_files(warehouse, place).nights) == (0, ())
+    assert (ingest_files(warehouse, place).read, ingest_files(warehouse, place).ingested) == (0, ())
     before = everything(warehouse)
     assert ingest_files(warehouse, place, force=True).read == 2
     assert everything(warehouse) == before
     write(tmp_path / "in", {"cluster=x/date=2026-11-21/t.json": one("2026-11-21T03:00:00Z")})
     done = ingest_files(warehouse, place)
-    assert done.nights == (A_DAY,)
+    assert done.ingested == (A_DAY,)
     assert [(row["snapshot"][:15], row["counts"]) for row in rows(warehouse, Snapshots, A_DAY)] == [
         ("20261121T020000", False),
         ("20261121T030000", True),

@@ -107,6 +107,6 @@ def test_a_warehouse_at_a_uri_has_the_same_rows(judged: Warehouse, fleet: Path, 
     """A URI is read and written by Hadoop alone, its input files included."""
     elsewhere = Warehouse(judged.spark, f"file:{tmp_path}/wh")
     night = ingest_files(elsewhere, *sorted(str(path) for path in fleet.glob("*/date=2026-11-02")))
-    assert night.nights == (date(2026, 11, 2),)
+    assert night.ingested == (date(2026, 11, 2),)
     local = {row["snapshot"] for row in rows(judged, Snapshots, date(2026, 11, 2))}
     assert {row["snapshot"] for row in rows(elsewhere, Snapshots)} == local

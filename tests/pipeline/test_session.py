@@ -19,7 +19,6 @@ import pytest
 from rmqlb.pipeline.spark import SparkSettings, spark_session
 
 from . import scripts
-from .spark_servers import StandaloneCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,15 +136,13 @@ def test_however_the_program_ends_no_process_and_no_file_is_left(tmp_path: Path,
     assert program.returncode == -stop
 
 
-def test_a_cluster_gives_what_local_gives_with_our_code_sent_there(
-    tmp_path: Path, standalone_cluster: StandaloneCluster
-) -> None:
-    done = ran(scripts.run(tmp_path, JOB, standalone_cluster.master, conf={"spark.executor.memory": "512m"}))
+def test_a_cluster_gives_what_local_gives_with_our_code_sent_there(tmp_path: Path, standalone: str) -> None:
+    done = ran(scripts.run(tmp_path, JOB, standalone, conf={"spark.executor.memory": "512m"}))
     assert done.said["counts"] == COUNTS
     assert done.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
 
 
-def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone_cluster: StandaloneCluster) -> None:
+def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone: str) -> None:
     (tmp_path / "env" / "bin").mkdir(parents=True)
     python = tmp_path / "env" / "bin" / "python"
     python.write_text(f'#!/bin/sh\nFROM_ARCHIVE="$0" exec {sys.executable} "$@"\n')
@@ -162,13 +159,13 @@ def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone_clust
         "spark.pyspark.python": "./environment/bin/python",
         "spark.executor.memory": "512m",
     }
-    done = ran(scripts.run(tmp_path, job, standalone_cluster.master, conf=conf))
+    done = ran(scripts.run(tmp_path, job, standalone, conf=conf))
     assert done.said == {"python": "./environment/bin/python"}
 
 
-def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone_cluster: StandaloneCluster) -> None:
+def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone: str) -> None:
     program = scripts.command(tmp_path, JOB, "local[*]", {"spark.executor.memory": "512m"})[1:]
-    submit = [f"{Path(pyspark.__file__).parent}/bin/spark-submit", "--master", standalone_cluster.master]
+    submit = [f"{Path(pyspark.__file__).parent}/bin/spark-submit", "--master", standalone]
     submit += ["--driver-memory", "600m"]
     submit += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     python = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path / "tmp")}

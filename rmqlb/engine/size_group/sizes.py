@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate import names_inside, prepare
 from rmqlb.engine.allocate.consistent_hash import check_ring, ring_hash
@@ -142,34 +143,26 @@ class PlaceSizes:
         allocated = (_of_listed_rooms(topic, strategy, settings) for topic in layout.topics)
         self._layout = Layout(tuple(topic for topic in allocated if topic.queues), layout.threads, layout.orderly)
         self._has_work = layout.has_work
-        self._numbers = [len(topic.queues) for topic in self._layout.topics]
-        self._unassigned = len(layout.queues) - sum(self._numbers)
+        self._unassigned = len(layout.queues) - len(self._layout.queues)
         self._strategy, self._settings, self._sdk = strategy, settings, sdk
         self._known: dict[int, list[SizeFigures]] = {}
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         left = consumers - len(lost)
         if left not in self._known:
-            most = sum(-(-number // left) for number in self._numbers)
-            idle = max(left - max(self._numbers, default=0), 0)
-            busiest = self._busiest(left) if self._has_work else None
-            found = self._layout.figures(left, most, sum(self._numbers), idle, busiest, self._unassigned)
+            topics, numbers = self._layout.topics, [len(topic.queues) for topic in self._layout.topics]
+            most = sum(-(-number // left) for number in numbers)
+            idle = max(left - max(numbers, default=0), 0)
+            even = all(len(set(topic.work)) == 1 for topic in topics)
+            busiest = sum(topic.work[0] * -(-len(topic.queues) // left) for topic in topics) if even else 0.0
+            work = busiest if self._has_work else None
+            found = self._layout.figures(left, most, sum(numbers), idle, work, self._unassigned)
+            if self._has_work and not even:
+                ids = [f"{place:05d}" for place in range(left)]
+                (by_id,) = IdSizes(self._layout, self._strategy, self._settings, [ids], self._sdk).figures(left)
+                found = replace(found, utilisation=by_id.utilisation)
             self._known[left] = [found]
         return self._known[left]
-
-    def _busiest(self, consumers: int) -> float:
-        topics = self._layout.topics
-        if all(len(set(topic.work)) == 1 for topic in topics):
-            return sum(topic.work[0] * -(-len(topic.queues) // consumers) for topic in topics)
-        ids = [f"{place:05d}" for place in range(consumers)]
-        found = [0.0] * consumers
-        for topic in topics:
-            work = dict(zip(topic.queues, topic.work, strict=True))
-            queues = sort_queues(topic.queues, self._sdk.order)
-            strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
-            for place, client_id in enumerate(ids):
-                found[place] += sum(work[queue] for queue in strategy.share(client_id))
-        return max(found)
 
 
 def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:

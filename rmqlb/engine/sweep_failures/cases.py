@@ -22,10 +22,10 @@ from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import without_lock
-from rmqlb.engine.check import Measured, measure_group, measure_topic, verdict, writable_brokers
+from rmqlb.engine.check import LOCK_UNKNOWN, Measured, measure_group, measure_topic, verdict, writable_brokers
 from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
-from rmqlb.engine.sweep_failures.failures import Failure, Thing
+from rmqlb.engine.sweep_failures.failures import Failure, Thing, addresses_of
 from rmqlb.errors import DataError
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
@@ -48,10 +48,7 @@ _OUTCOME_LIMITS = {
     "idle": ("idle", None),
     "unassigned": ("unassigned", None),
     "duplicateOwners": ("duplicate_owners", None),
-    "withoutLock": (
-        "without_lock",
-        "whether its consumers consume in order, or a slave acts as the master, is not known",
-    ),
+    "withoutLock": ("without_lock", LOCK_UNKNOWN),
 }
 """Limit → the figure of an outcome that it bounds, and why the figure may be unknown."""
 
@@ -88,8 +85,7 @@ class Subject(ABC, Generic[Outcome]):
         for client_id in self.client_ids:
             things.append(Thing("process", client_id, times[client_id]))
             times[client_id] += 1
-        for broker, ids in sorted(_broker_ids(routes).items()):
-            things += [Thing("address", broker, number) for number in sorted(ids) or (None,)]
+        things += addresses_of(routes)
         self.bits = {thing: 1 << at for at, thing in enumerate(things)}
         self._brokers: dict[str, int] = {}  # name → bits of all its addresses
         for thing in things[len(self.client_ids) :]:
@@ -311,16 +307,6 @@ def _view(view: MemberView, left: Counter[str]) -> MemberView:
             left[connection.client_id] -= 1
             kept.append(connection)
     return replace(view, connections=tuple(kept))
-
-
-def _broker_ids(routes: Iterable[TopicRouteData]) -> Mapping[str, set[int]]:
-    found: dict[str, set[int]] = {}
-    for route in routes:
-        known = route.brokers_by_name()
-        for data in route.queue_datas:
-            broker = known.get(data.broker_name)
-            found.setdefault(data.broker_name, set()).update(broker.broker_addrs if broker else ())
-    return found
 
 
 def bits_of(mask: int) -> Iterator[int]:

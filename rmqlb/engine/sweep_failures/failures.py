@@ -79,20 +79,21 @@ class Cluster(Struct, frozen=True):
         return tuple(failure for kind in LOSS_KINDS if kind in kinds for failure in self._failures(kind))
 
     def _failures(self, kind: LossKind) -> list[Failure]:
-        """Things are lost together that have the same key; processes of one client ID are lost one by one."""
         found: dict[tuple[str, int | None], set[Thing]] = {}
-        for thing, where in self.hosts.items():
-            is_process = thing.kind == "process"
-            if kind in ("host", "zone"):
-                name = where if kind == "host" else self._zone(thing)
-                lost = bool(name)
-            else:
-                name = thing.name
-                lost = is_process == (kind == "consumer") and (kind != "master" or thing.number == MASTER_ID)
-            if lost:
-                found.setdefault((name, thing.number if kind == "consumer" else None), set()).add(thing)
+        for thing in self.hosts:
+            if (key := self._key(kind, thing)) is not None:
+                found.setdefault(key, set()).add(thing)
         keys = sorted(found) if kind in ("host", "zone") else found  # others are sorted already
         return [Failure(Loss(kind, key[0]), frozenset(found[key])) for key in keys]
+
+    def _key(self, kind: LossKind, thing: Thing) -> tuple[str, int | None] | None:
+        """What is lost together has the same key; None for a thing that no loss of this kind takes."""
+        if kind in ("host", "zone"):
+            where = self.hosts[thing] if kind == "host" else self._zone(thing)
+            return (where, None) if where else None
+        if thing.kind == "process":
+            return (thing.name, thing.number) if kind == "consumer" else None
+        return (thing.name, None) if kind == "broker" or (kind == "master" and thing.number == MASTER_ID) else None
 
     def empty_zones(self) -> dict[str, str]:
         """The zones of the rules that contain nothing → the reason."""
@@ -141,21 +142,20 @@ def cluster_of(
         for client_id in sort_client_ids(most)
         for number in range(most[client_id])
     }
-    brokers: dict[str, Mapping[int, str]] = {}
-    zones: dict[str, str] = {}
+    known = [*routes]
+    zones = {each.broker_name: each.zone_name or "" for route in known for each in route.broker_datas}
+    return Cluster(hosts | addresses_of(known), zones, rules)
+
+
+def addresses_of(routes: Iterable[TopicRouteData]) -> dict[Thing, str]:
+    """The addresses of the brokers that have queues, by name and ID → their hosts."""
+    brokers: dict[str, dict[int, str]] = {}
     for route in routes:
         known = route.brokers_by_name()
         for name in (data.broker_name for data in route.queue_datas):
-            if name in known:
-                brokers[name] = known[name].broker_addrs
-                zones |= {name: known[name].zone_name or ""}
-            brokers.setdefault(name, {})
-    for name, addresses in sorted(brokers.items()):
-        hosts |= {Thing("address", name, number): _host_of(text) for number, text in addresses.items()}
-        if not addresses:
-            hosts[Thing("address", name, None)] = ""
-    return Cluster(hosts, zones, rules)
-
-
-def _host_of(address: str) -> str:
-    return address.rpartition(":")[0].strip("[]")
+            brokers.setdefault(name, {}).update(known[name].broker_addrs if name in known else {})
+    return {
+        Thing("address", name, number): text.rpartition(":")[0].strip("[]")
+        for name, addresses in sorted(brokers.items())
+        for number, text in sorted(addresses.items()) or ((None, ""),)
+    }

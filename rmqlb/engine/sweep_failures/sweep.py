@@ -254,28 +254,21 @@ class Judged(Struct, frozen=True):
                 similar.setdefault((kinds, self.cases.broken[mask][at]), []).append(mask)
             for (_, value), masks in similar.items():
                 mask = max(masks, key=lambda each: getattr(self._outcome(each), "moved", 0))
-                outcome = self._outcome(mask)
+                outcome, case = self._outcome(mask), self._case(mask)
                 yield Counterexample(
                     **self.limit(at, value),
                     losses=self._losses(mask),
                     cases=sum(self.cases.classes[each].fewest for each in masks),
                     group=outcome if isinstance(outcome, GroupOutcome) else None,
                     topic=outcome if isinstance(outcome, TopicOutcome) else None,
-                    **self._commands(request, mask),
+                    **_shown(self.subject, self.subject.effect(mask), case, request),
                 )
 
-    def _commands(self, request: SweepRequest, mask: int) -> dict[str, Any]:
-        if request.commands is None:
-            return {}
-        effect, case = self.subject.effect(mask), [self.failures[at] for at in self.cases.classes[mask].first]
-        silent = {thing.name for each in case if each.loss.kind in SILENT for thing in each.things}
-        if isinstance(self.subject, TopicSubject):
-            return {"command": _sends(request.commands, self.subject, effect, silent)}
-        shown = ShownCase(request.commands, self.subject, effect, silent, request.only_topics)
-        return {"command": shown.in_full(), "gap_command": shown.gap()}
+    def _case(self, mask: int) -> list[Failure]:
+        return [self.failures[number] for number in self.cases.classes[mask].first]
 
     def _losses(self, mask: int) -> tuple[Loss, ...]:
-        return tuple(self.failures[number].loss for number in self.cases.classes[mask].first)
+        return tuple(failure.loss for failure in self._case(mask))
 
     def _outcome(self, mask: int) -> GroupOutcome | TopicOutcome:
         return self.subject.outcome(self.subject.effect(mask))
@@ -363,57 +356,39 @@ class Commands(Struct, frozen=True):
     more: Sequence[str] = ()  # options of strategies
 
 
-def _sends(commands: Commands, topic: TopicSubject, effect: Effect, silent: Collection[str]) -> str | None:
-    """simulate-send for what is lost; None where producers use nothing of that."""
-    lost = [name for name in topic.queues if name in effect.brokers or name in effect.masters]
-    fails = [f"{name}:{'timeout' if name in silent else 'refused'}" for name in lost]
-    words = ["rmqlb", "simulate-send", *commands.source, "-t", topic.name, *_each("--fail", fails)]
-    return shlex.join(words) if fails else None
+def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request: SweepRequest) -> dict[str, Any]:
+    """The commands that show a case, to copy into a shell; None where no command line can name what is lost.
 
-
-class ShownCase(Struct, frozen=True):
-    """A case of a group, as commands to copy into a shell; None where no command line can name what is lost."""
-
-    commands: Commands
-    group: GroupSubject
-    effect: Effect
-    silent: Collection[str]  # consumers and brokers that fall silent instead of closing their connections
-    topics: Sequence[str]  # () is all of the group's
-
-    def in_full(self) -> str | None:
-        """plan-rebalance."""
-        if any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in self._client_ids):
-            return None  # read as a number of consumers
-        return self._command(
-            "plan-rebalance",
-            *_each("--remove", self._client_ids),
-            *_each("--remove-broker", self.effect.brokers),
-            *_each("--remove-master", self.effect.masters),
-        )
-
-    def gap(self) -> str | None:
-        """simulate-rebalance, where queues have no owner until the consumers have rebalanced."""
-        group, effect = self.group, self.effect
-        names = (*self._client_ids, *effect.brokers, *effect.masters)
-        if not _has_gaps(group, effect) or any("," in name for name in names):
-            return None  # a comma ends the name in an event
-        events = [f"{'host-loss' if name in self.silent else 'crash'} {name}@0s" for name in self._client_ids]
-        for name in (*effect.brokers, *effect.masters):
-            what = "broker-loss" if name in self.silent else "broker-down"
-            events.append(f"{what} {name}@0s{', with slaves' if name in effect.brokers else ''}")
-        orderly = ["--orderly"] if group.orderly else []
-        return self._command("simulate-rebalance", *_each("--event", events), "--trials", str(_GAP_TRIALS), *orderly)
-
-    @property
-    def _client_ids(self) -> list[str]:
-        return [self.group.client_ids[place] for place in self.effect.places]
-
-    def _command(self, command: str, *changes: str) -> str:
-        group = self.group
-        strategy = ["--strategy", group.members.group_strategy] if group.basis == "assumed" else []
-        on = _each("-t", [topic for topic in self.topics if topic in {route.topic for route in group.routes}])
-        start = ["rmqlb", command, *self.commands.source, "-g", group.name, *strategy]
-        return shlex.join([*start, *changes, *on, *self.commands.more])
+    plan-rebalance for a group, simulate-send for a topic; and simulate-rebalance for a group whose queues have no owner
+    until its consumers have rebalanced. A process that ends closes its connections; what runs on a lost host or in a
+    lost zone falls silent.
+    """
+    shared = request.commands
+    if shared is None:
+        return {}
+    silent = {thing.name for each in case if each.loss.kind in SILENT for thing in each.things}
+    if isinstance(subject, TopicSubject):
+        lost = [name for name in subject.queues if name in effect.brokers or name in effect.masters]
+        fails = [f"{name}:{'timeout' if name in silent else 'refused'}" for name in lost]
+        words = ["rmqlb", "simulate-send", *shared.source, "-t", subject.name, *_each("--fail", fails)]
+        return {"command": shlex.join(words) if fails else None}
+    strategy = ["--strategy", subject.members.group_strategy] if subject.basis == "assumed" else []
+    on = _each("-t", [topic for topic in request.only_topics if topic in {route.topic for route in subject.routes}])
+    start, end = [*shared.source, "-g", subject.name, *strategy], [*on, *shared.more]
+    ids = [subject.client_ids[place] for place in effect.places]
+    removed = [*_each("--remove", ids), *_each("--remove-broker", effect.brokers)]
+    plan = ["rmqlb", "plan-rebalance", *start, *removed, *_each("--remove-master", effect.masters), *end]
+    events = [f"{'host-loss' if name in silent else 'crash'} {name}@0s" for name in ids]
+    for name in (*effect.brokers, *effect.masters):
+        what = "broker-loss" if name in silent else "broker-down"
+        events.append(f"{what} {name}@0s{', with slaves' if name in effect.brokers else ''}")
+    changes = [*_each("--event", events), "--trials", str(_GAP_TRIALS), *(["--orderly"] if subject.orderly else [])]
+    # plan-rebalance reads digits as a number of consumers; a comma ends the name in an event
+    is_number = any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in ids)
+    has_comma = any("," in name for name in (*ids, *effect.brokers, *effect.masters))
+    has_gap = _has_gaps(subject, effect) and not has_comma
+    gap = shlex.join(["rmqlb", "simulate-rebalance", *start, *changes, *end]) if has_gap else None
+    return {"command": None if is_number else shlex.join(plan), "gap_command": gap}
 
 
 def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:

@@ -14,7 +14,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -236,48 +236,29 @@ def answers(warehouse: Warehouse, nights: Nights, window: Sequence[date], thresh
         news.unpersist()
     rows: dict[str, dict[str | None, list[Row]]] = {query: {} for query in asked}
     counts: dict[str, dict[str | None, int]] = {query: {} for query in asked}
-    for one in sorted(map(_Found.of, found), key=lambda one: (one.query, one.order(asked[one.query]))):
-        query = asked[one.query]
-        own = {column: one.row[column] for column in (*(query.per or ()), *query.columns)}
-        for scope, count in one.scopes(query):
-            rows[one.query].setdefault(scope, []).append(own)
-            counts[one.query][scope] = count
+    decoded = [(name, msgspec.json.decode(text), *more) for name, text, *more in found]
+    for name, row, place, in_fleet, of_cluster, in_cluster in sorted(decoded, key=partial(_order, asked)):
+        query, cluster = asked[name], row["cluster"]
+        scopes: dict[str | None, int] = {}  # page that shows the row → how many rows there are
+        if place is None:
+            scopes = {None: 0} if row["ofFleet"] else {} if cluster is None else {cluster: 0}
+        else:
+            scopes |= {None: in_fleet} if place <= query.limit else {}
+            scopes |= {cluster: in_cluster} if cluster is not None and of_cluster <= query.limit else {}
+        own = {column: row[column] for column in (*(query.per or ()), *query.columns)}
+        for scope, count in scopes.items():
+            rows[name].setdefault(scope, []).append(own)
+            counts[name][scope] = count
     tables = [folder_of(table) for table in TABLES if warehouse.dates(table)]
     return Answers(nights, thresholds, warehouse.place, tables, asked, rows, counts)
 
 
-class _Found(Struct, frozen=True):
-    """A row of `_in_one`."""
-
-    query: str
-    row: Row
-    place: int | None  # in a list; None in a summary
-    in_fleet: int
-    of_cluster: int
-    in_cluster: int
-
-    @classmethod
-    def of(cls, row: Sequence[Any]) -> _Found:
-        query, text, *more = row
-        return cls(query, msgspec.json.decode(text), *more)
-
-    def order(self, query: Query) -> list[tuple[bool, Any]]:
-        """A key to sort by: places, or what names the row of a summary, unknown first."""
-        keys = [self.place] if query.per is None else [self.row[key] for key in query.per]
-        return [(key is not None, key) for key in keys]
-
-    def scopes(self, query: Query) -> Iterable[tuple[str | None, int]]:
-        """The pages that show the row, with how many rows there are."""
-        cluster = self.row["cluster"]
-        if self.place is None:
-            is_of_fleet = bool(self.row["ofFleet"])
-            if is_of_fleet or cluster is not None:
-                yield None if is_of_fleet else cluster, 0
-            return
-        if self.place <= query.limit:
-            yield None, self.in_fleet
-        if cluster is not None and self.of_cluster <= query.limit:
-            yield cluster, self.in_cluster
+def _order(asked: Mapping[str, Query], row: Sequence[Any]) -> tuple[str, list[tuple[bool, Any]]]:
+    """A key to sort rows of `_in_one` by: places, or what names the row of a summary, unknown first."""
+    name, of, place, *_ = row
+    per = asked[name].per
+    keys = [place] if per is None else [of[key] for key in per]
+    return name, [(key is not None, key) for key in keys]
 
 
 def _in_one(asked: Iterable[Query]) -> str:
@@ -333,11 +314,6 @@ class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
     rejected: int  # documents that were rejected
     page: str  # where the page of the fleet is
     unchanged: bool = False  # the pages were there already, made from the same tables
-
-    @property
-    def is_violated(self) -> bool:
-        """A limit of the policy failed: the exit code is 3."""
-        return self.failed > 0
 
 
 def thresholds_of(policy: Policy | None) -> Thresholds:

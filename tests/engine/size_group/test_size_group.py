@@ -33,6 +33,8 @@ class Own(NamedTuple):
 
     queues: Counter[str]
     busiest: float
+    unassigned: int
+    duplicate_owners: int
 
     @property
     def imbalance(self) -> float | None:
@@ -46,11 +48,14 @@ class Own(NamedTuple):
 
 def own(strategy: str, topics: Topics, client_ids: Sequence[str], work: Work | None = None, **settings: Any) -> Own:
     numbers, busy = Counter(dict.fromkeys(client_ids, 0)), dict.fromkeys(client_ids, 0.0)
+    owners = Counter({queue: 0 for queues in topics for queue in queues})
     for queues in filter(None, topics):
         for client_id, share in allocate(strategy, queues, client_ids, **settings).items():
             numbers[client_id] += len(share)
+            owners.update(share)
             busy[client_id] += sum((work or {}).get(queue, 0) for queue in share)
-    return Own(numbers, max(busy.values()))
+    of_queues = list(owners.values())
+    return Own(numbers, max(busy.values()), of_queues.count(0), sum(number > 1 for number in of_queues))
 
 
 def fails(strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits) -> set[str]:
@@ -137,6 +142,7 @@ def test_random_groups_equal_brute_force(
         owned = [own(strategy, queues_of(routes), each, work) for each in joined]
         assert point.imbalance == max(each.imbalance or 0 for each in owned)
         assert point.idle == max(each.idle for each in owned)
+        assert (point.unassigned, point.duplicate_owners) == (0, 0)
         assert point.utilisation == pytest.approx(max(each.busiest for each in owned) / 4)
         # Losses are not looked at where it holds with no IDs even without one.
         is_seen = found.every_order or point.share
@@ -256,7 +262,9 @@ def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, give
     for point in found.curve:
         each = [own(strategy, queues_of([topic]), one[: point.consumers], **of_go) for one in trials]
         assert point.imbalance == max(one.imbalance or 0 for one in each)
-        assert point.idle == max(one.idle for one in each)
+        for figure in ("idle", "unassigned", "duplicate_owners"):
+            assert getattr(point, figure) == max(getattr(one, figure) for one in each)
+        assert ("unassigned" in point.fails) == (point.unassigned > 0)
 
 
 def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() -> None:
@@ -315,19 +323,6 @@ def test_a_topic_outside_the_listed_rooms_brings_no_work() -> None:
     question = SizeQuestion(strategies=("MACHINE_ROOM",), consumers=(1, 3), work=work, threads=4)
     found = size_group("g", routes, question, Settings(consumer_idcs=frozenset({"r"})))
     assert [(point.utilisation, point.unassigned) for point in found.curve] == [(1.0, 3), (0.5, 3), (0.5, 3)]
-
-
-def test_queues_that_go_strategies_give_twice_or_to_none_fail() -> None:
-    """Go's MACHINE_ROOM cuts its blocks out of all queues."""
-    topic, own = route("T", **{"q@b": 3, "r@b": 3}), frozenset({"r"})
-    question = SizeQuestion(strategies=("MACHINE_ROOM",), consumers=(2, 3), trials=2, sdk="go")
-    found = size_group("g", [topic], question, Settings(consumer_idcs=own))
-    for point in found.curve:
-        shares = allocate("MACHINE_ROOM", topic.subscribe_queues(), ids(point.consumers), sdk="go", consumer_idcs=own)
-        owners = Counter(queue for share in shares.values() for queue in share)
-        assert point.unassigned == 6 - len(owners) > 0
-        assert point.duplicate_owners == sum(number > 1 for number in owners.values())
-        assert "unassigned" in point.fails
 
 
 @every_case("strategy", WITHOUT_SETTINGS)
