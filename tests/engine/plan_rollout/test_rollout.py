@@ -153,6 +153,14 @@ def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mix
     assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
 
 
+def test_the_minimum_of_more_consumers_than_can_be_searched_is_unknown() -> None:
+    ids = " ".join(f"c{number:02d}" for number in range(19))
+    plan = rolled(ids, route(a=38), to="AVG_BY_CIRCLE", trials=1)
+    assert plan.misassigned > 0
+    assert not plan.misassigned_is_minimum
+    assert any("little overlap" in choice.order_name for choice in plan.choices)
+
+
 def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway() -> None:
     members = Members(("x", "y"), "MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))
     rooms = TopicRouteData("T", (QueueData("r@a", 4, 4, 6), QueueData("plain", 3, 3, 6)), route(plain=3).broker_datas)
