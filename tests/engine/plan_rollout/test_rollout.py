@@ -103,6 +103,10 @@ def test_consumers_come_back_with_their_new_ids() -> None:
     same, changed = rolled("a b c", trials=1), rolled("a b c", trials=1, becomes={"c": "0"})
     assert changed.members == same.members
     assert {each.figures.taken.max for each in same.choices} != {each.figures.taken.max for each in changed.choices}
+    names = [
+        " ".join(each.order_name for each in plan.choices) for plan in (same, changed, rolled("a b c", at_once=[2]))
+    ]
+    assert ["fewest moves" in each for each in names] == [False, True, True]
 
 
 def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> None:
