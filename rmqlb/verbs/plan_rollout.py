@@ -73,18 +73,18 @@ def plan_rollout(
     """
     wanted_conditions = conditions(fail_on, ROLLOUT_FIGURES)
     number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    asked = simulation(group, options, may_join=False)
+    parsed = simulation(group, options, may_join=False)
     together = (at_once,) if isinstance(at_once, int | str) else at_once
     request = RolloutRequest(
         down_us=duration_us(down, "--down"),
         pauses_us=pauses_in(",".join(names_of(pauses))),
         at_once=numbers(",".join(map(str, together))),
-        to_strategy=asked.strategies.optional(to_strategy, "--to-strategy"),
+        to_strategy=parsed.strategies.optional(to_strategy, "--to-strategy"),
         order=order_of(None if order is None else texts_of(order)),
     )
     opened = reader(source)
-    snapshot = opened.fetch(asked.chosen.wanted(opened))
-    found = simulated_group(asked, group, snapshot, opened)
+    snapshot = opened.fetch(parsed.chosen.wanted(opened))
+    found = simulated_group(parsed, group, snapshot, opened)
     resolved = found.group
     restarting = restarted(names_of(restart), resolved.client_ids)
     becomes, of_ids = ids_afterwards(restarting or resolved.client_ids, resolved.client_ids, ids)

@@ -131,8 +131,9 @@ class TypedEvent(Struct, frozen=True):
         for name in verb.needed:
             if name not in given:
                 raise self.wrong("how long is it away?" if name == "down" else "how long from one to the next?")
-        for name in {"down", "every"} & given.keys():
-            self.time(given[name], zero=name == "every")
+        for name, zero in (("every", True), ("down", False)):
+            if name in given:
+                self.time(given[name], zero=zero)
         return given
 
 

@@ -78,10 +78,10 @@ def simulate_rebalance(
     if number is not None and shown >= number:
         raise UsageError(f"--trial {trial}: there are the trials 0 to {number - 1}")
     wanted_conditions = conditions(fail_on, GROUP_FIGURES)
-    asked = simulation(group, options, events=events, duration=duration, all_new=all_new, broadcasting=broadcasting)
-    chosen = asked.chosen
+    parsed = simulation(group, options, events=events, duration=duration, all_new=all_new, broadcasting=broadcasting)
+    chosen = parsed.chosen
     opened = reader(source)
-    if not asked.events and not all_new and duration is None:
+    if not parsed.events and not all_new and duration is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
     whole = "*" in chosen.names and not chosen.given.topics
@@ -92,7 +92,7 @@ def simulate_rebalance(
 
     def simulated(name: str | None) -> tuple[RebalanceResult, tuple[Finding, ...]]:
         elsewhere = routes if chosen.several else ()
-        found = simulated_group(asked, name, snapshot, opened, elsewhere=elsewhere)
+        found = simulated_group(parsed, name, snapshot, opened, elsewhere=elsewhere)
         resolved = found.group
         progress(resolved.title, 0, 0)
         used.update(_users(resolved.pulled_routes))
@@ -110,7 +110,7 @@ def simulate_rebalance(
     if not chosen.several:
         return with_meta(groups[0], Meta(snapshot, findings))
     progress("producers", 0, 0)
-    producers = _producers(asked, list(used.values()), routes)
+    producers = _producers(parsed, list(used.values()), routes)
     sent = tuple(printed_part(each, SendResult) for each in producers.reports)
     results = RebalanceResults(tuple(groups), sent, summary_of(groups, producers.reports))
     return with_meta(results, Meta(snapshot, (*findings, *producers.findings)))
@@ -139,14 +139,14 @@ def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
     return {route.topic: route for route in routes if not is_system_topic(route.topic)}
 
 
-def _producers(asked: Simulation, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]) -> Producers:
-    failures = failures_of(events_of_brokers(asked.events, routes, elsewhere))
+def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]) -> Producers:
+    failures = failures_of(events_of_brokers(parsed.events, routes, elsewhere))
     sends = SendScenario(
-        client_version=asked.options.get("client") or NEWEST,
-        latency=Latency(asked.options.get("latency", "1ms"), (asked.scenario.latency_us,)),
-        seed=asked.scenario.seed,
+        client_version=parsed.options.get("client") or NEWEST,
+        latency=Latency(parsed.options.get("latency", "1ms"), (parsed.scenario.latency_us,)),
+        seed=parsed.scenario.seed,
     )
-    inflow = typed_rates(texts_of(asked.options.get("rates", ())), [route.topic for route in elsewhere])
+    inflow = typed_rates(texts_of(parsed.options.get("rates", ())), [route.topic for route in elsewhere])
     found = producers_of(routes, failures, sends, inflow)
     if not found.reports:
         return found

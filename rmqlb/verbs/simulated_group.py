@@ -131,7 +131,7 @@ class SimulatedGroup(Struct, frozen=True):
 
 
 def simulated_group(
-    asked: Simulation,
+    parsed: Simulation,
     name: str | None,
     snapshot: ClusterSnapshot,
     source: Reader,
@@ -144,43 +144,43 @@ def simulated_group(
         name: which of them.
         elsewhere: routes of other topics, which events and rates may name without meaning this group.
     """
-    scenario, strategies, chosen = asked.scenario, asked.strategies, asked.chosen
-    group = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=asked.strategy)
-    group.must_share(broadcasting=asked.may_join)
+    scenario, strategies, chosen = parsed.scenario, parsed.strategies, parsed.chosen
+    group = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=parsed.strategy)
+    group.must_share(broadcasting=parsed.may_join)
     broadcasting = scenario.broadcasting or group.broadcasting
     brokers = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
-    events, of_events = expanded(asked.events, group.client_ids, group.pulled_routes, strategies, brokers)
-    strategies.must_apply(reported=asked.strategy is None)
+    events, of_events = expanded(parsed.events, group.client_ids, group.pulled_routes, strategies, brokers)
+    strategies.must_apply(reported=parsed.strategy is None)
     group = group.with_settings(strategies.settings_for([route.topic for route in group.known_routes], group.name))
     joining = [event.subject for event in events if event.kind == "join"]
     everybody = (*group.client_ids, *joining)
     chosen.require_named(set(everybody))
     if not everybody:
-        hint = "let one join with --event 'join 1@0s', or " if asked.may_join else ""
-        none_joins = ", and none joins" if asked.may_join else ""
+        hint = "let one join with --event 'join 1@0s', or " if parsed.may_join else ""
+        none_joins = ", and none joins" if parsed.may_join else ""
         raise nobody_online(group.name, group.seen, f"{hint}name the consumers with --consumers", none_joins)
     members, findings = _members(group, broadcasting=broadcasting)
     for event in events:
         if scenario.until_us is not None and event.at_us >= scenario.until_us:
             hint = "leave --for out, or make it longer"
-            raise UsageError(f"--event {event.text!r}: not within --for {asked.duration}", hint=hint)
+            raise UsageError(f"--event {event.text!r}: not within --for {parsed.duration}", hint=hint)
     seen = None if group.assumed else group.seen
-    version, of_version = client_version(seen, asked.options.get("client"))
-    given, given_types = given_consumer_types(texts_of(asked.options.get("consumer_types", ())))
+    version, of_version = client_version(seen, parsed.options.get("client"))
+    given, given_types = given_consumer_types(texts_of(parsed.options.get("consumer_types")))
     usual_type, types, of_types = consumer_types(seen, given, given_types)
     require_members(given_types, everybody, "--consumer-type")
     of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
     topics = dict.fromkeys(route.topic for route in (*group.pulled_routes, *elsewhere))
-    inflow = spread_evenly(rates(texts_of(asked.options.get("rates", ())), list(topics)), group.pulled_routes, events)
-    if asked.earlier is not None:
-        inflow = rates_since(asked.earlier, chosen.wanted(source), group, snapshot) | inflow
+    inflow = spread_evenly(rates(texts_of(parsed.options.get("rates")), list(topics)), group.pulled_routes, events)
+    if parsed.earlier is not None:
+        inflow = rates_since(parsed.earlier, chosen.wanted(source), group, snapshot) | inflow
     scenario = replace(
         scenario,
         events=events,
         broadcasting=broadcasting,
         rates=inflow,
         client_version=version,
-        consume_from=_consume_from(asked.options.get("consume_from"), group.consume_from),
+        consume_from=_consume_from(parsed.options.get("consume_from"), group.consume_from),
         consumer_type=usual_type,
         consumer_types=types,
     )

@@ -18,6 +18,7 @@ from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     GroupFigures,
+    GroupTrials,
     Interval,
     OfQueue,
     OwnerState,
@@ -91,7 +92,7 @@ def group_report(found: RebalanceResult) -> Report:
         _intervals(found),
         _events(found),
         _consumers(found),
-        *([] if found.trials is None else [_trials(found, screen=True), _trials(found, screen=False)]),
+        *(_trials(found.trials, screen=screen) for screen in (True, False) if found.trials is not None),
         _figures(found),
     )
     return Report(
@@ -430,7 +431,7 @@ def _figures(found: RebalanceResult) -> Section:
     return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
 
 
-def _trials(found: RebalanceResult, *, screen: bool) -> Section:
+def _trials(trials: GroupTrials, *, screen: bool) -> Section:
     """CSV has numbers next to the texts, a screen only figures that are not 0 in all trials."""
     texts = ("p50", "p95", "max")
     columns = (
@@ -440,15 +441,13 @@ def _trials(found: RebalanceResult, *, screen: bool) -> Section:
         Column("", "name", shown=False),
         *(Column("", f"{key}Value", "number", shown=False) for key in texts),
     )
-    title, rows = "", list[tuple[Cell, ...]]()
-    if (trials := found.trials) is not None:
-        failed = trials.trials - trials.converged
-        title = f"{trials.trials} trials" + (f", {failed} of which did not converge" if failed else "")
-        for name, field, key in FIGURES:
-            spread: FigureSpread | None = getattr(trials.figures, field)
-            if spread is not None and (spread.max or not screen):
-                values = (spread.p50, spread.p95, spread.max)
-                rows.append((name, *(_shown_figure(field, each) for each in values), spread.max_trial, key, *values))
+    failed, rows = trials.trials - trials.converged, list[tuple[Cell, ...]]()
+    title = f"{trials.trials} trials" + (f", {failed} of which did not converge" if failed else "")
+    for name, field, key in FIGURES:
+        spread: FigureSpread | None = getattr(trials.figures, field)
+        if spread is not None and (spread.max or not screen):
+            values = (spread.p50, spread.p95, spread.max)
+            rows.append((name, *(_shown_figure(field, each) for each in values), spread.max_trial, key, *values))
     return Section("trials", title, columns, tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 

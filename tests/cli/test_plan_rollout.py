@@ -30,13 +30,6 @@ def test_a_restart_is_of_all_members_or_of_those_that_are_named() -> None:
     assert data(*SHORT, "--restart", I2, "--restart", "*inst0")["consumers"] == [I0, I2]
 
 
-def test_every_pause_and_number_is_tried() -> None:
-    choices = data("--down", "5s", "--pause", "20s,10s", "--at-once", "2,1")["choices"]
-    assert {(each["atOnce"], each["pauseMs"]) for each in choices} == {(a, b) for a in (1, 2) for b in (10_000, 20_000)}
-    assert [choice["best"] for choice in choices] == [True, *[False] * (len(choices) - 1)]
-    assert {choice["downMs"] for choice in choices} == {5000}
-
-
 def test_a_change_of_strategy_shows_its_overlap() -> None:
     found = data(*SHORT, *NEW_STRATEGY)
     assert (found["strategyBefore"], found["strategyAfter"]) == ("AVG", "AVG_BY_CIRCLE")

@@ -32,17 +32,11 @@ HEARTBEAT: Final = 34
 
 @dataclass(frozen=True)
 class Act:
-    """Something done to a group, and for how many seconds it is left alone afterwards.
-
-    Attributes:
-        kind: what.
-        name: of the member; with broker-up, of a broker of the cluster that gets the topic now.
-        quiet: those seconds.
-    """
+    """Something done to a group."""
 
     kind: EventKind
-    name: str
-    quiet: float = QUIET
+    name: str  # of the consumer; with broker-up, of a broker of the cluster that gets the topic now
+    quiet: float = QUIET  # for how many seconds the group is left alone afterwards
 
 
 START: Final = (Act("join", "c1", _BETWEEN_STARTS), Act("join", "c2", _BETWEEN_STARTS), Act("join", "c4"))
@@ -51,26 +45,16 @@ START: Final = (Act("join", "c1", _BETWEEN_STARTS), Act("join", "c2", _BETWEEN_S
 
 @dataclass(frozen=True)
 class Group:
-    """A group of consumers, each in a JVM of its own, and the topic that it subscribes to.
-
-    Attributes:
-        cluster: where it lives.
-        name: of the group.
-        topic: on each of the cluster's brokers with `queues_each` queues, unless a broker is to come up with it.
-        orderly: the listener is a MessageListenerOrderly.
-        guests: starts clients of another version than the cluster's.
-        lite_pull: the members are DefaultLitePullConsumer and poll all the time.
-        go: the program of Go's client that runs them instead of Java's.
-    """
+    """A group of consumers, each in a JVM of its own, and the topic that it subscribes to."""
 
     cluster: RocketMQCluster
     name: str
-    topic: str
+    topic: str  # on each of the cluster's brokers, unless a broker is to come up with it
     queues_each: int
-    orderly: bool = False
-    guests: Java | None = None
-    lite_pull: bool = False
-    go: Path | None = None
+    orderly: bool = False  # the listener is a MessageListenerOrderly
+    guests: Java | None = None  # starts clients of another version than the cluster's
+    lite_pull: bool = False  # the consumers are DefaultLitePullConsumer and poll all the time
+    go: Path | None = None  # the program of Go's client that runs them instead of Java's
 
     @property
     def java(self) -> Java:
@@ -149,19 +133,13 @@ class Group:
             sdk="go" if self.go else "java",
         )
         kept = [line for line in lines if line.at_us < end_us and line.topic in (self.topic, None)]
-        return Recording(
-            lived,
-            tuple(
-                replace(
-                    line,
-                    at_us=line.at_us - lines[0].at_us,
-                    broker_name=line.broker_name or names.get(line.address or ""),
-                    address=None,
-                )
-                for line in kept
-                if line.what not in ("request", "answer")
-            ),
+        seen = ((line, line.broker_name or names.get(line.address or "")) for line in kept)
+        logged = (
+            replace(line, at_us=line.at_us - lines[0].at_us, broker_name=name, address=None)
+            for line, name in seen
+            if line.what not in ("request", "answer")
         )
+        return Recording(lived, tuple(logged))
 
     def _of_go(self, lines: Sequence[Line]) -> tuple[int, int, tuple[int, ...]]:
         """Go's client lets nobody see its requests: one of ours takes as long, and Start ends behind the heartbeats."""

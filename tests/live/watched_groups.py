@@ -28,21 +28,13 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Watched:
-    """A group, and the programs that run its consumers.
-
-    Attributes:
-        cluster: where it is.
-        group: its name.
-        programs: what runs its consumers.
-        strategy: as RocketMQ names it.
-        options: what else says how its consumers allocate.
-    """
+    """A group, and the programs that run its consumers."""
 
     cluster: RocketMQCluster
     group: str
     programs: Sequence[Members]
-    strategy: str = "AVG"
-    options: tuple[str, ...] = ()
+    strategy: str = "AVG"  # as RocketMQ names it
+    options: tuple[str, ...] = ()  # what else says how its consumers allocate
 
     def say(self, command: str, *more: str) -> dict[str, Any]:
         source = ("-s", f"rocketmq://{self.cluster.name_server}", "-g", self.group, "--source-timeout", "20s")

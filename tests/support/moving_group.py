@@ -23,34 +23,21 @@ _BROKERS: tuple[Broker, ...] = ("b0", "b1")
 
 @dataclass(frozen=True)
 class Moment:
-    """What the group says in one look.
+    """What the group says in one look."""
 
-    Attributes:
-        owners: consumer → its queues, as `a0` (of broker-a) or `b7`, with a range `a0-3`.
-        silent: consumers that are listed, and of which the broker says at once that it cannot reach them.
-        frozen: consumers that are listed and never answer.
-        down: the brokers reset every connection.
-    """
-
-    owners: Mapping[str, str]
-    silent: tuple[str, ...] = ()
-    frozen: tuple[str, ...] = ()
-    down: bool = False
+    owners: Mapping[str, str]  # consumer → its queues, as `a0` (of broker-a) or `b7`, with a range `a0-3`
+    silent: tuple[str, ...] = ()  # listed, and the broker says at once that it cannot reach them
+    frozen: tuple[str, ...] = ()  # listed, and they never answer
+    down: bool = False  # the brokers reset every connection
 
 
 @dataclass
 class MovingGroup:
-    """The servers and the script; the last moment lasts.
+    """The servers and the script; the last moment lasts."""
 
-    Attributes:
-        moments: one per look.
-        looks: how many have begun.
-        source: the arguments that lead there.
-    """
-
-    moments: Sequence[Moment]
-    looks: int = 0
-    source: tuple[str, ...] = ()
+    moments: Sequence[Moment]  # one per look
+    looks: int = 0  # how many have begun
+    source: tuple[str, ...] = ()  # the arguments that lead there
     servers: tuple[Replay, ...] = ()
     _asked: float = -PAUSE_S
     _lock: threading.Lock = field(default_factory=threading.Lock)

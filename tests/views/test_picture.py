@@ -223,6 +223,7 @@ def test_bars_lie_where_their_times_are() -> None:
     rects = [bar for bar in root.iter(f"{SVG}rect") if bar.get("height") in ("15", "16")]
     bars = sorted((float(bar.get("x", "")), float(bar.get("width", ""))) for bar in rects)
     assert [(round((x - bars[0][0]) / 100), round(width / 100)) for x, width in bars] == [(0, 2), (2, 2), (4, 4)]
+    assert [text for text in texts_of(root) if len(text) == 1] == ["a", "b"], "what is bad has no letter"
 
 
 def test_events_have_lines_with_labels_and_tooltips() -> None:

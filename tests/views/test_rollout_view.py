@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
-from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.plan_rollout import Rollout, RolloutChoice
 from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rollout import rollout_report
 from tests.support.group_builders import choice, trials
-from tests.support.mismatches import every_case
-from tests.views.shown import on_a_terminal
 
 TRIED = trials(
     20,
@@ -23,10 +21,9 @@ TRIED = trials(
 BEST = choice(TRIED, "abc", best=True)
 
 
-def rollout(*choices: RolloutChoice, after: str = "AVG", overlap: int = 0, stages: int = 0) -> Rollout:
-    """A restart of a, b and c, or their change to another strategy."""
-    mixed = tuple(MixedStage(n, "b", overlap if n == 1 else 0, 0) for n in range(1, stages + 1))
-    return Rollout("g", "AVG", after, ("a", "b", "c"), choices, mixed, overlap, misassigned_is_minimum=True)
+def rollout(*choices: RolloutChoice) -> Rollout:
+    """A restart of a, b and c."""
+    return Rollout("g", "AVG", "AVG", ("a", "b", "c"), choices, (), 0, misassigned_is_minimum=True)
 
 
 def test_the_first_line_says_what_is_done_and_what_even_the_best_way_costs() -> None:
@@ -59,9 +56,3 @@ def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
         "best": "best",
     }  # fmt: skip
     assert (second["takesMs"], second["redeliveredMax"], second["converged"]) == ("", "", "3")
-
-
-@every_case("width", [20, 40, 60, 80, 100, 200])
-def test_tables_fit_their_terminal(width: int) -> None:
-    shown = rollout_report(rollout(BEST, after="AVG_BY_CIRCLE", overlap=4, stages=2))
-    assert max(map(len, on_a_terminal(shown, width).splitlines())) <= width

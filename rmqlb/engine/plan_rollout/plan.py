@@ -55,7 +55,7 @@ class Candidate(Struct, frozen=True):
     name: str  # how the order came about
     at_once: int
     pause_us: int  # from one going down to the next
-    asked: bool = True  # it may be the best; one that was not asked for is only there to be compared with
+    only_compared: bool = False  # it is never the best
 
     @property
     def steps(self) -> int:
@@ -124,8 +124,8 @@ def plan_rollout(
             progress=lambda done, before=place * tried: progress(before + done, number * tried),  # type: ignore[misc]
         )
         choices.append(_choice(candidate, len(restarted), request.down_us, found))
-    asked = sum(candidate.asked for candidate in candidates[:number])  # the others are the last, and never the best
-    ordered = (*ranked(choices[:asked]), *choices[asked:])
+    eligible = sum(not candidate.only_compared for candidate in candidates[:number])  # the others are the last
+    ordered = (*ranked(choices[:eligible]), *choices[eligible:])
     best = ordered[0]
     chosen = Candidate(best.order, best.order_name, best.at_once, round(best.pause_ms * 1000))
     stages = chosen.stages(known, request.down_us)
@@ -194,7 +194,7 @@ def all_candidates(
         pauses = sorted(set(request.pauses_us))
         found += [Candidate(order, name, together, pause) for pause in pauses for order, name in names.items()]
     if known is not None and all(known.added(each.stages(known, request.down_us)) for each in found):
-        found.append(Candidate(client_ids, ALL_AT_ONCE, number, 0, asked=False))
+        found.append(Candidate(client_ids, ALL_AT_ONCE, number, 0, only_compared=True))
     return found
 
 

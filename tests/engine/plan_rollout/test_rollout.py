@@ -103,6 +103,10 @@ def test_consumers_come_back_with_their_new_ids() -> None:
     same, changed = rolled("a b c", trials=1), rolled("a b c", trials=1, becomes={"c": "0"})
     assert changed.members == same.members
     assert {each.figures.taken.max for each in same.choices} != {each.figures.taken.max for each in changed.choices}
+    names = [
+        " ".join(each.order_name for each in plan.choices) for plan in (same, changed, rolled("a b c", at_once=[2]))
+    ]
+    assert ["fewest moves" in each for each in names] == [False, True, True]
 
 
 def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> None:
@@ -151,6 +155,14 @@ def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mix
     assert plan.choices[0].figures.total_overlap_ms.max * 1000 < 10 * SECOND_US  # one queue over one stage
     assert codes(plan) == ["several-away"]
     assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
+
+
+def test_the_minimum_of_more_consumers_than_can_be_searched_is_unknown() -> None:
+    ids = " ".join(f"c{number:02d}" for number in range(19))
+    plan = rolled(ids, route(a=38), to="AVG_BY_CIRCLE", trials=1)
+    assert plan.misassigned > 0
+    assert not plan.misassigned_is_minimum
+    assert any("little overlap" in choice.order_name for choice in plan.choices)
 
 
 def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway() -> None:

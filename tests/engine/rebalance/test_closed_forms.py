@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rmqlb.model.group_scenario import SECOND_US, Event, Timers
-from tests.engine.rebalance.groups import at, length, line, simulate, takeovers, trials
+from tests.engine.rebalance.groups import at, length, takeovers, trials
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -93,12 +93,6 @@ def test_a_joiner_takes_its_queues_at_once_or_a_second_after_it_was_made(version
         took = takeovers(report, "c4")
         assert {each.at_ms for each in took} == {10_000 + converged * 1000}
         assert {(each.reads_from_ms or 0) - each.at_ms for each in took} == {0 if version == OLD else 500}
-
-
-def test_new_queues_are_gone_and_then_unassigned() -> None:
-    new = line(simulate("c1 c2 c3", WIDER, latency_us=0), "a", 5)
-    assert [interval.state for interval in new.intervals][:2] == ["gone", "unassigned"]
-    assert new.intervals[1].from_ms == 10_000
 
 
 def test_the_offset_that_is_stored_is_at_most_one_interval_old() -> None:

@@ -14,20 +14,23 @@ from tests.support.mismatches import every_case
 LAST = "CONSUME_FROM_LAST_OFFSET"
 
 
+GROUP = side("a b c", route(x=8, y=8))
+
+
 def after(before: Side, changes: Changes) -> Side:
     """The other end of the change."""
     members = change_members(before.members.client_ids, changes)
-    routes = tuple(change_route(each, changes) for each in before.routes)
-    return side(" ".join(members), *routes)
+    return side(" ".join(members), *(change_route(each, changes) for each in before.routes))
 
 
-def takes(before: Side, changes: Changes, version: str = "5.5.0") -> Convergence | None:
+def takes(before: Side, version: str = "5.5.0") -> Convergence:
+    """What it takes when d joins."""
+    changes = Changes(add=("d",))
     other = after(before, changes)
     plan = plan_rebalance("g", before, other)
-    return convergence(plan, before, other, changes, states={}, client_version=version, consume_from=LAST)
-
-
-GROUP = side("a b c", route(x=8, y=8))
+    found = convergence(plan, before, other, changes, states={}, client_version=version, consume_from=LAST)
+    assert found is not None
+    return found
 
 
 def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
@@ -40,26 +43,20 @@ def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
         read_queues=(QueueCount(9, "x"),),
         write_queues=(QueueCount(3),),
     )
-    found = [(event.kind, event.subject, event.read_queues, event.write_queues) for event in events(changes)]
-    assert found == [
-        *((kind, name, None, None) for kind, name in (("leave", "a"), ("leave", "b"), ("join", "d"))),
-        *((kind, name, None, None) for kind, name in (("join", "placeholder-01"), ("join", "z"), ("broker-down", "y"))),
+    events = list(change_events(GROUP, after(GROUP, changes), changes))
+    assert [(event.kind, event.subject, event.read_queues, event.write_queues) for event in events] == [
+        *(("leave", name, None, None) for name in ("a", "b")),
+        *(("join", name, None, None) for name in ("d", "placeholder-01", "z")),
+        ("broker-down", "y", None, None),
         ("broker-up", "v", None, None),
         ("broker-up", "w", 4, 4),
         ("route-change", "T", 9, None),
     ]
-
-
-def events(changes: Changes):  # type: ignore[no-untyped-def]
-    found = list(change_events(GROUP, after(GROUP, changes), changes))
-    assert {event.at_us for event in found} == {0}
-    return found
+    assert {event.at_us for event in events} == {0}
 
 
 def test_a_join_is_over_within_the_second_pass_of_newer_clients_and_at_once_in_older_ones() -> None:
-    new, old = takes(GROUP, Changes(add=("d",))), takes(GROUP, Changes(add=("d",)), "4.9.7")
-    assert new is not None
-    assert old is not None
+    new, old = takes(GROUP), takes(GROUP, "4.9.7")
     assert (new.trials, new.converged) == (old.trials, old.converged) == (5, 5)
     assert 1000 <= (new.convergence_ms or 0) <= (new.max_convergence_ms or 0) < 2000
     assert (old.max_convergence_ms or 1000) < 100
@@ -67,13 +64,9 @@ def test_a_join_is_over_within_the_second_pass_of_newer_clients_and_at_once_in_o
 
 
 def test_a_window_without_end_is_not_called_a_window() -> None:
-    idle = side("a b", route(x=0))
-    found = takes(side("a a b", route(x=6)), Changes(add=("d",)))
-    assert found is not None
-    assert (found.longest_gap_ms, found.longest_overlap_ms) == (None, None)
-    none = takes(idle, Changes(add=("d",)))
-    assert none is not None
-    assert (none.longest_gap_ms, none.longest_overlap_ms) == (0, 0)
+    twice, idle = takes(side("a a b", route(x=6))), takes(side("a b", route(x=0)))
+    assert (twice.longest_gap_ms, twice.longest_overlap_ms) == (None, None)
+    assert (idle.longest_gap_ms, idle.longest_overlap_ms) == (0, 0)
 
 
 def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerGroup:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.rebalance.figures import GROUP_FIGURES, ROLLOUT_FIGURES, try_on_group, try_on_rollout
+from rmqlb.engine.rebalance.figures import GROUP_FIGURES, ROLLOUT_FIGURES, summarise, try_on_group, try_on_rollout
 from rmqlb.errors import UsageError
 from rmqlb.model.plan_rollout import Rollout
 from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials
@@ -60,6 +60,11 @@ def test_an_unknown_rate_leaves_the_condition_open() -> None:
 def test_of_trials_it_is_what_95_of_100_do_not_exceed() -> None:
     for spread, value in (("", 2000), ("[p95]", 2000), ("[p50]", 1000), ("[max]", 3000)):
         assert tried(f"total-gap-ms{spread}>0", trials(total_gap_ms=(1000, 2000, 3000))) == (value, True)
+
+
+def test_quantiles_are_nearest_ranks() -> None:
+    found = summarise([replace(FIGURES, taken=number) for number in range(1, 101)]).figures.taken
+    assert (found.p50, found.p95, found.max, found.max_trial) == (50, 95, 100, 99)
 
 
 def test_a_spread_needs_trials_and_a_name() -> None:

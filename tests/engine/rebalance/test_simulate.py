@@ -201,15 +201,6 @@ def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_as
     assert 5 < alone < 40
 
 
-def test_messages_delivered_again_are_bounded_by_the_rate() -> None:
-    queue = MessageQueue("T", "b", 3)
-    report = simulate("c1 c2", at("crash", "c2"), rates={queue: 100.0})
-    found = line(report, "b", 3)
-    assert found.redelivered == math.ceil(100 * found.takeovers[0].redelivered_ms / 1000)
-    assert line(report, "b", 2).redelivered is None
-    assert report.figures.redelivered is None
-
-
 def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> None:
     """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
     report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
