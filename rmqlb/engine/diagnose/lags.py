@@ -57,16 +57,8 @@ SLOWER = 2
 """A consumer is slow when its calls take twice as long as those of the others."""
 CAUSES_OF_LAG = (
     *CAUSES,
-    "broker-silent",
-    "broker-gone",
-    "consumer-gone",
-    "unassigned-queues",
-    "frozen-consumer",
-    "consume-failing",
-    "blocked-consumer",
-    "pull-stopped",
-    "lock-lost",
-    "head-blocked",
+    *("broker-silent", "broker-gone", "consumer-gone", "unassigned-queues", "frozen-consumer", "consume-failing"),
+    *("blocked-consumer", "pull-stopped", "lock-lost", "head-blocked"),
 )
 
 
@@ -524,16 +516,16 @@ def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble
         yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=value / max(limit, 1))
 
 
-def _lasting(case: Case, queues: tuple[MessageQueue, ...], errors: Troubles) -> tuple[MessageQueue, ...]:
+def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tuple[MessageQueue, ...]:
     """The queues whose lag grows or stands still for longer than a burst."""
     if case.group.message_model == BROADCASTING:
         problem = "BROADCASTING consumers keep their offsets themselves"
         hint = "look at the consumers' own offsets (.rocketmq_offsets)"
-        errors.errors.append(DataError(problem, hint=hint))
+        full.errors.append(DataError(problem, hint=hint))
         return ()
     lags = lags_of(case, queues)
-    errors.attempt(lags.must_be_known)
-    errors.attempt(lambda: lags.must_be_decided("standing", "undecided"))
+    full.attempt(lags.must_be_known)
+    full.attempt(lambda: lags.must_be_decided("standing", "undecided"))
     found = lags.of("stalled", "growing")
     return tuple(queue for queue in found if lags.queues[queue].state == "stalled" or lags.queues[queue].is_behind)
 
