@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.lags import QueueLag
+from rmqlb.engine.diagnose.lags import queue_lag
 from rmqlb.model.group import Connection, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import PullLimits
@@ -328,7 +328,7 @@ def test_looks_over_a_minute_decide(per_look: int, first: int, arriving: list[in
     at = tuple(number * every_s * 1000 for number in range(len(arriving)))
     offsets = tuple(number * per_look for number in range(len(arriving)))
     ends = accumulate([first, *arriving[1:]])
-    lag = QueueLag(at, offsets, tuple(max(end - offset, 0) for end, offset in zip(ends, offsets, strict=True)))
+    lag = queue_lag(at, offsets, tuple(max(end - offset, 0) for end, offset in zip(ends, offsets, strict=True)))
     if lag.state in ("standing", "undecided"):
         assert lag.shown_ms < lag.needed_ms or lag.samples < 3
 
