@@ -213,19 +213,8 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None
     )
 
 
-def _lags_at_brokers(case: Case) -> Lags:
-    """The lag of a group that keeps its offsets at brokers.
-
-    Raises:
-        DoesNotApply: the group is BROADCASTING, or nobody is online and no message waits.
-        ComesOf: messages wait because nobody is online.
-        DataError: the queues or the times of the looks are unknown.
-    """
-    _must_have_offsets(case)
-    return lags_of(case)
-
-
 def _must_have_offsets(case: Case) -> None:
+    """Reject groups that keep no offsets at brokers, or of which nobody is online (raises DoesNotApply, ComesOf)."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers keep their offsets themselves")
     if case.has("no-consumer-online"):
@@ -234,12 +223,15 @@ def _must_have_offsets(case: Case) -> None:
         raise DoesNotApply("no consumer is visible")
 
 
-def _must_commit(case: Case, queues: Collection[MessageQueue]) -> None:
-    """Raise DataError for these queues where consumers may store their offsets elsewhere than at brokers.
+def _lags_and(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQueue, ...]]:
+    """The lag of the group, and its queues in this state.
 
+    Raises as `_must_have_offsets`, and DataError where consumers may store their offsets elsewhere than at brokers.
     Brokers themselves keep the offsets of POP consumption, which Proxies use for their clients.
     """
-    reports = case.group.reports
+    _must_have_offsets(case)
+    lags = lags_of(case)
+    queues, reports = lags.of(state), case.group.reports
     kinds = {reports[i].consumer_type if i in reports else None for i in case.processes}
     pulls = "pull" in kinds or (None in kinds and case.group.consume_type == CONSUME_ACTIVELY)
     if queues and pulls and not case.facts.owns_nothing:
@@ -247,6 +239,7 @@ def _must_commit(case: Case, queues: Collection[MessageQueue]) -> None:
             "its consumers pull on their own, and may store their offsets elsewhere than at the brokers",
             hint="look at the offsets that the application stores",
         )
+    return lags, queues
 
 
 # A finding on lasting queues comes first, and then what is undecided; queues that may pass make a finding only without
@@ -255,9 +248,7 @@ def _must_commit(case: Case, queues: Collection[MessageQueue]) -> None:
 
 @rule("lag-growing", one_look=False)
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
-    lags = _lags_at_brokers(case)
-    growing = lags.of("growing")
-    _must_commit(case, growing)
+    lags, growing = _lags_and(case, "growing")
     left = case.unexplained(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
     lasting = [queue for queue in left if lags.queues[queue].is_behind and not case.may_pass(queue)]
     if not lasting:
@@ -289,9 +280,7 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
 @rule("lag-stalled", one_look=False)
 def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     """Messages wait, and the group's offset stands still."""
-    lags = _lags_at_brokers(case)
-    stalled = lags.of("stalled")
-    _must_commit(case, stalled)
+    lags, stalled = _lags_and(case, "stalled")
     left = case.unexplained(stalled, CAUSES_OF_LAG)
     lasting = [queue for queue in left if not case.may_pass(queue)]
     if not lasting:
@@ -321,9 +310,7 @@ def hot_queue(case: Case) -> Iterator[GroupFinding]:
         if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
             raise DataError(case.facts.untold or "", hint=ASK_BROKERS)
         raise DoesNotApply("any of its consumers may read any queue")
-    lags = _lags_at_brokers(case)
-    growing = lags.of("growing")
-    _must_commit(case, growing)
+    lags, growing = _lags_and(case, "growing")
     shares = {queue: _hot_shares(lags, queue) for queue in growing if lags.queues[queue].is_behind}
     left = case.unexplained([queue for queue in shares if shares[queue]], CAUSES_OF_LAG)
     lasting = [queue for queue in left if not case.may_pass(queue)]

@@ -295,6 +295,7 @@ def group_with(offsets: list[tuple[int, int]], **changes: object) -> Looks:
         # Behind by more than a minute, by what arrives now: 15 messages per second, 900 of which are unread.
         ([(900, 100), (1050, 200), (1200, 300)], "info", "in order"),
         ([(901, 100), (1051, 200), (1201, 300)], "warning", "in order"),
+        ([(120, 100), (125, 102), (130, 104)], "info", "in order"),  # by half a message per second: 52 s
     ],
 )
 def test_states_of_lag(offsets: list[tuple[int, int]], growing: str, stalled: str) -> None:
