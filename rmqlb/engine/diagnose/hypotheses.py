@@ -83,7 +83,7 @@ class Hypotheses(GroupEvidence, dict=True, eq=False):
 
     @cached_property
     def explanation(self) -> Causes:
-        """The same; () where it is unknown."""
+        """The causes of `smallest`; () where none explain the owners, or that is unknown."""
         return known(lambda: self.smallest) or ()
 
     @cached_property

@@ -223,7 +223,7 @@ def _must_have_offsets(case: Case) -> None:
         raise DoesNotApply("no consumer is visible")
 
 
-def _lags_and(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQueue, ...]]:
+def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQueue, ...]]:
     """The lag of the group, and its queues in this state.
 
     Raises as `_must_have_offsets`, and DataError where consumers may store their offsets elsewhere than at brokers.
@@ -248,7 +248,7 @@ def _lags_and(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQueue, ..
 
 @rule("lag-growing", one_look=False)
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
-    lags, growing = _lags_and(case, "growing")
+    lags, growing = _lags_and_queues(case, "growing")
     left = case.unexplained(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
     lasting = [queue for queue in left if lags.queues[queue].is_behind and not case.may_pass(queue)]
     if not lasting:
@@ -280,7 +280,7 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
 @rule("lag-stalled", one_look=False)
 def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     """Messages wait, and the group's offset stands still."""
-    lags, stalled = _lags_and(case, "stalled")
+    lags, stalled = _lags_and_queues(case, "stalled")
     left = case.unexplained(stalled, CAUSES_OF_LAG)
     lasting = [queue for queue in left if not case.may_pass(queue)]
     if not lasting:
@@ -310,7 +310,7 @@ def hot_queue(case: Case) -> Iterator[GroupFinding]:
         if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
             raise DataError(case.facts.untold or "", hint=ASK_BROKERS)
         raise DoesNotApply("any of its consumers may read any queue")
-    lags, growing = _lags_and(case, "growing")
+    lags, growing = _lags_and_queues(case, "growing")
     shares = {queue: _hot_shares(lags, queue) for queue in growing if lags.queues[queue].is_behind}
     left = case.unexplained([queue for queue in shares if shares[queue]], CAUSES_OF_LAG)
     lasting = [queue for queue in left if not case.may_pass(queue)]

@@ -105,7 +105,7 @@ def reports(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) 
 
 
 def evidence(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) -> ClusterSnapshot:
-    """The same of what consumers report for a diagnosis."""
+    """With these changes to what these consumers report for a diagnosis; of all without any."""
     for client_id, report in snapshot.groups["g"].reports.items():
         if client_id in (ids or client_id):
             its = replace(report.evidence or ConsumerEvidence(), **changes)
