@@ -118,7 +118,7 @@ class Hypotheses(GroupEvidence, dict=True, eq=False):
             AllocationError: every client throws then.
         """
         if causes not in self._predictions:
-            if not self.suspected and self._is_predicted:
+            if not self.suspected and self._is_predicted:  # unknown where a broker did not list its consumers
                 self._predictions[causes] = (self.facts.predicted,)
             else:
                 members = self._members(causes)

@@ -222,7 +222,9 @@ TAGS = ("red", "blue || red", "red")
 
 
 def missing_cases() -> Iterator[tuple[str, Case]]:
-    yield "the list of broker b is missing", without_list(HEALTHY, "b")
+    unlisted = without_list(HEALTHY, "b")
+    yield "the list of broker b is missing", unlisted
+    yield "broker b did not list its consumers", missing(unlisted, Unread("members", "g", "timed out", "b"))
     yield (
         "no request modes, and who rebalances is unknown",
         changed(reports(HEALTHY, client_rebalance=None), request_modes=None),
