@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 
+from rmqlb.engine.diagnose.case import Case, rule
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.reports import (
     BLOCKED_MS,
@@ -19,7 +20,6 @@ from rmqlb.engine.diagnose.reports import (
     troubles_of,
     troubles_of_queues,
 )
-from rmqlb.engine.diagnose.rule import Case, rule
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING

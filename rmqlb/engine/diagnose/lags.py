@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.engine.diagnose.case import CAUSES, Case, ComesOf, rule
 from rmqlb.engine.diagnose.evidence import (
     ASK_BROKERS,
     ASK_OTHERWISE,
@@ -24,7 +25,6 @@ from rmqlb.engine.diagnose.evidence import (
     DoesNotApply,
     GroupEvidence,
 )
-from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import (
     SHOWN_CONSUMERS,
     ConsumerReports,
@@ -34,7 +34,6 @@ from rmqlb.engine.diagnose.reports import (
     queue_text,
     troubles_of_queues,
 )
-from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
