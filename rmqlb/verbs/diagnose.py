@@ -86,31 +86,31 @@ def diagnose(
             hint="leave it out, or name rocketmq://HOST:9876 with -s",
         )
 
-    def evidence(name: str, its: Looks) -> GroupEvidence:
-        return evidence_of(its, name, strategies.settings_for(list(its[-1].routes), name))
+    def evidence(name: str, seen: Looks) -> GroupEvidence:
+        return evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
 
     now = opened.fetch(_wanted(names))
     chosen = _present(names, now)
     wanted = Wanted(everything=Everything(groups=chosen), evidence=True)
     read = [(each.option, each.source.fetch(wanted)) for each in before]
-    seen = (*must_be_earlier(read, now, chosen), *(watched or ()))
-    its_looks = dict.fromkeys(chosen, (*seen, now))
+    past = (*must_be_earlier(read, now, chosen), *(watched or ()))
+    looks_of = dict.fromkeys(chosen, (*past, now))
     findings: tuple[Finding, ...] = ()
     if watched is not None:
-        if not seen or seen[-1].taken_at != now.taken_at:
-            watched[:] = [*seen, now][-(looks - 1) :] if looks > 1 else []
+        if not past or past[-1].taken_at != now.taken_at:
+            watched[:] = [*past, now][-(looks - 1) :] if looks > 1 else []
     elif opened.live:
-        findings = _look_again(its_looks, evidence, opened, interval_s, looks, progress)
+        findings = _look_again(looks_of, evidence, opened, interval_s, looks, progress)
     if stacks:
-        its_looks = {name: _with_stacks(evidence, name, its, opened) for name, its in its_looks.items()}
-    last = next(iter(its_looks.values()))[-1]
+        looks_of = {name: _with_stacks(evidence, name, seen, opened) for name, seen in looks_of.items()}
+    last = next(iter(looks_of.values()))[-1]
     diagnoses = []
-    for done, (name, its) in enumerate(its_looks.items()):
-        progress("groups", done, len(its_looks))
-        diagnoses.append(diagnose_group(evidence(name, its)))
+    for done, (name, seen) in enumerate(looks_of.items()):
+        progress("groups", done, len(looks_of))
+        diagnoses.append(diagnose_group(evidence(name, seen)))
     meta = Meta(last, (*findings, *source_findings(last)))
     several = len(names) != 1 or is_pattern(names[0])
-    return with_meta(diagnosis_of_groups(diagnoses), meta) if several else with_meta(diagnoses[0], meta)
+    return with_meta(diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
 
 
 def _interval(names: Sequence[str], interval: str, *, all_groups: bool) -> float:
@@ -137,9 +137,10 @@ def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
     """The groups that are diagnosed (raises DataError)."""
     present = all_groups_in(now)
     if not names:
-        if not present:
+        own = tuple(name for name in present if Everything().takes_group(name))
+        if not own:
             raise DataError(f"no consumer group is in {now.endpoint}", code="consumers-unknown")
-        return tuple(name for name in present if Everything().takes_group(name))
+        return own
     chosen = Wanted(several=names).groups_among(present)
     each_matches("group", names, present, [name for name in chosen if name in present], now.endpoint)
     return chosen
@@ -150,7 +151,7 @@ def _look_again(
 ) -> tuple[Finding, ...]:
     """Read those groups again that a later look decides; a look that fails leaves what was seen before."""
     for number in range(2, most + 1):
-        waiting = [name for name, its in looks.items() if name in its[-1].groups and wants_another(evidence(name, its))]
+        waiting = [n for n, seen in looks.items() if n in seen[-1].groups and wants_another(evidence(n, seen))]
         if not waiting:
             break
         progress(f"{named(waiting)}: waiting {interval_s:g} s for look {number} of at most {most}", 0, 0)
@@ -167,6 +168,6 @@ def _look_again(
     return ()
 
 
-def _with_stacks(evidence: EvidenceOf, name: str, its: Looks, source: Reader) -> Looks:
-    ids = worth_stacks(evidence(name, its)) if name in its[-1].groups else ()
-    return (*its[:-1], with_stacks(its[-1], name, source.ask_stacks(name, ids))) if ids else its
+def _with_stacks(evidence: EvidenceOf, name: str, seen: Looks, source: Reader) -> Looks:
+    ids = worth_stacks(evidence(name, seen)) if name in seen[-1].groups else ()
+    return (*seen[:-1], with_stacks(seen[-1], name, source.ask_stacks(name, ids))) if ids else seen

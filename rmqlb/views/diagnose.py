@@ -41,6 +41,7 @@ from rmqlb.views.report import (
     first_places,
     rows_of,
 )
+from rmqlb.views.show_groups import consumers_text
 
 _MOST_FINDINGS = 8
 _MOST_FINDINGS_OF_GROUPS = 6
@@ -183,15 +184,13 @@ def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
 
 
 def _counts(found: Diagnosis) -> str:
-    counts, parts = found.counts, list[str]()
-    if counts.consumers is not None:
-        more = f" ({counts.processes} processes)" if counts.processes != counts.consumers else ""
-        parts.append(counted(counts.consumers, "consumer") + more)
-    if counts.queues is not None:
-        parts.append(counted(counts.queues, "queue"))
-    if counts.lag_at_least is not None:
-        parts.append(f"lag {_lag_text(counts)}")
-    return BETWEEN.join(parts)
+    counts = found.counts
+    parts = (
+        "" if counts.consumers is None else consumers_text(counts),
+        "" if counts.queues is None else counted(counts.queues, "queue"),
+        "" if counts.lag_at_least is None else f"lag {_lag_text(counts)}",
+    )
+    return BETWEEN.join(filter(None, parts))
 
 
 def _lag_text(counts: GroupCounts) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.diagnosis import GroupCounts, GroupFinding
 from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
 from rmqlb.model.words import at_least, counted, messages, named, of_all
@@ -75,7 +75,7 @@ def _queues_of(code: str, state: GroupState) -> str:
     return at_least(state.owners_unknown) + (counted(number, "queue") if queues is None else of_all(number, queues))
 
 
-def consumers_text(state: GroupState) -> str:
+def consumers_text(state: GroupState | GroupCounts) -> str:
     if state.consumers is None:
         return "consumers unknown"
     more = f" ({state.processes} processes)" if state.processes != state.consumers else ""

@@ -6,6 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from rmqlb.errors import DataError
+from rmqlb.verbs import diagnose as verb
+from tests.engine.check.clusters import cluster, members
 from tests.support.schemas import must_fit
 
 from .run import EXAMPLE, ROOT, Ran, run
@@ -93,3 +98,8 @@ def test_a_watched_first_line_changes_as_soon_as_the_looks_show_why(tmp_path: Pa
         terminal.until(lambda: first(terminal).startswith("ship-svc: the listener of 192.0.2.68@7 is blocked; "))
         terminal.press(CTRL_C)
         assert terminal.end() == 130
+
+
+def test_a_cluster_without_groups_of_users_has_none_to_diagnose() -> None:
+    with pytest.raises(DataError, match="no consumer group is in a test"):
+        verb.diagnose(cluster(members("x", name="CID_RMQ_SYS_TRANS")), all_groups=True)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from rmqlb.engine.show_groups import (
 )
 from rmqlb.model.finding import Severity
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
-from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState
+from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState, Status
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.views.show_groups import consumers_report, worst_text
 from tests.engine.check.clusters import cluster, members
@@ -175,34 +175,16 @@ def tried(text: str, *groups: ConsumerGroup) -> tuple[float | None, bool | None]
     return found.value, found.met
 
 
-ONE = GroupLine(
-    "one",
-    "error",
-    consumers=3,
-    processes=4,
-    queues=5,
-    lag=6,
-    lag_at_least=60,
-    unassigned=7,
-    duplicate_owners=8,
-    idle=9,
-    basis="observed",
-    duplicate_client_ids=10,
-    mismatches=11,
-    imbalance=1.5,
-)
-TWO = GroupLine(
-    "two",
-    "warning",
-    lag=600,
-    unassigned=700,
-    duplicate_owners=800,
-    idle=900,
-    basis="observed",
-    duplicate_client_ids=1000,
-    mismatches=1100,
-    imbalance=1.25,
-)
+SUMMED = ("lag", "unassigned", "duplicate_owners", "idle", "duplicate_client_ids", "mismatches", "imbalance")
+NUMBERS = ("consumers", "processes", "queues", "lag_at_least", *SUMMED)
+
+
+def line(name: str, status: Status, names: Sequence[str], *numbers: float) -> GroupLine:
+    return replace(GroupLine(name, status, basis="observed"), **dict(zip(names, numbers, strict=True)))
+
+
+ONE = line("one", "error", NUMBERS, 3, 4, 5, 60, 6, 7, 8, 9, 10, 11, 1.5)
+TWO = line("two", "warning", SUMMED, 600, 700, 800, 900, 1000, 1100, 1.25)
 
 
 @every_case(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 
+from rmqlb.engine.diagnose.case import Case, rule
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.reports import (
     BLOCKED_MS,
@@ -19,7 +20,6 @@ from rmqlb.engine.diagnose.reports import (
     troubles_of,
     troubles_of_queues,
 )
-from rmqlb.engine.diagnose.rule import Case, rule
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
@@ -258,7 +258,7 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     if not any(waiting.values()):
         return
     idle: dict[MessageQueue, int] = {}  # queue → when a message of it was last consumed
-    errors = Troubles()
+    found = Troubles()
     for item in consumer.queues:
         try:
             if item.last_consume is None:
@@ -268,8 +268,8 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
             elif _has_consumed(consumer, item):
                 return
         except DataError as error:
-            errors.errors.append(error)
-    errors.settle()
+            found.errors.append(error)
+    found.settle()
     queues = tuple(sort_queues(queue for queue in idle if waiting[queue]))
     statuses = (consumer.now.statuses or {}).values()
     if queues:
@@ -343,7 +343,8 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
         if ms < SAMPLED_MS:
             continue
         had: Counter[str] = Counter()
-        for queue in consumer.history[-1][1].keys() & look.keys():
+        # In the order of its report, so that equal input gives equal bytes.
+        for queue in (each for each in consumer.history[-1][1] if each in look):
             had[queue.topic] += consumer.waiting(look[queue])
         for topic, number in had.items():
             pulled = consumer.status(topic).pulled_per_s
@@ -543,14 +544,14 @@ def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Troubl
         raise AnotherLookNeeded(f"{consumer.client_id} has lost the lock of {name} within the last 30 s")
 
 
-def _locked_twice(evidence: GroupEvidence, errors: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
+def _locked_twice(evidence: GroupEvidence, lost: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
     """Queue → the consumers that all report its lock, at the last look and at the one before."""
     now, *earlier = (_lock_owners(look) for look in reversed(evidence.looks))
     twice = {queue: ids for queue, ids in now.items() if len(ids) > 1}
     before = earlier[0] if earlier else {}
     lasting = {queue: ids for queue, ids in twice.items() if before.get(queue, frozenset()) >= ids}
     if lasting.keys() < twice.keys():
-        errors.errors.append(AnotherLookNeeded("two consumers report the lock of a queue; one may just have got it"))
+        lost.errors.append(AnotherLookNeeded("two consumers report the lock of a queue; one may just have got it"))
     return lasting
 
 
@@ -582,12 +583,12 @@ def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
 
 
 def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
-    errors = Troubles()
+    found = Troubles()
     before = consumer.history[-2][1] if len(consumer.history) > 1 else {}
     for item in consumer.now.queues or ():
         was, time = before.get(item.queue), item.last_consume
         if item.dropped is None or (item.dropped and time is None):
-            errors.errors.append(consumer.unreported("which queues were taken from it"))
+            found.errors.append(consumer.unreported("which queues were taken from it"))
         elif item.dropped and was is not None and was.dropped:
             if was.last_consume != time and time is not None:
                 fact = f"seconds since {consumer.client_id} consumed {queue_text(item.queue)}, which was taken from it"
@@ -595,5 +596,5 @@ def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
                 yield Trouble(consumer.client_id, (item.queue,), (seen,), gravity=time)
         elif item.dropped:
             problem = f"{queue_text(item.queue)} was just taken from {consumer.client_id}"
-            errors.errors.append(AnotherLookNeeded(problem))
-    errors.settle()
+            found.errors.append(AnotherLookNeeded(problem))
+    found.settle()

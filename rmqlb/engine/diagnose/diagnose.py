@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
+from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
 from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.reports import BLOCKED_MS
-from rmqlb.engine.diagnose.rule import CHECKS, Case, ComesOf, DiagnosisRule
 from rmqlb.engine.group import Group, assumption, gaps, known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import (

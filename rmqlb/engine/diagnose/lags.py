@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.engine.diagnose.case import CAUSES, Case, ComesOf, rule
 from rmqlb.engine.diagnose.evidence import (
     ASK_BROKERS,
     ASK_OTHERWISE,
@@ -24,7 +25,6 @@ from rmqlb.engine.diagnose.evidence import (
     DoesNotApply,
     GroupEvidence,
 )
-from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import (
     SHOWN_CONSUMERS,
     ConsumerReports,
@@ -34,7 +34,6 @@ from rmqlb.engine.diagnose.reports import (
     queue_text,
     troubles_of_queues,
 )
-from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
@@ -57,16 +56,8 @@ SLOWER = 2
 """A consumer is slow when its calls take twice as long as those of the others."""
 CAUSES_OF_LAG = (
     *CAUSES,
-    "broker-silent",
-    "broker-gone",
-    "consumer-gone",
-    "unassigned-queues",
-    "frozen-consumer",
-    "consume-failing",
-    "blocked-consumer",
-    "pull-stopped",
-    "lock-lost",
-    "head-blocked",
+    *("broker-silent", "broker-gone", "consumer-gone", "unassigned-queues", "frozen-consumer", "consume-failing"),
+    *("blocked-consumer", "pull-stopped", "lock-lost", "head-blocked"),
 )
 
 
@@ -74,29 +65,18 @@ class QueueLag(Struct, frozen=True):
     """A queue as the looks see it, the oldest first."""
 
     at: tuple[int, ...]  # when each look was, in milliseconds since 1970
-    offsets: tuple[int, ...]  # the group's offset
     lags: tuple[int, ...]  # messages not yet read
-    # the mean duration of a call of its owner's listener, during which no offset moves; None when unknown
-    call_ms: float | None = None
+    state: LagState
+    per_s: float  # messages consumed per second, as far as committed
+    inflow_per_s: float  # messages that arrive per second
+    # for how long the looks show that messages wait; where offsets move, that the lag does not shrink
+    shown_ms: int
+    needed_ms: int  # from how long on that decides: two calls of the listener, or a growth that commits do not hide
+    samples: int  # how many looks count: where offsets move, those since the lag last was small or shrank
 
     @property
     def span_ms(self) -> int:
         return self.at[-1] - self.at[0]
-
-    @property
-    def grown(self) -> int:
-        """By how much the lag is larger than at first."""
-        return self.lags[-1] - self.lags[0]
-
-    @property
-    def per_s(self) -> float:
-        """Messages consumed per second, as far as committed."""
-        return (self.offsets[-1] - self.offsets[0]) * 1000 / self.span_ms if self.span_ms else 0.0
-
-    @property
-    def inflow_per_s(self) -> float:
-        """Messages that arrive per second."""
-        return self.per_s + self.grown * 1000 / self.span_ms if self.span_ms else 0.0
 
     @property
     def behind_ms(self) -> float:
@@ -108,82 +88,53 @@ class QueueLag(Struct, frozen=True):
         """The group is more behind than a burst brings."""
         return self.behind_ms > BEHIND_MS
 
-    @property
-    def state(self) -> LagState:
-        """What the looks say of it.
 
-        >>> QueueLag((0, 10_000, 20_000), (5, 5, 5), (1, 1, 3)).state
-        'stalled'
-        >>> QueueLag((0, 10_000, 20_000), (0, 100, 200), (100, 200, 300)).state
-        'growing'
-        >>> QueueLag((0, 10_000, 20_000), (0, 100, 200), (100, 110, 120)).state
-        'undecided'
-        >>> QueueLag((0, 150_000, 300_000), (5, 5, 5), (0, 153_000, 306_000)).state
-        'stalled'
-        """
-        if not self.lags[-1]:
-            return "fine"
-        if self.offsets[-1] < max(self.offsets):
-            return "rewound"
-        return self._standing if self.stands else self._moving
+def queue_lag(
+    at: tuple[int, ...], offsets: tuple[int, ...], lags: tuple[int, ...], call_ms: float | None = None
+) -> QueueLag:
+    """What the looks say of a queue by the group's offsets and lags.
 
-    @property
-    def _standing(self) -> LagState:
-        caught_up = max((at for at, lag in zip(self.at, self.lags, strict=True) if not lag), default=-inf)
-        if self.at[-1] - caught_up < SPAN_MS:
-            return "fine"
-        return "stalled" if len(self.at) >= LOOKS and self.shown_ms >= self.needed_ms else "standing"
+    Args:
+        call_ms: the mean duration of a call of its owner's listener, during which no offset moves; None when unknown.
 
-    @property
-    def _moving(self) -> LagState:
-        last, before, usual = self.lags[-1], self.lags[self.since], self.usual
-        if last <= usual:
-            return "fine"
-        if last < max(self.lags) or (self.since and before > usual and last - before <= usual):
-            return "draining"
-        if self.samples < LOOKS or self.shown_ms < SPAN_MS:
-            return "undecided"
-        if last - before > usual:
-            return "growing"
-        return "fine" if self.shown_ms >= self.needed_ms else "undecided"
-
-    @property
-    def stands(self) -> bool:
-        return self.offsets[0] == self.offsets[-1]
-
-    @property
-    def usual(self) -> float:
-        """The lag that commits bring: what is consumed until it is committed."""
-        return self.per_s * COMMITTED_MS / 1000
-
-    @property
-    def since(self) -> int:
-        """The look from which on messages wait; where offsets move, the last with a small lag or one that had shrunk.
-
-        The first look where there is none.
-        """
-        if self.stands:
-            return next((n for n, lag in enumerate(self.lags) if lag), len(self.lags) - 1)
-        usual = self.usual
-        low = (n for n, lag in enumerate(self.lags) if lag <= usual or (n and lag < self.lags[n - 1]))
-        return max(low, default=0)
-
-    @property
-    def shown_ms(self) -> int:
-        """For how long the looks show that messages wait; where offsets move, that the lag does not shrink."""
-        return self.at[-1] - self.at[self.since]
-
-    @property
-    def needed_ms(self) -> int:
-        """From how long on that decides: two calls of the listener, or a growth that commits do not hide."""
-        if self.stands:
-            return max(SPAN_MS, ceil(2 * (self.call_ms or 0)))
-        return SPAN_MS if len(self.at) < LOOKS or self.shown_ms < SPAN_MS else BEHIND_MS
-
-    @property
-    def samples(self) -> int:
-        """How many looks count: where offsets move, those since the lag last was small or shrank."""
-        return len(self.at) - (0 if self.stands else self.since)
+    >>> queue_lag((0, 10_000, 20_000), (5, 5, 5), (1, 1, 3)).state
+    'stalled'
+    >>> queue_lag((0, 10_000, 20_000), (0, 100, 200), (100, 200, 300)).state
+    'growing'
+    >>> queue_lag((0, 10_000, 20_000), (0, 100, 200), (100, 110, 120)).state
+    'undecided'
+    >>> queue_lag((0, 150_000, 300_000), (5, 5, 5), (0, 153_000, 306_000)).state
+    'stalled'
+    """
+    span_ms, last, stands = at[-1] - at[0], lags[-1], offsets[0] == offsets[-1]
+    per_s = (offsets[-1] - offsets[0]) * 1000 / span_ms if span_ms else 0.0
+    inflow_per_s = per_s + (last - lags[0]) * 1000 / span_ms if span_ms else 0.0
+    usual = per_s * COMMITTED_MS / 1000  # the lag that commits bring
+    if stands:
+        since = next((n for n, lag in enumerate(lags) if lag), len(lags) - 1)
+    else:  # the last look with a small lag or with one that had shrunk; the first where there is none
+        low = (n for n, lag in enumerate(lags) if lag <= usual or (n and lag < lags[n - 1]))
+        since = max(low, default=0)
+    shown_ms, samples, grown = at[-1] - at[since], len(at) - (0 if stands else since), last - lags[since]
+    needed_ms = max(SPAN_MS, ceil(2 * (call_ms or 0)))
+    if not stands:
+        needed_ms = SPAN_MS if len(at) < LOOKS or shown_ms < SPAN_MS else BEHIND_MS
+    state: LagState = "undecided"
+    if not last:
+        state = "fine"
+    elif offsets[-1] < max(offsets):
+        state = "rewound"
+    elif stands:
+        caught_up = max((then for then, lag in zip(at, lags, strict=True) if not lag), default=-inf)
+        state = "stalled" if len(at) >= LOOKS and shown_ms >= needed_ms else "standing"
+        state = "fine" if at[-1] - caught_up < SPAN_MS else state
+    elif last <= usual:
+        state = "fine"
+    elif last < max(lags) or (since and lags[since] > usual and grown <= usual):
+        state = "draining"
+    elif samples >= LOOKS and shown_ms >= SPAN_MS:
+        state = "growing" if grown > usual else "fine" if shown_ms >= needed_ms else "undecided"
+    return QueueLag(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples)
 
 
 class Lags(Struct, frozen=True):
@@ -253,7 +204,7 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None
         return None
     statuses = [evidence.report_of(owner).statuses or {} for owner in known[-1][1].owners or ()]
     calls = [each[queue.topic].consume_ms for each in statuses if queue.topic in each]
-    return QueueLag(
+    return queue_lag(
         tuple(time for time, _ in known),
         tuple(max(state.consumer_offset or 0, 0) for _, state in known),
         tuple(state.lag or 0 for _, state in known),
@@ -261,19 +212,8 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None
     )
 
 
-def _lags_at_brokers(case: Case) -> Lags:
-    """The lag of a group that keeps its offsets at brokers.
-
-    Raises:
-        DoesNotApply: the group is BROADCASTING, or nobody is online and no message waits.
-        ComesOf: messages wait because nobody is online.
-        DataError: the queues or the times of the looks are unknown.
-    """
-    _must_have_offsets(case)
-    return lags_of(case)
-
-
 def _must_have_offsets(case: Case) -> None:
+    """Reject groups that keep no offsets at brokers, or of which nobody is online (raises DoesNotApply, ComesOf)."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers keep their offsets themselves")
     if case.has("no-consumer-online"):
@@ -282,12 +222,15 @@ def _must_have_offsets(case: Case) -> None:
         raise DoesNotApply("no consumer is visible")
 
 
-def _must_commit(case: Case, queues: Collection[MessageQueue]) -> None:
-    """Raise DataError for these queues where consumers may store their offsets elsewhere than at brokers.
+def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQueue, ...]]:
+    """The lag of the group, and its queues in this state.
 
+    Raises as `_must_have_offsets`, and DataError where consumers may store their offsets elsewhere than at brokers.
     Brokers themselves keep the offsets of POP consumption, which Proxies use for their clients.
     """
-    reports = case.group.reports
+    _must_have_offsets(case)
+    lags = lags_of(case)
+    queues, reports = lags.of(state), case.group.reports
     kinds = {reports[i].consumer_type if i in reports else None for i in case.processes}
     pulls = "pull" in kinds or (None in kinds and case.group.consume_type == CONSUME_ACTIVELY)
     if queues and pulls and not case.facts.owns_nothing:
@@ -295,6 +238,7 @@ def _must_commit(case: Case, queues: Collection[MessageQueue]) -> None:
             "its consumers pull on their own, and may store their offsets elsewhere than at the brokers",
             hint="look at the offsets that the application stores",
         )
+    return lags, queues
 
 
 # A finding on lasting queues comes first, and then what is undecided; queues that may pass make a finding only without
@@ -303,16 +247,17 @@ def _must_commit(case: Case, queues: Collection[MessageQueue]) -> None:
 
 @rule("lag-growing", one_look=False)
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
-    lags = _lags_at_brokers(case)
-    growing = lags.of("growing")
-    _must_commit(case, growing)
+    lags, growing = _lags_and_queues(case, "growing")
     left = case.unexplained(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
     lasting = [queue for queue in left if lags.queues[queue].is_behind and not case.may_pass(queue)]
     if not lasting:
         lags.must_be_decided("standing", "undecided")
     if queues := lasting or left:
         each = [lags.queues[queue] for queue in queues]
-        grown, span_s = messages(sum(lag.grown for lag in each)), max(lag.span_ms for lag in each) // 1000
+        grown, span_s = (
+            messages(sum(lag.lags[-1] - lag.lags[0] for lag in each)),
+            max(lag.span_ms for lag in each) // 1000,
+        )
         most = round(max(lag.behind_ms for lag in each) / 1000)
         yield case.finding(
             WARNING if lasting else INFO,
@@ -334,9 +279,7 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
 @rule("lag-stalled", one_look=False)
 def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     """Messages wait, and the group's offset stands still."""
-    lags = _lags_at_brokers(case)
-    stalled = lags.of("stalled")
-    _must_commit(case, stalled)
+    lags, stalled = _lags_and_queues(case, "stalled")
     left = case.unexplained(stalled, CAUSES_OF_LAG)
     lasting = [queue for queue in left if not case.may_pass(queue)]
     if not lasting:
@@ -366,9 +309,7 @@ def hot_queue(case: Case) -> Iterator[GroupFinding]:
         if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
             raise DataError(case.facts.untold or "", hint=ASK_BROKERS)
         raise DoesNotApply("any of its consumers may read any queue")
-    lags = _lags_at_brokers(case)
-    growing = lags.of("growing")
-    _must_commit(case, growing)
+    lags, growing = _lags_and_queues(case, "growing")
     shares = {queue: _hot_shares(lags, queue) for queue in growing if lags.queues[queue].is_behind}
     left = case.unexplained([queue for queue in shares if shares[queue]], CAUSES_OF_LAG)
     lasting = [queue for queue in left if not case.may_pass(queue)]
@@ -524,16 +465,16 @@ def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble
         yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=value / max(limit, 1))
 
 
-def _lasting(case: Case, queues: tuple[MessageQueue, ...], errors: Troubles) -> tuple[MessageQueue, ...]:
+def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tuple[MessageQueue, ...]:
     """The queues whose lag grows or stands still for longer than a burst."""
     if case.group.message_model == BROADCASTING:
         problem = "BROADCASTING consumers keep their offsets themselves"
         hint = "look at the consumers' own offsets (.rocketmq_offsets)"
-        errors.errors.append(DataError(problem, hint=hint))
+        full.errors.append(DataError(problem, hint=hint))
         return ()
     lags = lags_of(case, queues)
-    errors.attempt(lags.must_be_known)
-    errors.attempt(lambda: lags.must_be_decided("standing", "undecided"))
+    full.attempt(lags.must_be_known)
+    full.attempt(lambda: lags.must_be_decided("standing", "undecided"))
     found = lags.of("stalled", "growing")
     return tuple(queue for queue in found if lags.queues[queue].state == "stalled" or lags.queues[queue].is_behind)
 

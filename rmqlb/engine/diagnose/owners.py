@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from rmqlb.engine.assignment.balance import counts
 from rmqlb.engine.assignment.consumers import ask_proxy, only_grpc, popped_topics
 from rmqlb.engine.assignment.consumers import behind_proxy as proxy_evidence
+from rmqlb.engine.diagnose.case import Case, ComesOf, rule
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, CONVERGES_MS, DoesNotApply
-from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding

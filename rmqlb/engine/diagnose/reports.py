@@ -267,8 +267,8 @@ def in_each_queue(
     found.settle()
 
 
-def push_consumers(evidence: GroupEvidence, errors: Troubles) -> Iterator[ConsumerReports]:
-    """The push consumers with their reports; a consumer without a report is an error."""
+def push_consumers(evidence: GroupEvidence, found: Troubles) -> Iterator[ConsumerReports]:
+    """The push consumers with their reports; a consumer without a report adds an error to what was found."""
     group = evidence.group
     if evidence.lists and evidence.facts.apart is not None and group.message_model != BROADCASTING:
         raise DoesNotApply(evidence.facts.apart)
@@ -284,14 +284,14 @@ def push_consumers(evidence: GroupEvidence, errors: Troubles) -> Iterator[Consum
             yield ConsumerReports(client_id, known, group.seen.where)
         else:
             problem = f"{evidence.processes[client_id]} processes share client ID {client_id}: any of them may answer"
-            errors.errors.append(DataError(problem, hint="give each process an ID of its own"))
+            found.errors.append(DataError(problem, hint="give each process an ID of its own"))
     if len(silent) == len(evidence.pushing) and all(client_id in group.reports for client_id in silent):
-        errors.errors.append(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
+        found.errors.append(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
     elif silent:
         problem = f"{silent[0]} did not report its process queues"
         if len(silent) > 1:
             problem = f"{len(silent)} consumers did not report their process queues, such as {silent[0]}"
-        errors.errors.append(DataError(problem, hint=ASK_CONSUMERS))
+        found.errors.append(DataError(problem, hint=ASK_CONSUMERS))
 
 
 def queue_text(queue: MessageQueue) -> str:

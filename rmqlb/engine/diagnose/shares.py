@@ -1,6 +1,6 @@
 """Rules for causes of wrong owners: brokers, what brokers and consumers hear of each other, and clients that differ.
 
-Each of `hypotheses.CAUSES` predicts owners; `finding_of_cause` tells what it explains.
+Each of `case.CAUSES` predicts owners; `finding_of_cause` tells what it explains.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from rmqlb.engine.assignment.consumers import only_grpc, other_subscriptions
+from rmqlb.engine.diagnose.case import CAUSES, Case, Cause, ComesOf, rule
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, CONVERGES_MS, FORGETS_MS, MAKE_EVIDENCE, DoesNotApply
-from rmqlb.engine.diagnose.hypotheses import CAUSES, Cause
 from rmqlb.engine.diagnose.lags import lags_of
 from rmqlb.engine.diagnose.reports import HELD_MS
-from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding

@@ -105,7 +105,7 @@ def reports(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) 
 
 
 def evidence(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) -> ClusterSnapshot:
-    """The same of what consumers report for a diagnosis."""
+    """With these changes to what these consumers report for a diagnosis; of all without any."""
     for client_id, report in snapshot.groups["g"].reports.items():
         if client_id in (ids or client_id):
             its = replace(report.evidence or ConsumerEvidence(), **changes)
@@ -222,7 +222,9 @@ TAGS = ("red", "blue || red", "red")
 
 
 def missing_cases() -> Iterator[tuple[str, Case]]:
-    yield "the list of broker b is missing", without_list(HEALTHY, "b")
+    unlisted = without_list(HEALTHY, "b")
+    yield "the list of broker b is missing", unlisted
+    yield "broker b did not list its consumers", missing(unlisted, Unread("members", "g", "timed out", "b"))
     yield (
         "no request modes, and who rebalances is unknown",
         changed(reports(HEALTHY, client_rebalance=None), request_modes=None),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.lags import QueueLag
+from rmqlb.engine.diagnose.lags import queue_lag
 from rmqlb.model.group import Connection, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import PullLimits
@@ -295,6 +295,7 @@ def group_with(offsets: list[tuple[int, int]], **changes: object) -> Looks:
         # Behind by more than a minute, by what arrives now: 15 messages per second, 900 of which are unread.
         ([(900, 100), (1050, 200), (1200, 300)], "info", "in order"),
         ([(901, 100), (1051, 200), (1201, 300)], "warning", "in order"),
+        ([(120, 100), (125, 102), (130, 104)], "info", "in order"),  # by half a message per second: 52 s
     ],
 )
 def test_states_of_lag(offsets: list[tuple[int, int]], growing: str, stalled: str) -> None:
@@ -328,7 +329,7 @@ def test_looks_over_a_minute_decide(per_look: int, first: int, arriving: list[in
     at = tuple(number * every_s * 1000 for number in range(len(arriving)))
     offsets = tuple(number * per_look for number in range(len(arriving)))
     ends = accumulate([first, *arriving[1:]])
-    lag = QueueLag(at, offsets, tuple(max(end - offset, 0) for end, offset in zip(ends, offsets, strict=True)))
+    lag = queue_lag(at, offsets, tuple(max(end - offset, 0) for end, offset in zip(ends, offsets, strict=True)))
     if lag.state in ("standing", "undecided"):
         assert lag.shown_ms < lag.needed_ms or lag.samples < 3
 

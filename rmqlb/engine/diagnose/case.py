@@ -1,4 +1,7 @@
-"""The causes that, taken together, give each queue its observed owners.
+"""The case that diagnosis rules examine: a group's evidence, the causes that explain its owners, the rules' answers.
+
+A new rule is a function with `@rule(code)` in one of the files next to this one, the words of its code in
+`model/diagnosis.py`, and a page in `views/explanations.toml`.
 
 Rule of this file: only direct evidence makes a cause suspected. The explanation is the smallest combination of
 suspected causes that reproduces every observed owner; among equals the first in `CAUSES` order.
@@ -7,20 +10,23 @@ suspected causes that reproduces every observed owner; among equals the first in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Literal, get_args
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.sdks import sdk_named
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.reports import Troubles
 from rmqlb.engine.group import known
-from rmqlb.errors import AllocationError, DataError
-from rmqlb.model.diagnosis import Explains
+from rmqlb.errors import AllocationError, DataError, RmqlbError
+from rmqlb.model.diagnosis import Evidence, Explains, GroupFinding
+from rmqlb.model.finding import INFO, Severity
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 Cause = Literal[
@@ -37,8 +43,105 @@ Causes = tuple[Cause, ...]
 _NONE: frozenset[MessageQueue] = frozenset()
 
 
-class Hypotheses(GroupEvidence, dict=True, eq=False):
-    """The owners that a group's consumers would have with any of the suspected causes."""
+class ComesOf(Exception):
+    """The problem is there, and these causes explain it."""
+
+    def __init__(self, *causes: str) -> None:
+        super().__init__(*causes)
+        self.causes = causes
+
+
+class Answer(Struct, frozen=True):
+    """The findings of a rule, and why it ended early; None when it examined everything."""
+
+    findings: tuple[GroupFinding, ...]
+    why: ComesOf | DoesNotApply | RmqlbError | None
+
+
+class Case(GroupEvidence, dict=True, eq=False):
+    """A group under diagnosis: its evidence, the hypotheses about its owners, and the answers of other rules."""
+
+    rules: Sequence[DiagnosisRule] = ()
+
+    def answer(self, code: str) -> Answer:
+        """The rule's answer, computed once."""
+        if code not in self._answers:
+            findings: list[GroupFinding] = []
+            why: ComesOf | DoesNotApply | RmqlbError | None = None
+            try:
+                for finding in self._checks[code](self):
+                    findings.append(replace(finding, code=code))  # noqa: PERF401 - an error later undoes no finding
+            except (ComesOf, DoesNotApply, RmqlbError) as error:
+                why = error
+            self._answers[code] = Answer(tuple(findings), why)
+        return self._answers[code]
+
+    @cached_property
+    def _answers(self) -> dict[str, Answer]:
+        return {}
+
+    @cached_property
+    def _checks(self) -> dict[str, Check]:
+        return {rule.code: rule.check for rule in self.rules}
+
+    def has(self, code: str) -> bool:
+        """The rule is among those of this case, and has findings."""
+        return code in self._checks and bool(self.answer(code).findings)
+
+    def explained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[set[MessageQueue], list[str]]:
+        """The queues that grave findings of these causes concern, and the codes of these causes."""
+        explained, acting = set[MessageQueue](), []
+        for code in causes:
+            findings = self.answer(code).findings if code in self._checks else ()
+            concerned = {queue for each in findings if each.severity != INFO for queue in each.queues}
+            if not concerned.isdisjoint(queues):
+                acting.append(code)
+                explained |= concerned
+        return explained, acting
+
+    def unexplained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[MessageQueue, ...]:
+        """The queues that no grave finding of these causes concerns, sorted; raises ComesOf when all are explained."""
+        explained, acting = self.explained(queues, causes)
+        left = tuple(sort_queues({*queues} - explained))
+        if queues and not left:
+            raise ComesOf(*acting)
+        return left
+
+    def finding(
+        self,
+        severity: Severity,
+        consequence: str,
+        remedy: str,
+        *,
+        of: Troubles | None = None,
+        queues: Collection[MessageQueue] | None = None,
+        consumers: Iterable[str] | None = None,
+        facts: Iterable[Evidence] | None = None,
+        topic: str | None = None,
+        explains: Explains | None = None,
+    ) -> GroupFinding:
+        """A finding of the present rule; its topic is the one of all its queues, unless given.
+
+        Args:
+            of: the troubles that give the queues, consumers and facts that are not given.
+        """
+        of = of or Troubles()
+        found = {*(of.queues if queues is None else queues)}
+        topics = {queue.topic for queue in found}
+        return GroupFinding(
+            "",
+            severity,
+            self.group.group,
+            topics.pop() if len(topics) == 1 else topic,
+            tuple(sort_queues(found)),
+            tuple(sort_client_ids({*(of.ids if consumers is None else consumers)})),
+            tuple(of.facts if facts is None else facts),
+            consequence,
+            remedy,
+            explains,
+        )
+
+    # -- causes of owners
 
     @cached_property
     def suspected(self) -> Causes:
@@ -83,7 +186,7 @@ class Hypotheses(GroupEvidence, dict=True, eq=False):
 
     @cached_property
     def explanation(self) -> Causes:
-        """The same; () where it is unknown."""
+        """The causes of `smallest`; () where none explain the owners, or that is unknown."""
         return known(lambda: self.smallest) or ()
 
     @cached_property
@@ -118,7 +221,7 @@ class Hypotheses(GroupEvidence, dict=True, eq=False):
             AllocationError: every client throws then.
         """
         if causes not in self._predictions:
-            if not self.suspected and self._is_predicted:
+            if not self.suspected and self._is_predicted:  # unknown where a broker did not list its consumers
                 self._predictions[causes] = (self.facts.predicted,)
             else:
                 members = self._members(causes)
@@ -285,3 +388,35 @@ def _shares(owners: Owners) -> dict[tuple[str, str], frozenset[MessageQueue]]:
         for client_id in ids:
             found.setdefault((queue.topic, client_id), set()).add(queue)
     return {key: frozenset(queues) for key, queues in found.items()}
+
+
+Check = Callable[[Case], Iterator[GroupFinding]]
+"""Yields its findings; none when all is in order.
+
+Raises:
+    DataError: evidence is missing; the hint says how to get it.
+    DoesNotApply: such a group cannot have the problem.
+    ComesOf: the problem is there, and another finding is its cause.
+"""
+
+
+class DiagnosisRule(Struct, frozen=True):
+    """A rule and the code of its findings; `one_look`: a single look may be enough for a finding."""
+
+    code: str
+    check: Check
+    one_look: bool = True
+
+
+CHECKS: dict[str, DiagnosisRule] = {}
+"""Every rule by its code, as soon as its file is imported."""
+
+
+def rule(code: str, *, one_look: bool = True) -> Callable[[Check], Check]:
+    """Register a function as the rule with this code."""
+
+    def registered(check: Check) -> Check:
+        CHECKS[code] = DiagnosisRule(code, check, one_look)
+        return check
+
+    return registered
