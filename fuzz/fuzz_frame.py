@@ -12,13 +12,12 @@ only argument to see it again, and keep it as a test in `tests/remoting/test_fra
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
 import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 with atheris.instrument_imports(include=["rmqlb", "json"]):
     from rmqlb.errors import ProtocolError
-    from rmqlb.remoting.command import RemotingCommand, SerializeType
+    from rmqlb.remoting.command import RemotingCommand
     from rmqlb.remoting.frame import FrameDecoder, encode_frame
 
 
@@ -38,7 +37,7 @@ def events(pieces: list[bytes]) -> list[RemotingCommand | str]:
 def test_one_input(data: bytes) -> None:
     """Decodes `data` as a stream, and what follows its first 8 bytes as a header of either form in a right frame."""
     check(data)
-    for serialize_type in SerializeType:
+    for serialize_type in (0, 1):
         header = data[8:]
         meta = serialize_type << 24 | len(header)
         check((4 + len(header)).to_bytes(4, "big") + meta.to_bytes(4, "big") + header)
@@ -51,8 +50,7 @@ def check(stream: bytes) -> None:
     assert events([stream[:cut], stream[cut:]]) == whole
     for command in whole:
         if isinstance(command, RemotingCommand):
-            sent = replace(command, serialize_type=SerializeType.JSON)
-            assert events([encode_frame(sent)]) == [sent]
+            assert events([encode_frame(command)]) == [command]
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Final
 
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import READ_ONLY
-from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand, SerializeType
+from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand
 from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
 
 MAX_FRAME: Final = 16 * 1024 * 1024
@@ -33,9 +33,10 @@ _META: Final = Struct(">I")
 _PREFIX: Final = _TOTAL.size + _META.size
 _HEADER_LENGTH: Final = 0x00FFFFFF
 
+# By serialize type (`org.apache.rocketmq.remoting.protocol.SerializeType`).
 _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = {
-    SerializeType.JSON: decode_json_header,
-    SerializeType.ROCKETMQ: decode_binary_header,
+    0: decode_json_header,
+    1: decode_binary_header,
 }
 
 

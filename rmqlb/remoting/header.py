@@ -1,12 +1,13 @@
 """A command's header in its two forms: JSON (serialize type 0) and binary (serialize type 1, ROCKETMQ).
 
 rmqlb writes JSON alone, which every server reads, as RocketMQ's Java writes it, byte for byte: keys in alphabetical
-order, no spaces, no null, no escapes above ASCII. Servers answer in either form (`SerializeType`).
+order, no spaces, no null, no escapes above ASCII. A 4.x server answers in the request's form, a 5.x server in its own
+(its property `rocketmq.serialize.type`, JSON unless set): the answer to a JSON request may be binary.
 
 JSON is read more strictly than fastjson reads it: `code`, `opaque` and `flag` must be there (Java reads a missing code
 as 0, which means success), integers have 32 bits, a key comes once (fastjson takes the last), NaN, infinities and lone
-surrogates (`?` in Java) are refused. It is read as leniently where that costs nothing: unknown keys are skipped; an
-unknown language is OTHER, a missing one JAVA, a missing version 0; null is the same as absent. Values of extFields are
+surrogates (`?` in Java) are refused. It is read as leniently where that costs nothing: unknown keys and the sender's
+language are skipped, a missing version is 0; null is the same as absent. Values of extFields are
 text: numbers as they were written (fastjson's generations disagree only on exponents and on -0), `true`, `false`.
 
 Binary, all integers big endian and signed:
@@ -30,7 +31,7 @@ from struct import Struct
 from typing import Any, Final
 
 from rmqlb.errors import ProtocolError, UsageError
-from rmqlb.remoting.command import INT32_MAX, INT32_MIN, LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand
 
 
 class _NumberText(str):
@@ -70,9 +71,9 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     members: dict[str, object] = {
         "code": int(command.code),
         "flag": command.flag,
-        "language": command.language.name,
+        "language": "PYTHON",
         "opaque": command.opaque,
-        "serializeTypeCurrentRPC": SerializeType.JSON.name,
+        "serializeTypeCurrentRPC": "JSON",
         "version": command.version,
     }
     if command.remark is not None:
@@ -92,14 +93,11 @@ def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
         raise ProtocolError("header is nested too deep") from None
     if not isinstance(members, dict):
         raise ProtocolError("header is not a JSON object")
-    language = members.get("language", LanguageCode.JAVA.name)
-    language = "" if language is None else _text(language, "language")
     fields = members.get("extFields")
     if not isinstance(fields, dict | None):
         raise ProtocolError("header's extFields is not an object")
     return RemotingCommand(
         code=_int32(members, "code"),
-        language=LanguageCode.__members__.get(language, LanguageCode.OTHER),
         version=0 if members.get("version") is None else _int32(members, "version"),
         opaque=_int32(members, "opaque"),
         flag=_int32(members, "flag"),
@@ -110,7 +108,6 @@ def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
             if value is not None
         },
         body=body,
-        serialize_type=SerializeType.JSON,
     )
 
 
@@ -138,13 +135,12 @@ def _text(value: object, what: str) -> str:
 _FIXED: Final = Struct(">hbhii")
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
-_LANGUAGES: Final = {int(language): language for language in LanguageCode}
 
 
 def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
     """The command of a binary header; mirrors `RocketMQSerializable.rocketMQProtocolDecode` (raises ProtocolError)."""
     reader = _Reader(header)
-    code, language, version, opaque, flag = _FIXED.unpack(reader.take(_FIXED.size))
+    code, _language, version, opaque, flag = _FIXED.unpack(reader.take(_FIXED.size))
     remark = reader.text(_INT32, "remark") or None
     fields = _Reader(reader.take(reader.length(_INT32)))
     if reader.left:
@@ -157,14 +153,12 @@ def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
         ext_fields[key] = fields.text(_INT32, "value in extFields")
     return RemotingCommand(
         code=code,
-        language=_LANGUAGES.get(language, LanguageCode.OTHER),
         version=version,
         opaque=opaque,
         flag=flag,
         remark=remark,
         ext_fields=ext_fields,
         body=body,
-        serialize_type=SerializeType.ROCKETMQ,
     )
 
 

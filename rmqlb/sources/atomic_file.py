@@ -38,8 +38,8 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
             with suppress(OSError):
                 os.unlink(leftover)
     # A process ID is no suffix: in a container every run has the same one.
-    aside = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.part")
-    descriptor = os.open(aside, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
+    partial = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.part")
+    descriptor = os.open(partial, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
     try:
         with open(descriptor, "wb") as file:
             if kept is not None:
@@ -48,10 +48,10 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        os.replace(aside, path)
+        os.replace(partial, path)
     except BaseException:
-        if os.path.exists(aside):
-            os.unlink(aside)
+        if os.path.exists(partial):
+            os.unlink(partial)
         raise
 
 

@@ -256,8 +256,8 @@ class HttpClient:
                 if answer.status not in _TRY_AGAIN or last:
                     return answer
                 wait = answer.headers.get("retry-after", "0")
-            asked = float(wait) if wait.isdecimal() else 0.0
-            wait_before_retry(attempt, settings.sleep, settings.jitter, asked=asked)
+            requested = float(wait) if wait.isdecimal() else 0.0
+            wait_before_retry(attempt, settings.sleep, settings.jitter, requested=requested)
             attempt += 1
 
     def post(

@@ -484,10 +484,10 @@ class LiveSource:
         waiting: list[int] = []
         reads = None if self._deadline.has_passed else self.reads.broker_reads
         if reads is not None and not group.client_ids:
-            asked = [
+            polled = [
                 t for t in dict.fromkeys((*(self._wanted.topics or ()), *topics)) if not t.startswith(RETRY_PREFIX)
             ]
-            numbers = [reads.polling_num(name, topic, at) for topic in asked[:_MOST_TOPICS] for at in addresses]
+            numbers = [reads.polling_num(name, topic, at) for topic in polled[:_MOST_TOPICS] for at in addresses]
             waiting = [number for number in numbers if number is not None]
         return replace(
             group,

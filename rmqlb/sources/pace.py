@@ -140,12 +140,12 @@ def wait_before_retry(
     sleep: Callable[[float], None],
     jitter: Callable[[], float],  # a number in [0, 1)
     *,
-    asked: float = 0.0,  # seconds that the far side asked for; heeded up to 5
+    requested: float = 0.0,  # seconds that the far side asked for; heeded up to 5
     left: float = math.inf,
 ) -> bool:
     """Wait for a while of chance length; False when there was no time for it, and nothing was waited for.
 
-    >>> wait_before_retry(1, print, lambda: 0.5), wait_before_retry(9, print, lambda: 0.5, asked=3.0)
+    >>> wait_before_retry(1, print, lambda: 0.5), wait_before_retry(9, print, lambda: 0.5, requested=3.0)
     0.2
     3.0
     (True, True)
@@ -153,7 +153,7 @@ def wait_before_retry(
     False
     """
     # The exponent stays small, so that no number of retries is too large for a float.
-    wait = max(min(asked, _LONGEST_S), min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10)) * jitter())
+    wait = max(min(requested, _LONGEST_S), min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10)) * jitter())
     if wait >= left:
         return False
     sleep(wait)

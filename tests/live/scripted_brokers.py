@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, Self
 
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import RequestCode, ResponseCode
-from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand
+from rmqlb.remoting.command import RESPONSE_FLAG, RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 
 from .jvm import LOOPBACK
@@ -283,5 +283,5 @@ def _unsupported(request: RemotingCommand) -> RemotingCommand:
 
 def _write(writer: asyncio.StreamWriter, request: RemotingCommand, answer: RemotingCommand) -> None:
     if not request.flag & _ONEWAY_FLAG:
-        framed = replace(answer, opaque=request.opaque, flag=RESPONSE_FLAG, language=LanguageCode.JAVA)
+        framed = replace(answer, opaque=request.opaque, flag=RESPONSE_FLAG)
         writer.write(encode_frame(framed))

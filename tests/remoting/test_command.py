@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rmqlb.errors import ProtocolError, UsageError
 from rmqlb.remoting.acl import Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
-from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType, request, version_text
+from rmqlb.remoting.command import RemotingCommand, request, version_text
 from rmqlb.remoting.frame import Exchange, FrameDecoder, RequestNotAllowedError
 from rmqlb.sources.native.source import query_assignment
 from tests.support.mismatches import every_case
@@ -26,7 +26,7 @@ def test_the_list_is_what_it_was_and_a_request_may_be_sent() -> None:
     made = request(RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup="g", jstackEnable=False, queueId=-1)
     assert made.ext_fields == {"consumerGroup": "g", "jstackEnable": "false", "queueId": "-1"}
     assert (made.code, made.body, made.opaque, made.flag) == (307, None, 0, 0)
-    assert (made.version, made.language) == (513, LanguageCode.PYTHON)
+    assert made.version == 513
     assert FrameDecoder().feed(Exchange().send(made)) == [replace(made, opaque=1)]
 
 
@@ -56,9 +56,6 @@ def test_codes_are_rocketmqs() -> None:
         -1006: "RPC_TIME_OUT",
     }
     assert {code: ResponseCode(code).name for code in names} == names
-    assert [int(language) for language in LanguageCode] == list(range(14))
-    assert (LanguageCode.PYTHON, LanguageCode.OTHER, LanguageCode.OMS, LanguageCode.NODE_JS) == (3, 7, 11, 13)
-    assert (SerializeType.JSON, SerializeType.ROCKETMQ) == (0, 1)
 
 
 def test_a_command_is_not_changed_through_what_it_was_made_from() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError
-from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
 from tests.support.mismatches import every_case
@@ -19,7 +19,7 @@ from tests.support.mismatches import every_case
 from .vectors import BINARY_FRAMES
 
 LEAST = '"code":1,"flag":1,"opaque":7'
-PLAIN = RemotingCommand(code=1, flag=1, opaque=7, language=LanguageCode.JAVA, version=0)
+PLAIN = RemotingCommand(code=1, flag=1, opaque=7, version=0)
 
 
 def refusal(header: bytes | str) -> str:
@@ -35,9 +35,7 @@ def refusal(header: bytes | str) -> str:
     [
         ('"remark":null,"extFields":null,"version":null', {}),
         ('"suspended":false,"extra":{"y":[1,{"z":null}]}', {}),
-        ('"language":"NODE_JS"', {"language": LanguageCode.NODE_JS}),
-        ('"language":"KLINGON"', {"language": LanguageCode.OTHER}),
-        ('"language":null', {"language": LanguageCode.OTHER}),
+        *((f'"language":{language}', {}) for language in ('"JAVA"', '"KLINGON"', "null", "3")),
         ('"remark":"\\ud83d\\ude00"', {"remark": "\U0001f600"}),
         *(
             (f'"extFields":{{"k":{value},"l":null}}', {"ext_fields": {"k": value.strip('"')}})
@@ -84,7 +82,6 @@ def test_the_bounds_of_javas_int_are_read() -> None:
         (f'{{{LEAST},"remark":"\\ud800"}}', "header's remark holds a lone surrogate"),
         (f'{{{LEAST},"extFields":{{"\\udfff":"1"}}}}', "header's name in extFields holds a lone surrogate"),
         (f'{{{LEAST},"extFields":{{"k":"\\udfff"}}}}', "header's value in extFields holds a lone surrogate"),
-        (f'{{{LEAST},"language":3}}', "header's language is not text"),
         (b'{"code":1,"remark":"\xff"}', "header is not UTF-8 at byte 20"),
         (b'\xef\xbb\xbf{"code":1}', "header is not JSON: Expecting value at character 0"),
         (f"{{{LEAST}}}{{", f"header is not JSON: Extra data at character {len(LEAST) + 2}"),
@@ -122,7 +119,7 @@ def test_any_json_object_gives_a_command_or_a_protocol_error(members: dict[str, 
 @every_case("name", BINARY_FRAMES)
 def test_a_binary_header_is_read_whole_or_not_at_all(name: str) -> None:
     command, written = BINARY_FRAMES[name]
-    expected = replace(command, serialize_type=SerializeType.ROCKETMQ, remark=command.remark or None)
+    expected = replace(command, remark=command.remark or None)
     assert FrameDecoder().feed(written) == [expected]
     header = written[8 : len(written) - len(command.body or b"")]
     for cut in range(len(header)):
@@ -144,7 +141,7 @@ def fields(*parts: bytes) -> bytes:
 
 def test_texts_of_length_0_are_no_remark_and_empty_fields() -> None:
     command = decode_binary_header(fields(b"\0\x01k", NONE, b"\0\0", NONE), None)
-    assert (command.remark, command.ext_fields, command.language) == (None, {"k": "", "": ""}, LanguageCode.OTHER)
+    assert (command.remark, command.ext_fields) == (None, {"k": "", "": ""})
 
 
 @every_case(

@@ -1,14 +1,15 @@
 """Frames and commands that the tests of this folder share.
 
 `CAPTURES` are answers of real servers (`tests/data/remoting`). `JSON_FRAMES` and `BINARY_FRAMES` are what
-`RemotingCommand.encode` of the released 4.9.7 and 5.5.0 classes wrote, both the same, for the commands beside them.
+`RemotingCommand.encode` of the released 4.9.7 and 5.5.0 classes wrote, both the same, for the commands beside them,
+sent by Java, Python and OMS.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.command import RemotingCommand
 from tests.support.captured_frames import captured_frames
 
 
@@ -17,7 +18,7 @@ class Capture(NamedTuple):
 
     name: str
     server: str
-    serialize_type: SerializeType
+    serialize_type: int
     frame: bytes
     request_code: int
     ext_fields: dict[str, str]
@@ -27,7 +28,7 @@ class Capture(NamedTuple):
 
 CAPTURES = tuple(
     Capture(f"{folder}/{name}".strip("/"), *(e["server"], form, e["frame"], e["code"]), e["extFields"], e["responseCode"], e["bodyBytes"])
-    for folder, form in (("", SerializeType.JSON), ("binary", SerializeType.ROCKETMQ))
+    for folder, form in (("", 0), ("binary", 1))
     for name, e in captured_frames(folder).items()
 )  # fmt: skip
 
@@ -36,10 +37,9 @@ def capture(name: str) -> Capture:
     return next(one for one in CAPTURES if one.name == name)
 
 
-ROUTE = RemotingCommand(code=105, language=LanguageCode.JAVA, version=453, ext_fields={"topic": "T"})
+ROUTE = RemotingCommand(code=105, version=453, ext_fields={"topic": "T"})
 RICH = RemotingCommand(
     code=17,
-    language=LanguageCode.PYTHON,
     version=513,
     opaque=-(2**31),
     flag=1,
@@ -47,7 +47,7 @@ RICH = RemotingCommand(
     ext_fields={"a": "\u4e2d", "k": ""},
     body=b"\x00\xff\x01",
 )
-BARE = RemotingCommand(code=-1000, language=LanguageCode.OMS, version=32767, opaque=2**31 - 1, flag=3, remark="")
+BARE = RemotingCommand(code=-1000, version=32767, opaque=2**31 - 1, flag=3, remark="")
 
 _JSON_ROUTE = (
     b'{"code":105,"extFields":{"topic":"T"},"flag":0,"language":"JAVA","opaque":0,'
@@ -85,6 +85,6 @@ BINARY_FRAMES = {
 }
 
 
-def frame(header: bytes, body: bytes = b"", serialize_type: int = SerializeType.JSON) -> bytes:
+def frame(header: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
     meta = serialize_type << 24 | len(header)
     return (4 + len(header) + len(body)).to_bytes(4, "big") + meta.to_bytes(4, "big") + header + body

@@ -155,6 +155,7 @@ TOO_MANY = "300000 queues in one route, more than 200000"
         ('{"queueDatas":' + "[" * 300, "nested deeper than 256"),
         (with_many(readQueueNums=100_000), TOO_MANY),
         (with_many(writeQueueNums=100_000), TOO_MANY),
+        ({"queueDatas": [*({"brokerName": n, "readQueueNums": 100_000} for n in "abc"), {"brokerName": "d", "readQueueNums": -100_000}]}, TOO_MANY),
         ({"queueDatas": [], "orderTopicConf": "a:100000;b:100000;c:+00100000:x"}, TOO_MANY),
         ({"queueDatas": [], "orderTopicConf": "a:300000;b"}, TOO_MANY),
         (static("a", "b", "c"), TOO_MANY),

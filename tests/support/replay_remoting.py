@@ -22,7 +22,7 @@ from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.remoting.acl import SIGNATURE, Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
-from rmqlb.remoting.command import RESPONSE_FLAG, LanguageCode, RemotingCommand
+from rmqlb.remoting.command import RESPONSE_FLAG, RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
 from tests.support.captured_frames import captured_frames
@@ -64,11 +64,11 @@ def key(ext_fields: dict[str, str]) -> str:
 
 
 def success(body: bytes | None = None, **ext_fields: str) -> RemotingCommand:
-    return RemotingCommand(code=0, language=LanguageCode.JAVA, ext_fields=ext_fields, body=body)
+    return RemotingCommand(code=0, ext_fields=ext_fields, body=body)
 
 
 def refusal(code: int, remark: str | None = None) -> RemotingCommand:
-    return RemotingCommand(code=code, language=LanguageCode.JAVA, remark=remark)
+    return RemotingCommand(code=code, remark=remark)
 
 
 @dataclass
@@ -395,7 +395,7 @@ def refusing(code: int, remark: str | None = None) -> Fault:
 def chattering(turn: Turn) -> None:
     """Requests of the server's own without end, as fast as they are read."""
     fields, opaque = {"consumerGroup": "order-svc"}, turn.request.opaque
-    notice = RemotingCommand(NOTIFY_CONSUMER_IDS_CHANGED, LanguageCode.JAVA, opaque=opaque, flag=2, ext_fields=fields)
+    notice = RemotingCommand(NOTIFY_CONSUMER_IDS_CHANGED, opaque=opaque, flag=2, ext_fields=fields)
     while not turn.replay.stop.is_set():
         turn.write(encode_frame(notice) * 100)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -103,7 +103,7 @@ def _inside(kind: Any) -> tuple[type[msgspec.Struct] | None, str]:
     if not arguments:
         return None, ""
     found, suffix = _inside(arguments[-1])
-    own = "[]" if get_origin(kind) in (list, tuple) else ".*" if get_origin(kind) is dict else ""
+    own = "[]" if get_origin(kind) in (list, tuple) else ".*" if get_origin(kind) in (dict, Mapping) else ""
     return found, own + suffix
 
 
@@ -115,6 +115,6 @@ def _kind(kind: Any) -> str:
         return " or ".join(_kind(each) for each in arguments)
     if origin in (list, tuple, frozenset):
         return f"list of {_kind(arguments[0])}" if _kind(arguments[0]) != "mapping" else "list"
-    if origin is dict or (isinstance(kind, type) and issubclass(kind, (dict, msgspec.Struct))):
+    if origin in (dict, Mapping) or (isinstance(kind, type) and issubclass(kind, (dict, msgspec.Struct))):
         return "mapping"
     return _WORDS.get(kind, "value")

@@ -59,14 +59,12 @@ class LooseReader:
                 f"{self._where}: more than {_MOST_VALUES} values in what is not strict JSON",
                 hint="large snapshots are written in strict JSON: rmqlb fetch-routes -o json",
             )
-        self._skip()
-        while self._at < len(self._text):
+        while self._peek():
             if len(found) == _MOST_DOCUMENTS:
                 self._fail(f"more than {_MOST_DOCUMENTS} documents")
             found.append(self._value(0))
             end = self._at
-            self._skip()
-            if end == self._at < len(self._text) and self._text[end - 1] not in _ENDS:
+            if self._peek() and end == self._at and self._text[end - 1] not in _ENDS:
                 self._fail("expected a space or the end")
         return found
 
@@ -82,12 +80,10 @@ class LooseReader:
         if leniency not in self.notes:
             self.notes.append(leniency)
 
-    def _skip(self) -> None:
+    def _peek(self) -> str:
+        """The next character that is no space; empty at the end."""
         match = _SPACE.match(self._text, self._at)
         self._at = match.end() if match else self._at
-
-    def _peek(self) -> str:
-        self._skip()
         return self._text[self._at : self._at + 1]
 
     def _take(self, expected: str) -> None:
@@ -105,22 +101,31 @@ class LooseReader:
             return self._string(char)
         if char and char in "-0123456789":
             return self._number()
-        return self._word_value(depth)
+        match = _WORD.match(self._text, self._at)
+        if not match:
+            self._fail("expected a value")
+        if match[0] in _CONSTANTS:
+            self._at = match.end()
+            return _CONSTANTS[match[0]]
+        if match[0] in ("Set", "TreeSet") and self._text[match.end() : match.end() + 1] == "[":
+            self._at = match.end()
+            self._note("a list written Set[…]")
+            return self._array(depth)
+        return self._fail(f"{match[0][:40]!r} is not a value")
 
     def _items(self, brackets: str, depth: int) -> Iterator[None]:
         """Step over the brackets and commas; the caller reads an item at each turn."""
         if depth >= MAX_DEPTH:
             self._fail(f"nested deeper than {MAX_DEPTH}")
         self._take(brackets[0])
-        end = brackets[1]
-        while self._peek() != end:
+        while self._peek() != brackets[1]:
             yield
-            if self._peek() == end:
+            if self._peek() == brackets[1]:
                 break
             self._take(",")
-            if self._peek() == end:
+            if self._peek() == brackets[1]:
                 self._note("a trailing comma")
-        self._take(end)
+        self._take(brackets[1])
 
     def _object(self, depth: int) -> dict[object, object]:
         members: dict[object, object] = {}
@@ -142,7 +147,13 @@ class LooseReader:
             return self._string(char)
         if char == "{":
             self._note("an object as a key")
-            return self._object_key(depth)
+            start, members = self._at, self._object(depth + 1)
+            pairs: list[tuple[str, object]] = []
+            for name, value in members.items():
+                if not isinstance(name, str) or not isinstance(value, str | int | float | bool | None):
+                    self._fail("an object as a key may only hold plain values", start)
+                pairs.append((name, value))
+            return ObjectKey(pairs)
         number = _NUMBER.match(self._text, self._at)
         match = number or _WORD.match(self._text, self._at)
         if not match:
@@ -151,15 +162,6 @@ class LooseReader:
         self._note("a key without quotes")
         return number[0].removesuffix(number[4] or "") if number else match[0]
 
-    def _object_key(self, depth: int) -> ObjectKey:
-        start, members = self._at, self._object(depth + 1)
-        pairs: list[tuple[str, object]] = []
-        for name, value in members.items():
-            if not isinstance(name, str) or not isinstance(value, str | int | float | bool | None):
-                self._fail("an object as a key may only hold plain values", start)
-            pairs.append((name, value))
-        return ObjectKey(pairs)
-
     def _string(self, quote: str) -> str:
         if quote == "'":
             self._note("a string in single quotes")
@@ -167,8 +169,7 @@ class LooseReader:
         self._at += 1
         parts: list[str] = []
         while True:
-            plain = _PLAIN[quote].match(self._text, self._at)
-            if plain is not None:
+            if (plain := _PLAIN[quote].match(self._text, self._at)) is not None:
                 parts.append(plain[0])
                 self._at = plain.end()
             char = self._text[self._at : self._at + 1]
@@ -202,26 +203,12 @@ class LooseReader:
             self._note("a number with a type suffix")
         if len(whole) > MAX_DIGITS:
             self._fail(f"a number of more than {MAX_DIGITS} digits", start)
-        if fraction or exponent or suffix in ("D", "F"):
-            value = float(whole + (fraction or "") + (exponent or ""))
-            if value in (float("inf"), float("-inf")):
-                self._fail("a number too large", start)
-            return value
-        return int(whole)
-
-    def _word_value(self, depth: int) -> object:
-        match = _WORD.match(self._text, self._at)
-        if not match:
-            self._fail("expected a value")
-        word = match[0]
-        if word in _CONSTANTS:
-            self._at = match.end()
-            return _CONSTANTS[word]
-        if word in ("Set", "TreeSet") and self._text[match.end() : match.end() + 1] == "[":
-            self._at = match.end()
-            self._note("a list written Set[…]")
-            return self._array(depth)
-        return self._fail(f"{word[:40]!r} is not a value")
+        if not (fraction or exponent or suffix in ("D", "F")):
+            return int(whole)
+        value = float(whole + (fraction or "") + (exponent or ""))
+        if value in (float("inf"), float("-inf")):
+            self._fail("a number too large", start)
+        return value
 
 
 def read_loose(text: str, where: str) -> tuple[list[object], list[str]]:

@@ -139,13 +139,15 @@ class SourceItem(CamelStruct, frozen=True):
     kind: Annotated[str | None, "which kind of source"] = None
     endpoint: Annotated[str | None, "its URL or path"] = None
     taken_at: Annotated[datetime | None, "when, ISO-8601"] = None
-    context: Annotated[str | None, "the context that named the source then; a reader ignores it"] = None
+    context: Annotated[str | None, "the context that named the source then; it plays no part when the file is read"] = (
+        None
+    )
 
 
 class SnapshotDocument(CamelStruct, frozen=True):
     """A cluster, or parts of it, as it was at a time."""
 
-    schema: Annotated[str, "rmqlb/snapshot"]
+    schema: Annotated[str, "always rmqlb/snapshot"]
     format_version: Annotated[str, "of the snapshot; a minor version only adds keys, which are ignored"]
     data: Annotated[DataItem, "what was seen"]
     source: Annotated[SourceItem, "where it comes from"] = SourceItem()

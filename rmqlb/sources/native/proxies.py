@@ -59,7 +59,7 @@ class Proxies:
         self._lost: dict[str, str] = {}
 
     def consumers(self, group: str) -> list[Answer]:
-        return [answer for address in self._locks if (answer := self._asked(address, group)) is not None]
+        return [answer for address in self._locks if (answer := self._listed(address, group)) is not None]
 
     def unread(self) -> list[Unread]:
         return [Unread("proxy", address, reason) for address, reason in self._lost.items()]
@@ -67,7 +67,7 @@ class Proxies:
     def close(self) -> None:
         self.client.close()
 
-    def _asked(self, address: str, group: str) -> Answer | None:
+    def _listed(self, address: str, group: str) -> Answer | None:
         with self._locks[address]:
             if address in self._lost:
                 return None
@@ -85,9 +85,9 @@ class Proxies:
         return ProxyView(tuple(found.values()), Seen(f"Proxy {address}", self._clock()), address), document
 
     def _document(self, address: str, group: str) -> docs.ConnectionsDocument | None:
-        asked = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
+        command = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
         try:
-            response = self.client.call(address, asked)
+            response = self.client.call(address, command)
         except RmqlbError as error:
             unheard = error.code in ("unreachable", "tls-failed")
             also = "is its remoting port (remotingListenPort, 8080 if not set) open from here?" if unheard else _GRPC

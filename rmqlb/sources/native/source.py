@@ -155,13 +155,13 @@ class NameServerReads:
     def assignment(self, group: str, question: AssignmentQuestion) -> AssignmentAnswer | None:
         if question.address not in self._versions:
             self.connections(group, question.address)  # of its version depends whether it may be asked
-        asked = query_assignment(group, question.topic, question.client_id, question.strategy)
-        document = self._read_newer(question.address, asked, docs.AssignmentDocument)
+        command = query_assignment(group, question.topic, question.client_id, question.strategy)
+        document = self._read_newer(question.address, command, docs.AssignmentDocument)
         return None if document is None else docs.assignment(document)
 
     def polling_num(self, group: str, topic: str, address: str) -> int | None:
-        asked = request(RequestCode.POLLING_INFO, consumerGroup=group, topic=topic, queueId=-1)
-        response = self._newer(address, asked)
+        command = request(RequestCode.POLLING_INFO, consumerGroup=group, topic=topic, queueId=-1)
+        response = self._newer(address, command)
         text = "" if response is None else response.ext_fields.get("pollingNum", "")
         return int(text) if _OFFSET.fullmatch(text) else None
 
@@ -176,8 +176,8 @@ class NameServerReads:
         self.max_offset(MessageQueue(topic, "", 0), address)  # of its version depends whether it may be asked
         if 0 < self._versions[address] < V5_0_0:
             return "NORMAL"
-        asked = request(RequestCode.GET_TOPIC_CONFIG, topic=topic)
-        document = self._read_newer(address, asked, docs.TopicConfigDocument)
+        command = request(RequestCode.GET_TOPIC_CONFIG, topic=topic)
+        document = self._read_newer(address, command, docs.TopicConfigDocument)
         return None if document is None else (document.attributes or {}).get("message.type", "NORMAL")
 
     def unread(self) -> list[Unread]:
@@ -247,12 +247,14 @@ class NameServerReads:
             self._probe([a for a in self._known_brokers() if a not in self._silent and a not in self._versions])
 
     def _probe(self, addresses: Sequence[str]) -> None:
-        asked = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=_ANY_GROUP)
-        with ask_concurrently(lambda address: self.client.call(address, asked), addresses, _PROBED_AT_ONCE) as futures:
+        command = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=_ANY_GROUP)
+        with ask_concurrently(
+            lambda address: self.client.call(address, command), addresses, _PROBED_AT_ONCE
+        ) as futures:
             for future in futures:
                 future.exception()  # the client remembers who is silent
 
-    def _newer(self, address: str, asked: RemotingCommand) -> RemotingCommand | None:
+    def _newer(self, address: str, command: RemotingCommand) -> RemotingCommand | None:
         """The good answer to a code that brokers have since 5.0.
 
         An older one is not asked, as it may keep silent (4.9.7); nor is one again that did not answer.
@@ -260,19 +262,19 @@ class NameServerReads:
         if self._versions.get(address, 0) < V5_0_0:
             return None
         try:
-            response = self._call(address, asked)
+            response = self._call(address, command)
         except EndpointError:
             self._versions[address] = 0
             return None
         return response if response.code == ResponseCode.SUCCESS else None
 
-    def _read_newer(self, address: str, asked: RemotingCommand, kind: type[Document]) -> Document | None:
-        response = self._newer(address, asked)
-        return None if response is None else self._document(address, asked.code, response, kind)
+    def _read_newer(self, address: str, command: RemotingCommand, kind: type[Document]) -> Document | None:
+        response = self._newer(address, command)
+        return None if response is None else self._document(address, command.code, response, kind)
 
-    def _call(self, address: str, asked: RemotingCommand) -> RemotingCommand:
+    def _call(self, address: str, command: RemotingCommand) -> RemotingCommand:
         try:
-            response = self.client.call(address, asked)
+            response = self.client.call(address, command)
         except EndpointError:
             if address in self._silent and address not in self._name_servers:
                 self._find_silent()
