@@ -74,15 +74,7 @@ def diff_prediction(
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> PredictionDiff:
-    """Compare a stored plan or simulation with a snapshot: did it go as planned?
-
-    Args:
-        prediction: group → its predicted owners.
-        file: the file with the prediction.
-        after: the snapshot, perhaps the running cluster.
-        groups: names or patterns; () is every group of the prediction.
-        fail_on: conditions such as `differences>0`, which the result's `conditions` answer.
-        progress: receives the number of compared groups.
+    """Compare a stored plan or simulation (group → its owners) with a snapshot; () is every group of it.
 
     Raises:
         UsageError: an argument makes no sense.

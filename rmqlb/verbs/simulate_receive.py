@@ -53,14 +53,10 @@ def simulate_receive(
     Args:
         source: opens the source of the route; or brokers instead of one, as `--broker` takes them.
         topic: its name; with brokers it may be None.
-        scenario: all that does not depend on the route.
+        scenario: the settings that do not depend on the route.
         rates: `--rate` as typed.
         failures: reads `--fail`, from the names of the brokers and of the topic.
         target_us: find the number of receives that keep every wait within this time.
-        trials: simulate the scenario so many times with other random parts.
-        trace: keep every message.
-        fail_on: conditions.
-        progress: gets the messages, loops and trials so far.
     """
     asked = conditions(fail_on, engine.RECEIVE_FIGURES)
     if not callable(source):
