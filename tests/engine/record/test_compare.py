@@ -120,6 +120,12 @@ def test_a_simulation_is_aligned_by_the_consumer_that_leaves() -> None:
     assert against(late, *looks)[2:] == ["earlier"] * 2
 
 
+def test_times_are_not_aligned_without_a_change_of_an_owner_here_or_there() -> None:
+    still, moving = simulation(("aaaa",) * 4), simulation(("aaaa", "aaaa", "aabb", "aabb"))
+    for looks, expected in ((LOOKS, still), (LOOKS[:2], moving)):
+        assert compared(recorded(looks), expected, "f", 0).aligned_by is None
+
+
 def test_several_trials_give_a_range() -> None:
     early = ("aaaaaaaaa", "aaaaaaaaa", "aabbbbbbb", "aabbbbbbb")
     late = (*early[:3], "aaaaaaabb")
