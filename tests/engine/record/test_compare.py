@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.record.compare import Expected, compared, placed, planned, simulated
+from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.record.compare import FIGURES, Expected, compared, judged, placed, planned, simulated
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Move, TopicPlan
 from rmqlb.model.recording import Look, RecordingComparison
@@ -143,6 +144,13 @@ def test_what_may_be_the_same_moment_is_as_predicted(a: int, b: int, c: int, d: 
     assert (found == "as-predicted") == near
     if not near:
         assert (found == "earlier") == (seen[1] < predicted[0])
+
+
+def test_a_group_that_has_not_converged_takes_longer_than_any_limit() -> None:
+    condition = parse_condition("convergence-at-most>1s", FIGURES)
+    still = [look(at, "a:0123", predicted="a:0123") for at in (0, 1)]
+    tried = [judged([condition], recorded(looks))[0] for looks in (LOOKS, still)]
+    assert [(each.value, each.met) for each in tried] == [(None, True), (0, False)]
 
 
 def test_queues_that_the_prediction_does_not_name_are_left_out() -> None:
