@@ -53,11 +53,8 @@ def compare_snapshots(
     """Compare two snapshots of a cluster, and explain each queue's new owner by the changes.
 
     Args:
-        before: the first snapshot.
-        after: the second.
         wanted: the topics and groups to compare; None is all except RocketMQ's own.
         settings: the settings of the consumers' strategies; None is RocketMQ's defaults.
-        progress: receives the number of compared groups.
     """
     wanted = wanted or Everything()
     missing = gaps(before), gaps(after)

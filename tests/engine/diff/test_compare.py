@@ -51,7 +51,7 @@ def group(
         message_model="CLUSTERING",
         topics=tuple(each.topic for each in routes),
         views=(MemberView(tuple(Connection(each) for each in ids), HERE),),
-        queues={queue: QueueState(frozenset(its), 1000, 1000 - lag) for queue, its in found.items()},
+        queues={queue: QueueState(frozenset(own), 1000, 1000 - lag) for queue, own in found.items()},
         reports={each: MemberReport(each, strategy_class=CLASSES[strategy]) for each in ids} if reported else {},
     )
 
@@ -79,7 +79,7 @@ def codes(diff: SnapshotDiff) -> list[str]:
     return [finding.code for finding in diff_findings(diff)]
 
 
-def told(diff: SnapshotDiff) -> list[str]:
+def as_read(diff: SnapshotDiff) -> list[str]:
     """The verdict, the rows of groups and topics, and the findings, as people read them."""
     report = diff_report(diff)
     rows = [row for section in report.sections if section.name in ("groups", "topics") for row in section.rows]
@@ -176,7 +176,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
 
 @every_case("name", CASES)
 def test_differences_are_explained_by_the_fewest_changes(name: str) -> None:
-    assert told(compare_snapshots(*CASES[name])) == EXPECTED[name]
+    assert as_read(compare_snapshots(*CASES[name])) == EXPECTED[name]
 
 
 def test_figures_and_details_of_a_comparison() -> None:
@@ -233,9 +233,9 @@ def test_only_the_named_groups_are_compared_and_system_ones_when_asked_for() -> 
 # -- offsets that went back -------------------------------------------------------------------------------------------
 
 
-def with_offset(its: ConsumerGroup, offset: int | None, *queues: MessageQueue) -> ConsumerGroup:
-    states = {queue: replace(its.queues[queue], consumer_offset=offset) for queue in queues}
-    return replace(its, queues={**its.queues, **states})
+def with_offset(seen: ConsumerGroup, offset: int | None, *queues: MessageQueue) -> ConsumerGroup:
+    states = {queue: replace(seen.queues[queue], consumer_offset=offset) for queue in queues}
+    return replace(seen, queues={**seen.queues, **states})
 
 
 def test_an_offset_that_went_back_is_found_by_the_rule_of_a_diagnosis() -> None:

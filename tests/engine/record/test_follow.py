@@ -21,15 +21,15 @@ CLIENTS = ("a", "b", "c")
 
 
 def lines(*looks: Look) -> list[list[str]]:
-    """What is told of each look: `a gained 1 by b..e: one`."""
+    """The news of each look: `a gained 1 by b..e: one`."""
     follower = Follower("g", 1000)
     found = []
     for each in looks:
-        told = []
+        news = []
         for line in follower.add(each):
             text = " ".join(str(x) for x in (line.client_id, line.change, line.queue_id) if x is not None)
-            told.append(text + (f": {line.state} {','.join(line.owners or ())}".rstrip() if line.state else ""))
-        found.append(told)
+            news.append(text + (f": {line.state} {','.join(line.owners or ())}".rstrip() if line.state else ""))
+        found.append(news)
     return found
 
 
@@ -156,13 +156,13 @@ def test_the_last_line_says_why_it_ended(ended: Ended, by: ConvergedBy | None, c
 
 def test_a_recording_is_told_again_in_lines() -> None:
     follower = Follower("g", 1000)
-    told = []
+    news = []
     for each in (look(0, "a:0123"), look(1, "a:01 b:23"), look(2, "a:01 b:23", silent="c")):
-        told += [line for line in follower.add(each) if line.not_after is not None]
+        news += [line for line in follower.add(each) if line.not_after is not None]
     again = lines_of(follower.recording("time"))
-    assert [line.at for line in again] == sorted(line.at for line in told)
-    assert {*again} == {replace(line, look=None, state=None, owners=None) for line in told}
-    assert len(again) == len(told) == 6
+    assert [line.at for line in again] == sorted(line.at for line in news)
+    assert {*again} == {replace(line, look=None, state=None, owners=None) for line in news}
+    assert len(again) == len(news) == 6
 
 
 # -- converged --------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def truths(draw: st.DrawFn) -> Truth:
             # while it does not answer anything may happen
             for place, each in enumerate(asked):
                 if each[client_id] is None and draw(st.booleans()):
-                    known = [told for a in asked[:place] if (told := a[client_id]) is not None]
+                    known = [then for a in asked[:place] if (then := a[client_id]) is not None]
                     times += draw(st.lists(st.integers(max(known) + 1, spans[place][1]), max_size=3))
             toggles[client_id, queue] = tuple(sorted(times))
     truth = Truth(toggles, ())
