@@ -35,16 +35,16 @@ STATUSES = {
 """Figure of an overview → the status that it counts."""
 
 
-def differ(what: str, value: object, added: object) -> Iterator[str]:
+def differ(what: str, figure: Any, parts: Any) -> Iterator[str]:
     """A sentence if two figures differ; floats may do so in their last digits."""
     if (
-        isinstance(value, float)
-        and isinstance(added, int | float)
-        and isclose(value, added, rel_tol=1e-9, abs_tol=1e-6)
+        isinstance(figure, float)
+        and isinstance(parts, int | float)
+        and isclose(figure, parts, rel_tol=1e-9, abs_tol=1e-6)
     ):
         return
-    if value != added:
-        yield f"{what}: {value}, and its parts give {added}"
+    if figure != parts:
+        yield f"{what}: {figure}, and its parts give {parts}"
 
 
 def plan_adds_up(data: Json) -> Iterator[str]:
