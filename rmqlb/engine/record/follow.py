@@ -238,9 +238,8 @@ class Follower:
         lines += [self._line(change.change, change, client_id=change.client_id, queue=q) for q, change in changes]
         if self.looks == 1:
             lines += self._first()
-        if self.looks == 1 or any(line.change in ("gained", "lost", "joined", "left") for line in lines):
-            self._steady_since_ms = self._answered_ms
-            self.has_changed |= self.looks > 1
+        if any(line.change in ("gained", "lost", "joined", "left") for line in lines):
+            self._steady_since_ms, self.has_changed = self._answered_ms, True
         return lines
 
     def converged(self) -> ConvergedBy | None:
