@@ -88,6 +88,8 @@ def as_read(diff: SnapshotDiff) -> list[str]:
 
 
 AVG = dict(owners_at_rest([T], Members(("a", "b", "c"), "AVG")))
+FOUR = dict(owners_at_rest([T], Members(("a", "b", "c", "d"), "AVG")))
+MOVING = next(queue for queue in FOUR if FOUR[queue] != AVG[queue])
 FIRST, SECOND, THIRD, *_ = T.subscribe_queues()
 U, WIDER, NONE = route("U", a=2), route("T", a=8, b=4), route("T", a=0)
 TWO_MORE = route("T", a=4, b=4, c=2)
@@ -130,6 +132,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "a new topic of the subscription takes both changes": (ABC, cluster(group("abc", [T, U]), routes=[T, U])),
     "owners that are now as predicted before have converged": (after("abc", AVG | {FIRST: ()}), ABC),
     "queues with their former owners are pending": (ABC, after("abcd", AVG)),
+    "one queue with its former owner is pending": (ABC, after("abcd", FOUR | {MOVING: AVG[MOVING]})),
     "queues that nobody has taken yet are pending": (ABC, taken_by(())),
     "queues that two consumers have meanwhile are pending": (ABC, taken_by(("c", "d"))),
     "a group without consumers": (
