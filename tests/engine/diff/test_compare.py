@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.diff.compare import compare_snapshots, diff_findings
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_routes
@@ -166,6 +167,14 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
             reports={"a": MemberReport("a", strategy_class="MyStrategy")},
         ),
     ),
+    "a strategy without its settings": (
+        ABC,
+        after(
+            "abc",
+            dict.fromkeys(T.subscribe_queues(), ("a",)),
+            reports={each: MemberReport(each, strategy_class=CLASSES["MACHINE_ROOM_NEARBY"]) for each in "abc"},
+        ),
+    ),
     "queues that lost their owners": (ABC, after("abc", dict.fromkeys(T.subscribe_queues(), ()))),
     "a queue with two owners": (ABC, after("abc", AVG | {FIRST: ("a", "b")})),
     "offsets alone make no group changed": (ABC, cluster(group("abc", [T], lag=5), routes=[T])),
@@ -201,6 +210,9 @@ def test_figures_and_details_of_a_comparison() -> None:
     assert (lagging.summary.groups_changed, lagging.summary.lag_growth) == (0, 40)
     gone = compare_snapshots(ABC, CASES["a group without consumers"][1]).summary
     assert (gone.newly_unassigned, gone.consumers_left) == (8, 3)
+    throws = Settings(broker_zones={}, client_zones={})
+    found = only(compare_snapshots(*CASES["a strategy without its settings"], settings=throws))
+    assert (found.not_predicted or "").startswith("topic T: Machine room is null for mq MessageQueue")
     hidden = only(compare_snapshots(ABC, CASES["consumers that a broker did not report have not left"][1]))
     assert (hidden.joined, hidden.left) == ((), ())
 
@@ -214,8 +226,11 @@ def test_the_report_is_as_grave_as_its_worst_group_which_comes_first() -> None:
     same, moved = diff_report(compare_snapshots(ABC, ABC)), diff_report(compare_snapshots(ABC, after("abcd")))
     assert (same.grave, same.more, same.only(()).sections, same.only(()).table.name) == ("inOrder", "", (), "groups")
     assert (moved.grave, moved.more) == ("", "--section queues lists 5 queues whose owners differ")
-    lagging = diff_report(compare_snapshots(ABC, CASES["offsets alone make no group changed"][1]))
-    assert "lag" in [section.name for section in lagging.only(()).sections]
+    read = group("abc", [T], name="h")
+    read = replace(read, queues={q: QueueState(state.owners, 1010, 1010) for q, state in read.queues.items()})
+    lagging = diff_report(compare_snapshots(both, cluster(group("abc", [T], lag=5), read, routes=[T])))
+    (lag,) = (section for section in lagging.only((), screen=True).sections if section.name == "lag")
+    assert ([row[0] for row in lag.rows], lag.brief) == (["g", "h"], (0,))  # the lag of h has not grown
 
 
 def test_only_the_named_groups_are_compared_and_system_ones_when_asked_for() -> None:
