@@ -112,6 +112,7 @@ def taken_by(owners: tuple[str, ...]) -> ClusterSnapshot:
 EXPECTED = {
     name: lines for name, *lines in (case.splitlines() for case in DATA.read_text(encoding="utf-8").split("\n\n"))
 }
+MIXED = dict.fromkeys("abc", "AVG_BY_CIRCLE") | {"d": "AVG"}
 UNREPORTED = cluster(group("abc", [T], reported=False), routes=[T])
 CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "nothing differs": (ABC, ABC),
@@ -173,6 +174,13 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
             "abc",
             dict.fromkeys(T.subscribe_queues(), ("a",)),
             reports={each: MemberReport(each, strategy_class=CLASSES["MACHINE_ROOM_NEARBY"]) for each in "abc"},
+        ),
+    ),
+    "a new consumer runs another strategy": (
+        cluster(group("abc", [T], "AVG_BY_CIRCLE"), routes=[T]),
+        after(
+            "abcd",
+            reports={each: MemberReport(each, strategy_class=CLASSES[name]) for each, name in MIXED.items()},
         ),
     ),
     "queues that lost their owners": (ABC, after("abc", dict.fromkeys(T.subscribe_queues(), ()))),
