@@ -103,20 +103,20 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="for how long; without it and --count, for ever")
     parser.add_argument("--case", type=int, help="only the case of this number")
     parser.add_argument("--keep", default="fuzz-failures", help="where failures are kept (./fuzz-failures)")
-    asked = parser.parse_args()
-    end = monotonic() + asked.seconds if asked.seconds else None
+    options = parser.parse_args()
+    end = monotonic() + options.seconds if options.seconds else None
     failures: Counter[str] = Counter()
     lines = cases = 0
-    for number in [asked.case] if asked.case is not None else count():
-        if (end is not None and monotonic() > end) or (asked.count is not None and cases >= asked.count):
+    for number in [options.case] if options.case is not None else count():
+        if (end is not None and monotonic() > end) or (options.count is not None and cases >= options.count):
             break
-        found, run = try_case(make_case(asked.seed, number))
+        found, run = try_case(make_case(options.seed, number))
         lines, cases = lines + run, cases + 1
         for failed in found:
             failures[failed.check] += 1
             if failures[failed.check] <= _MOST_KEPT:
-                print(keep(smaller(failed), Path(asked.keep)), flush=True)
-    print(f"seed {asked.seed}: {cases} cases, {lines} command lines, {failures.total()} failures")
+                print(keep(smaller(failed), Path(options.keep)), flush=True)
+    print(f"seed {options.seed}: {cases} cases, {lines} command lines, {failures.total()} failures")
     for check, number in failures.most_common():
         print(f"  {number} of {check}")
     return 1 if failures else 0

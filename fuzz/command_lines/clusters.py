@@ -101,16 +101,16 @@ class _Maker:
         return [self.one(pair) for pair in zip(plain, odd, strict=True)] if self.maybe(0.25) else plain
 
     def route(self) -> Json:
-        held = [broker for broker in self.brokers if self.maybe(0.85)]
-        self.dice.shuffle(held)
+        owning = [broker for broker in self.brokers if self.maybe(0.85)]
+        self.dice.shuffle(owning)
         usual, uneven, lost = self.one(_QUEUE_NUMBERS[1:]), self.maybe(0.3), self.maybe(0.08)
-        order = ";".join(f"{broker}:{self.one(_QUEUE_NUMBERS)}" for broker in held)
+        order = ";".join(f"{broker}:{self.one(_QUEUE_NUMBERS)}" for broker in owning)
         route: Json = {
             "orderTopicConf": self.one((order, order, "", "broker-a:x")) if self.maybe(0.1) else None,
             "queueDatas": [],
             "brokerDatas": [],
         }
-        for broker in held:
+        for broker in owning:
             number = self.one(_QUEUE_NUMBERS) if uneven else usual
             counts = {"readQueueNums": number, "writeQueueNums": self.one((*(number,) * 4, self.one(_QUEUE_NUMBERS)))}
             route["queueDatas"].append({"brokerName": broker, **counts, "perm": self.one(_PERMS), "topicSysFlag": 0})
@@ -125,8 +125,8 @@ class _Maker:
                         "zoneName": self.one((None, None, "z1")),
                     }
                 )
-        if held and self.maybe(0.1):
-            route["topicQueueMappingByBroker"] = self.static_queues(held)
+        if owning and self.maybe(0.1):
+            route["topicQueueMappingByBroker"] = self.static_queues(owning)
         return route
 
     def static_queues(self, brokers: Sequence[str]) -> Json:

@@ -35,12 +35,16 @@ STATUSES = {
 """Figure of an overview → the status that it counts."""
 
 
-def differ(what: str, told: object, added: object) -> Iterator[str]:
+def differ(what: str, figure: Any, parts: Any) -> Iterator[str]:
     """A sentence if two figures differ; floats may do so in their last digits."""
-    if isinstance(told, float) and isinstance(added, int | float) and isclose(told, added, rel_tol=1e-9, abs_tol=1e-6):
+    if (
+        isinstance(figure, float)
+        and isinstance(parts, int | float)
+        and isclose(figure, parts, rel_tol=1e-9, abs_tol=1e-6)
+    ):
         return
-    if told != added:
-        yield f"{what}: {told}, and its parts give {added}"
+    if figure != parts:
+        yield f"{what}: {figure}, and its parts give {parts}"
 
 
 def plan_adds_up(data: Json) -> Iterator[str]:
@@ -72,18 +76,18 @@ def plan_adds_up(data: Json) -> Iterator[str]:
 
 def _spread_adds_up(consumers: Json, spread: Json, end: str) -> Iterator[str]:
     """Idle, least and most of the consumers; processes that share an ID are one."""
-    held = [each[f"queues{end.title()}"] for each in consumers if each[f"processes{end.title()}"]]
-    yield from differ(f"consumers {end}", spread["consumers"], len(held))
-    yield from differ(f"idle {end}", spread["idle"], held.count(0))
+    owned_by = [each[f"queues{end.title()}"] for each in consumers if each[f"processes{end.title()}"]]
+    yield from differ(f"consumers {end}", spread["consumers"], len(owned_by))
+    yield from differ(f"idle {end}", spread["idle"], owned_by.count(0))
     each = spread["queuesPerConsumer"]
-    if not held or each is None:
+    if not owned_by or each is None:
         yield from differ(f"queues per consumer {end}", each, None)
         return
-    yield from differ(f"fewest {end}", each["min"], min(held))
-    yield from differ(f"most {end}", each["max"], max(held))
-    yield from differ(f"mean {end}", each["mean"], sum(held) / len(held))
-    if sum(held):
-        yield from differ(f"imbalance {end}", spread["imbalance"], max(held) * len(held) / sum(held))
+    yield from differ(f"fewest {end}", each["min"], min(owned_by))
+    yield from differ(f"most {end}", each["max"], max(owned_by))
+    yield from differ(f"mean {end}", each["mean"], sum(owned_by) / len(owned_by))
+    if sum(owned_by):
+        yield from differ(f"imbalance {end}", spread["imbalance"], max(owned_by) * len(owned_by) / sum(owned_by))
 
 
 def _change_is_so(queue: Json, *, broadcasting: bool) -> Iterator[str]:
@@ -103,14 +107,14 @@ def _change_is_so(queue: Json, *, broadcasting: bool) -> Iterator[str]:
 
 def _consumer_adds_up(consumer: Json, queues: Json) -> Iterator[str]:
     mine = consumer["clientId"]
-    held = {
+    owned_by = {
         end: {number for number, queue in enumerate(queues) if mine in (queue[f"owners{end}"] or ())}
         for end in ("Before", "After")
     }
-    for end, numbers in held.items():
+    for end, numbers in owned_by.items():
         yield from differ(f"queues of {mine} {end.lower()}", consumer[f"queues{end}"], len(numbers))
-    yield from differ(f"gained by {mine}", consumer["gained"], len(held["After"] - held["Before"]))
-    yield from differ(f"lost by {mine}", consumer["lost"], len(held["Before"] - held["After"]))
+    yield from differ(f"gained by {mine}", consumer["gained"], len(owned_by["After"] - owned_by["Before"]))
+    yield from differ(f"lost by {mine}", consumer["lost"], len(owned_by["Before"] - owned_by["After"]))
 
 
 def owners_add_up(data: Json) -> Iterator[str]:
@@ -123,11 +127,11 @@ def owners_add_up(data: Json) -> Iterator[str]:
         yield from differ(f"{name}: unassigned", strategy["unassigned"], sum(not owners for owners in owned))
         several = 0 if name == _EVERYBODY else sum(len(set(owners)) > 1 for owners in owned)
         yield from differ(f"{name}: duplicate owners", strategy["duplicateOwners"], several)
-        held = Counter(owner for owners in owned for owner in set(owners))
+        owned_by = Counter(owner for owners in owned for owner in set(owners))
         for consumer in strategy["consumers"]:
             mine = consumer["clientId"]
-            yield from differ(f"{name}: queues of {mine}", consumer["queues"], held[mine])
-        numbers = [held[client_id] for client_id in set(data["sortedConsumers"])]
+            yield from differ(f"{name}: queues of {mine}", consumer["queues"], owned_by[mine])
+        numbers = [owned_by[client_id] for client_id in set(data["sortedConsumers"])]
         yield from differ(f"{name}: idle", strategy["idle"], numbers.count(0))
         each = strategy["queuesPerConsumer"]
         yield from differ(f"{name}: most", each and each["max"], max(numbers, default=None))
@@ -156,8 +160,8 @@ def rebalance_adds_up(data: Json) -> Iterator[str]:
     for consumer in data["consumers"]:
         mine = consumer["clientId"]
         for key, place in (("queuesAtStart", 0), ("queuesAtEnd", -1)):
-            held = sum(mine in queue["intervals"][place]["owners"] for queue in queues if queue["intervals"])
-            yield from differ(f"{key} of {mine}", consumer[key], held)
+            owned_by = sum(mine in queue["intervals"][place]["owners"] for queue in queues if queue["intervals"])
+            yield from differ(f"{key} of {mine}", consumer[key], owned_by)
         taken = sum(takeover["clientId"] == mine for queue in queues for takeover in queue["takeovers"])
         yield from differ(f"taken by {mine}", consumer["taken"], taken)
 
@@ -249,8 +253,8 @@ def _slices_add_up(data: Json) -> Iterator[str]:
                 yield f"a slice from {one['fromMs']} to {one['toMs']} ms has {broker['isolatedMs']} ms isolated"
     if slices:
         yield from differ("lost by slices", data["totals"]["lost"], sum(one["lost"] for one in slices))
-        told = sum(broker["attempts"] for one in slices for broker in one["brokers"])
-        yield from differ("attempts by slices", data["totals"]["attempts"], told)
+        figure = sum(broker["attempts"] for one in slices for broker in one["brokers"])
+        yield from differ("attempts by slices", data["totals"]["attempts"], figure)
 
 
 def _attempts_add_up(data: Json) -> Iterator[str]:
@@ -279,7 +283,7 @@ def check_adds_up(data: Json) -> Iterator[str]:
 
 
 def groups_add_up(data: Json) -> Iterator[str]:
-    """Each group's status is that of its worst finding; the summary counts the groups, where all are shown.
+    """Each group's status is that of its worst finding; the summary counts the groups, where all are figure.
 
     A group without a visible consumer is offline, also where its lag is unknown and that is a warning.
     """

@@ -132,9 +132,9 @@ def record(
 
     terminal = Terminal("record", output, more_formats=("jsonl",))
     shown.check()
-    asked = conditions(shown.fail_on or (), FIGURES)
+    parsed = conditions(shown.fail_on or (), FIGURES)
     against, replayed = prediction.against or (), prediction.replay
-    must_be_askable(asked, is_compared=bool(against))
+    must_be_askable(parsed, is_compared=bool(against))
     event_at = None if chosen.event_at is None else amounts.moment_ms(chosen.event_at, "--event-at")
     tolerance_ms = amounts.whole_ms(prediction.tolerance, "--tolerance")
     if replayed is not None:
@@ -150,7 +150,7 @@ def record(
     if predicted is not None:
         name = ", ".join("stdin" if path == "-" else path for path in against)
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
-    recording = replace(recording, conditions=judged(asked, recording))
+    recording = replace(recording, conditions=judged(parsed, recording))
     require_known(recording.conditions, "leave the condition out to see the recording")
     _show(recording, snapshot, findings, shown, terminal, is_replayed=replayed is not None)
     judge(recording.conditions, terminal)

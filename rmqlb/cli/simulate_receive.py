@@ -1,11 +1,12 @@
 """`rmqlb simulate-receive`."""
 
-from typing import Annotated, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, get_args
 
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command, panel, shown_option
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command, panel
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import NEWEST
@@ -20,101 +21,89 @@ from rmqlb.model.simulate_receive import (
     ReceiveScenario,
 )
 
-_receiver_option = panel("Consumers")
-_arrivals_option = panel("Messages")
-_failing_option = panel("Failures")
 _CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
 _SIMPLE = "leave it out, or --type simple"
+
+
+def _panel(title: str) -> Callable[..., Any]:
+    """What declares an option under a title: its metavar, its help, and its name where the field has another."""
+    return lambda metavar, text, *names: panel(title)(*names, metavar=metavar, help=text)
+
+
+_about, _group, _arrivals = _panel("What to look at"), _panel("Consumers"), _panel("Messages")
+_failing, _shown = _panel("Failures"), _panel("What to show")
+Text = str | None
+Texts = list[str] | None
 
 
 class ScenarioOptions(Struct, frozen=True):
     """The brokers, the group's consumers, what arrives, and what goes wrong."""
 
     broker: Annotated[
-        list[str] | None,
-        about_option(
-            metavar="NAME:QUEUES", help="A broker and its readable queues, instead of a source's route; repeatable."
-        ),
+        Texts, _about("NAME:QUEUES", "A broker and its readable queues, instead of a source's route; repeatable.")
     ] = None
     broker_version: Annotated[
         str,
-        about_option(
-            metavar="VERSION",
-            help="Version of the brokers: up to 5.3.4 they go through their queues upward, from 5.4.0 on downward.",
+        _about(
+            "VERSION",
+            "Version of the brokers: up to 5.3.4 they go through their queues upward, from 5.4.0 on downward.",
         ),
     ] = NEWEST
     type: Annotated[
         str,
-        _receiver_option(
-            metavar="simple|push|pop",
-            help="gRPC SimpleConsumer or PushConsumer through a Proxy, or remoting clients in POP mode.",
+        _group(
+            "simple|push|pop", "gRPC SimpleConsumer or PushConsumer through a Proxy, or remoting clients in POP mode."
         ),
     ] = "simple"
-    processes: Annotated[str, _receiver_option(metavar="N", help="How many consumers the group has.")] = "1"
-    loops: Annotated[
-        str | None, _receiver_option(metavar="N", help="Receives in parallel of each SimpleConsumer; default: 1.")
-    ] = None
-    await_: Annotated[
-        str | None,
-        _receiver_option("--await", metavar="TIME", help="awaitDuration of a SimpleConsumer; default: 20s."),
-    ] = None
+    processes: Annotated[str, _group("N", "How many consumers the group has.")] = "1"
+    loops: Annotated[Text, _group("N", "Receives in parallel of each SimpleConsumer; default: 1.")] = None
+    await_: Annotated[Text, _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.", "--await")] = None
     invisible: Annotated[
-        str | None,
-        _receiver_option(
-            metavar="TIME", help="invisibleDuration of a receive, or popInvisibleTime of POP clients; default: 60s."
-        ),
+        Text, _group("TIME", "invisibleDuration of a receive, or popInvisibleTime of POP clients; default: 60s.")
     ] = None
-    batch: Annotated[str, _receiver_option(metavar="N", help="Most messages of one receive.")] = "32"
-    fifo: Annotated[bool, _receiver_option("--fifo", help="The group consumes in order.")] = False
-    consume_time: Annotated[
-        str, _receiver_option(metavar="TIME", help="How long the application takes for a message, then acknowledged.")
-    ] = "0s"
+    batch: Annotated[str, _group("N", "Most messages of one receive.")] = "32"
+    fifo: Annotated[bool, _group(None, "The group consumes in order.", "--fifo")] = False
+    consume_time: Annotated[str, _group("TIME", "How long the application takes for a message, then acknowledged.")] = (
+        "0s"
+    )
     error_pause: Annotated[
-        str | None,
-        _receiver_option(metavar="TIME", help="What a SimpleConsumer's loop waits after an error; default: nothing."),
+        Text, _group("TIME", "What a SimpleConsumer's loop waits after an error; default: nothing.")
     ] = None
-    round_trip: Annotated[
-        str, _receiver_option(metavar="TIME", help="How long a request and its answer are under way.")
-    ] = "1ms"
+    round_trip: Annotated[str, _group("TIME", "How long a request and its answer are under way.")] = "1ms"
     rate: Annotated[
-        list[str] | None,
-        _arrivals_option(
-            metavar="[BROKER[:QUEUE]=]R",
-            help="Messages per second of all queues together, of a broker or of a queue; repeatable. Default: so rare "
+        Texts,
+        _arrivals(
+            "[BROKER[:QUEUE]=]R",
+            "Messages per second of all queues together, of a broker or of a queue; repeatable. Default: so rare "
             "that each finds all receives idle; 10 per second while something fails.",
         ),
     ] = None
     messages: Annotated[
-        str | None,
-        _arrivals_option(metavar="N", help="How many messages are measured; default: as many as fit --for, or 1000."),
+        Text, _arrivals("N", "How many messages are measured; default: as many as fit --for, or 1000.")
     ] = None
     for_: Annotated[
-        str | None,
-        _arrivals_option(
+        Text,
+        _arrivals(
+            "TIME",
+            "Measure what arrives until then; default while something fails: 5 minutes after the last of it.",
             "--for",
-            metavar="TIME",
-            help="Measure what arrives until then; default while something fails: 5 minutes after the last of it.",
         ),
     ] = None
-    seed: Annotated[int, _arrivals_option(help="Random seed.")] = 1
+    seed: Annotated[int, panel("Messages")(help="Random seed.")] = 1
     fail: Annotated[
-        list[str] | None,
-        _failing_option(
-            metavar="BROKER[@FROM-TO][:KIND]",
-            help="A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
+        Texts,
+        _failing(
+            "BROKER[@FROM-TO][:KIND]",
+            "A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
         ),
     ] = None
     nameserver_notices: Annotated[
-        str | None,
-        _failing_option(
-            metavar="TIME|never",
-            help="When the NameServer drops a failed broker; default: at once (refused), 120s (timeout).",
+        Text,
+        _failing(
+            "TIME|never", "When the NameServer drops a failed broker; default: at once (refused), 120s (timeout)."
         ),
     ] = None
-    crash: Annotated[
-        list[str] | None,
-        _failing_option(metavar="N@TIME", help="Consumer N (from 1) dies at this time; repeatable."),
-    ] = None
+    crash: Annotated[Texts, _failing("N@TIME", "Consumer N (from 1) dies at this time; repeatable.")] = None
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
@@ -166,19 +155,13 @@ class ScenarioOptions(Struct, frozen=True):
 class ReceiveWhatOptions(Struct, frozen=True):
     """What is asked and shown."""
 
-    target_wait: Annotated[
-        str | None,
-        shown_option(metavar="TIME", help="How many receives in parallel keep every wait within this time."),
-    ] = None
-    trials: Annotated[
-        str | None, shown_option(metavar="N", help="Waits over N simulations with other random parts.")
-    ] = None
-    trace: Annotated[bool, shown_option("--trace", help="List every message.")] = False
+    target_wait: Annotated[Text, _shown("TIME", "How many receives in parallel keep every wait within this time.")] = (
+        None
+    )
+    trials: Annotated[Text, _shown("N", "Waits over N simulations with other random parts.")] = None
+    trace: Annotated[bool, _shown(None, "List every message.", "--trace")] = False
     fail_on: Annotated[
-        list[str] | None,
-        shown_option(
-            metavar="CONDITION", help="Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable."
-        ),
+        Texts, _shown("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
     ] = None
 
 

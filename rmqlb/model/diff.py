@@ -124,13 +124,7 @@ class GroupOwners(Struct, frozen=True, rename="camel"):
 
 
 class GroupDiff(Struct, frozen=True, rename="camel"):
-    """A group in two snapshots.
-
-    Attributes:
-        not_predicted: why owners could not be predicted; null when they were, or need not be.
-        produced: messages that came into queues whose ends are known in both; null without any.
-        consumed: messages consumed in queues whose offsets are known in both; null without any.
-    """
+    """A group in two snapshots."""
 
     group: Annotated[str, "its name"]
     change: Annotated[Literal["added", "removed", "changed", "same"], "same when only offsets differ"]
@@ -146,10 +140,16 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
     settings: Annotated[tuple[SettingDiff, ...], "other settings that differ"] = ()
     explanations: Annotated[tuple[Explained, ...], "the queues of `queues` counted by explanation, most first"] = ()
     queues: Annotated[tuple[QueueDiff, ...], "queues whose owners differ, in the clients' order"] = ()
-    not_predicted: str | None = None
+    not_predicted: Annotated[str | None, "why owners could not be predicted; null when they were, or need not be"] = (
+        None
+    )
     lag_growth: Annotated[int | None, "growth of the lag over the queues known in both; null without any"] = None
-    produced: int | None = None
-    consumed: int | None = None
+    produced: Annotated[int | None, "messages that came into queues whose ends are known in both; null without any"] = (
+        None
+    )
+    consumed: Annotated[int | None, "messages consumed in queues whose offsets are known in both; null without any"] = (
+        None
+    )
     offsets_back: Annotated[int, "queues whose consumer offset is lower than before"] = 0
     findings: Annotated[tuple[GroupFinding, ...], "findings on the changes"] = ()
 

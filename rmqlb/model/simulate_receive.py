@@ -41,11 +41,7 @@ class QueueRate(Struct, frozen=True):
 
 
 class Crash(Struct, frozen=True):
-    """A consumer whose process dies; its connections are closed at once.
-
-    Attributes:
-        consumer: its number, from 1.
-    """
+    """A consumer, by its number, whose process dies; its connections are closed at once."""
 
     consumer: Annotated[int, Meta(ge=1, le=MOST_RECEIVERS)]
     at_us: Annotated[Time, "when"]
@@ -57,7 +53,6 @@ class ReceiveScenario(Struct, frozen=True):
     Attributes:
         client: simple (gRPC SimpleConsumer through a Proxy), push (gRPC PushConsumer through a Proxy) or pop (a
             remoting client in POP mode).
-        consumers: processes of the group.
         loops: receives in parallel of each SimpleConsumer; the others have one per broker.
         await_us: `awaitDuration` of a SimpleConsumer; the others take theirs from the Proxy or the client.
         invisible_us: `invisibleDuration` of a receive, or `popInvisibleTime`; the Proxy renews that of a PushConsumer.
@@ -66,8 +61,6 @@ class ReceiveScenario(Struct, frozen=True):
             finds every receive idle.
         messages: how many are measured, or None for as many as `duration_us` has room for.
         duration_us: messages that arrive from then on do not count; None without limit.
-        failures: which brokers fail, when, and whether they refuse or are silent.
-        crashes: which consumers die, and when.
     """
 
     client: ReceiveClient = "simple"

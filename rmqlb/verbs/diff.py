@@ -44,14 +44,14 @@ def diff(
         system: RocketMQ's own topics and groups too.
         strategy_options: settings of strategies, as `virtual-nodes=20`.
         fail_on: conditions such as `unexplained>0`, which the result's `conditions` answer.
-        progress: told what is being done.
+        progress: receives the number of compared groups.
 
     Raises:
         UsageError: an argument cannot be meant.
         DataError: a group is in neither snapshot.
         EndpointError: a source cannot be read.
     """
-    asked = conditions(fail_on, FIGURES)
+    parsed = conditions(fail_on, FIGURES)
     wanted = Everything(groups=names_of(groups), system=system)
     strategies = reported_strategies(strategy_options)
     first, then = (_fetch(reader(each), Wanted(everything=wanted)) for each in (before, after))
@@ -60,7 +60,7 @@ def diff(
     in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
     settings = strategies.settings_for([*first.routes, *then.routes])
     found = compare_snapshots(first, then, wanted, settings=settings, progress=progress)
-    tried = tuple(condition.judge(found.summary) for condition in asked)
+    tried = tuple(condition.judge(found.summary) for condition in parsed)
     findings = (*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then))
     return with_meta(replace(found, conditions=tried), Meta(then, tuple(dict.fromkeys(findings))))
 
@@ -74,22 +74,14 @@ def diff_prediction(
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> PredictionDiff:
-    """Compare a stored plan or simulation with a snapshot: did it go as planned?
-
-    Args:
-        prediction: group → its predicted owners.
-        file: the file with the prediction.
-        after: the snapshot, perhaps the running cluster.
-        groups: names or patterns; () is every group of the prediction.
-        fail_on: conditions such as `differences>0`, which the result's `conditions` answer.
-        progress: receives the number of compared groups.
+    """Compare a stored plan or simulation (group → its owners) with a snapshot; () is every group of it.
 
     Raises:
         UsageError: an argument makes no sense.
         DataError: the snapshot does not have a group of the prediction.
         EndpointError: the source cannot be read.
     """
-    asked = conditions(fail_on, PREDICTION_FIGURES)
+    parsed = conditions(fail_on, PREDICTION_FIGURES)
     wanted = Everything(groups=names_of(groups))
     names = sorted(name for name in prediction if not groups or wanted.takes_group(name))
     in_vain = in_vain_of("group", wanted.groups, set(prediction), set(names), file)
@@ -99,7 +91,7 @@ def diff_prediction(
         progress("groups", done, len(names))
         found.append(predicted_group(prediction[name], name, then))
     summary = prediction_summary(found)
-    tried = tuple(condition.judge(summary) for condition in asked)
+    tried = tuple(condition.judge(summary) for condition in parsed)
     result = PredictionDiff(file, side_of(then), summary, tuple(found), tried)
     return with_meta(result, Meta(then, tuple(dict.fromkeys((*in_vain, *source_findings(then))))))
 

@@ -53,16 +53,12 @@ def simulate_receive(
     Args:
         source: opens the source of the route; or brokers instead of one, as `--broker` takes them.
         topic: its name; with brokers it may be None.
-        scenario: all that does not depend on the route.
+        scenario: the settings that do not depend on the route.
         rates: `--rate` as typed.
         failures: reads `--fail`, from the names of the brokers and of the topic.
         target_us: find the number of receives that keep every wait within this time.
-        trials: simulate the scenario so many times with other random parts.
-        trace: keep every message.
-        fail_on: conditions.
-        progress: gets the messages, loops and trials so far.
     """
-    asked = conditions(fail_on, engine.RECEIVE_FIGURES)
+    parsed = conditions(fail_on, engine.RECEIVE_FIGURES)
     if not callable(source):
         snapshot = _given(source, topic or _GIVEN)
     elif topic is None:
@@ -89,7 +85,7 @@ def simulate_receive(
     if trials is not None:
         several = engine.receive_trials(route, scenario, trials, lambda done: progress("trials", done, trials))
         report = replace(report, trials=several)
-    report = replace(report, conditions=tuple(engine.try_on_receive(condition, report) for condition in asked))
+    report = replace(report, conditions=tuple(engine.try_on_receive(condition, report) for condition in parsed))
     findings = (
         *sighting_findings(snapshot.routes[route.topic]),
         *source_findings(snapshot),

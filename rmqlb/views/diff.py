@@ -195,9 +195,8 @@ def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[t
         there = group.after or group.before
         consumers = None if there is None else there.consumers
         number = "consumers unknown" if consumers is None else counted(consumers, "consumer")
-        strategy = _strategies_text(group, "before" if group.after is None else "after")
         severity = WARNING if group.after is None else INFO
-        yield severity, name, f"group {group.change}", f"{number}, strategy {strategy}"
+        yield severity, name, f"group {group.change}", f"{number}, strategy {_strategies_text(group, 'after')}"
         return
     for explained in group.explanations:
         queues = [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]

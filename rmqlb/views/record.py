@@ -41,14 +41,8 @@ from rmqlb.views.report import (
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
-_OUTCOMES = {
-    "as-predicted": "as predicted",
-    "earlier": "earlier",
-    "later": "later",
-    "other-owner": "with another owner",
-    "not-yet": "not yet moved",
-    "unknown": "unknown",
-}
+_OUTCOMES = {outcome: outcome.replace("-", " ") for outcome in OUTCOMES}
+_OUTCOMES |= {"other-owner": "with another owner", "not-yet": "not yet moved"}
 _ALIGNED = {
     "event-at": "the simulation's first event is set at --event-at",
     "left": "the simulation's first event is set where its consumer left the group",

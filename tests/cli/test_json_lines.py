@@ -25,15 +25,9 @@ def data(*arguments: str) -> Any:
     return json.loads(run(*arguments, "-o", "json").stdout)["data"]
 
 
-def test_the_lines_of_owners_are_its_queues() -> None:
+def test_the_lines_of_a_result_are_the_rows_of_its_json() -> None:
     assert lines(*OWNERS) == data(*OWNERS)["queues"]
-
-
-def test_the_lines_of_routes_are_its_topics() -> None:
     assert lines("show-route", "-s", EXAMPLE) == data("show-route", "-s", EXAMPLE)["topics"]
-
-
-def test_the_lines_of_a_plan_are_its_queues_with_their_topic() -> None:
     queues = [{"topic": topic["topic"], **queue} for topic in data(*PLAN)["topics"] for queue in topic["queues"]]
     assert lines(*PLAN) == queues
     assert lines(*PLAN, "--changed") == [queue for queue in queues if queue["change"] != "same"]

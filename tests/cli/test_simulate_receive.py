@@ -58,6 +58,12 @@ def test_a_failure_lasts_long_enough_at_an_assumed_rate() -> None:
     assert 300_000 < failure["receivedAgainMs"] < 360_000
 
 
+def test_the_bound_at_any_rates_is_of_healthy_brokers_and_consumers() -> None:
+    base = (*GIVEN, "--rate", "5", "--messages", "20", "-o", "plain")
+    shown = ["at any rates" in run(*base, *more).stdout for more in ((), ("--fail", "b@1s-2s"), ("--crash", "1@9h"))]
+    assert shown == [True, False, False]
+
+
 @every_case(
     ("condition", "met"),
     [

@@ -249,3 +249,9 @@ def recording(names: Names) -> str:
     report = recording_report(follower.recording("time"))
     finding = Finding("duplicate-client-id", names.text, names.group)
     return as_json(envelope(report, "record", ClusterSnapshot("nameserver", names.text), (finding,)))
+
+
+@every_case("output", ("table", "plain", "json", "yaml", "csv", "markdown", "jsonl"))
+def test_a_recording_holds_nothing_raw(output: str) -> None:
+    done = run("record", "--replay", "-", "-o", output, stdin=recording(SNAPSHOTS["controls"]))
+    assert (done.code, raw(done.stdout, allowed(output)), raw(done.stderr)) == (0, set(), set())

@@ -14,12 +14,13 @@ from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.diff.explain import GroupSide, Prediction, explanations, queue_diffs, sdks_that_differ
 from rmqlb.engine.group import Given, Group, gaps
-from rmqlb.model.diagnosis import GroupFinding, group_finding
+from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
 from rmqlb.model.diff import (
     BrokerDiff,
     BrokerQueues,
     DiffSummary,
     GroupDiff,
+    How,
     NotCompared,
     Presence,
     ProcessesDiff,
@@ -31,12 +32,12 @@ from rmqlb.model.diff import (
 from rmqlb.model.finding import WARNING, Finding, Severity
 from rmqlb.model.group import RETRY_PREFIX, QueueState
 from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.times import utc_text
-from rmqlb.model.words import counted
+from rmqlb.model.words import are, counted
 
 _MOST_GROUPS = 5  # so many groups have a finding of their own
 
@@ -52,11 +53,8 @@ def compare_snapshots(
     """Compare two snapshots of a cluster, and explain each queue's new owner by the changes.
 
     Args:
-        before: the first snapshot.
-        after: the second.
         wanted: the topics and groups to compare; None is all except RocketMQ's own.
         settings: the settings of the consumers' strategies; None is RocketMQ's defaults.
-        progress: receives the number of compared groups.
     """
     wanted = wanted or Everything()
     missing = gaps(before), gaps(after)
@@ -334,25 +332,16 @@ def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
 def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     """The findings on a group of both snapshots; `facts` are those of the second."""
     evidence, name = GroupEvidence(facts), group.group
-    for how, code in (("unexplained", "unexplained-owners"), ("pending", "not-moved-yet")):
-        queues = tuple(queue.queue for queue in group.queues if queue.how == how)
-        if not queues:
-            continue
-        number, are = counted(len(queues), "queue"), "is" if len(queues) == 1 else "are"
-        if how == "pending":
-            text = f"{number} of group {name} {are} not yet with the predicted owners: not converged"
-            fact = "queues not yet with the predicted owners"
-        else:
-            why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
-            text = f"no change explains the owners of {number} of group {name}{why}"
-            fact = "queues whose owners no change explains"
-        yield replace(
-            group_finding(Finding(code, text, name), name),
-            queues=queues,
-            evidence=(evidence.seen(fact, len(queues), threshold=1),),
-            consequence=f"Owners of {number} are not as predicted.",
-            remedy="Compare with another snapshot a minute later.",
-        )
+    unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
+    if unexplained:
+        why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
+        text = f"no change explains the owners of {counted(len(unexplained), 'queue')} of group {name}{why}"
+        seen = evidence.seen("queues whose owners no change explains", len(unexplained), threshold=1)
+        yield _of_queues(Finding("unexplained-owners", text, name), unexplained, seen)
+    if pending:
+        text = f"{counted(len(pending), 'queue')} of group {name} {are(len(pending))} not yet with the predicted owners"
+        seen = evidence.seen("queues not yet with the predicted owners", len(pending), threshold=1)
+        yield _of_queues(Finding("not-moved-yet", f"{text}: not converged", name), pending, seen)
     if group.strategy_assumed:
         text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
         yield group_finding(Finding("assumed-strategy", text, name), name)
@@ -368,6 +357,20 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
         found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
         # Where the rule says that it comes of something else, or cannot decide, it is the case all the same.
         yield from found or (group_finding(_rewound(group, WARNING), name),)
+
+
+def _queues(group: GroupDiff, how: How) -> tuple[MessageQueue, ...]:
+    return tuple(queue.queue for queue in group.queues if queue.how == how)
+
+
+def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidence) -> GroupFinding:
+    return replace(
+        group_finding(finding, finding.group or ""),
+        queues=queues,
+        evidence=(seen,),
+        consequence=f"Owners of {counted(len(queues), 'queue')} are not as predicted.",
+        remedy="Compare with another snapshot a minute later.",
+    )
 
 
 def _rewound(group: GroupDiff, severity: Severity) -> Finding:

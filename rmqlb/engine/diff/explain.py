@@ -114,7 +114,6 @@ class Prediction:
     """The owners that a group would have with any of the changes between two snapshots.
 
     Attributes:
-        changed: what differs.
         problem: why nothing can be predicted; None when it can.
         ends: the owners without any change, and with all; empty where none can be predicted or nothing differs.
     """

@@ -208,13 +208,7 @@ class _Consumer(Struct):
 
 
 class Follower:
-    """Take the looks at a group one after the other; the first one has to show something.
-
-    Attributes:
-        looks: how many there were.
-        has_changed: the owners, or the list of consumers, changed.
-        changed_queues: how many queues changed owners.
-    """
+    """Take the looks at a group one after the other; the first one has to show something."""
 
     def __init__(self, group: str, every_ms: int) -> None:
         self._group, self._every_ms = group, every_ms
@@ -225,7 +219,7 @@ class Follower:
         self._routes: dict[str, int] = {}  # topic → the request of the last look that had its route
         self._consumers: dict[str, _Consumer] = {}
         self._queues: dict[MessageQueue, _Queue] = {}
-        self.has_changed = False
+        self.has_changed = False  # the owners, or the list of consumers
 
     def add(self, look: Look) -> list[RecordLine]:
         """Return the news of the look."""
@@ -244,9 +238,8 @@ class Follower:
         lines += [self._line(change.change, change, client_id=change.client_id, queue=q) for q, change in changes]
         if self.looks == 1:
             lines += self._first()
-        if self.looks == 1 or any(line.change in ("gained", "lost", "joined", "left") for line in lines):
-            self._steady_since_ms = self._answered_ms
-            self.has_changed |= self.looks > 1
+        if any(line.change in ("gained", "lost", "joined", "left") for line in lines):
+            self._steady_since_ms, self.has_changed = self._answered_ms, True
         return lines
 
     def converged(self) -> ConvergedBy | None:

@@ -52,14 +52,7 @@ class _Entry(NamedTuple):
 
 
 class ReviveService:
-    """One service.
-
-    Args:
-        clock: of the simulation.
-        timer: of the service's broker.
-        age: how long ago a rest began; the service had nothing to do until now.
-        revive: moves messages to the retry topic.
-    """
+    """One service, whose rest began `age` ago with nothing to do; `revive` moves messages to the retry topic."""
 
     def __init__(self, clock: Clock, timer: TimerWheel, age: int, revive: Callable[[tuple[Any, ...]], None]) -> None:
         self._clock, self._timer, self._revive = clock, timer, revive

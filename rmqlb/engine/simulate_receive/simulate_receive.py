@@ -240,7 +240,6 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
     scenario, brokers, messages = simulation.scenario, simulation.brokers, simulation.messages
     waits = sorted(wait for broker in brokers for wait in broker.waits)
     receives = sum(broker.receives for broker in brokers)
-    earliest, latest = map(milliseconds, rules.again_after_us(scenario))
     return ReceiveReport(
         topic=simulation.queues[0].topic,
         scenario=_simulated(simulation),
@@ -262,20 +261,7 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
             for broker in brokers
         ),
         queue_waits=tuple(_queue_waits(simulation)),
-        totals=ReceiveTotals(
-            messages=len(messages),
-            further=simulation.further,
-            received=len(waits),
-            acknowledged=sum(message.done != UNKNOWN for message in messages),
-            dead_lettered=simulation.dead_lettered,
-            left=sum(broker.open for broker in brokers),
-            not_stored=simulation.not_stored,
-            redelivered=sum(message.deliveries > 1 for message in messages),
-            receives=receives,
-            empty_receives=sum(broker.empty for broker in brokers),
-            failed_receives=sum(broker.failed for broker in brokers),
-            lasted_ms=milliseconds(simulation.clock.now),
-        ),
+        totals=_totals(simulation),
         closed_forms=closed_forms([len(broker.queues) for broker in brokers], scenario),
         failures=tuple(
             FailureReceived(
@@ -291,21 +277,35 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
             )
             for outage in simulation.outages
         ),
-        crashes=tuple(
-            CrashReceived(
-                consumer=crash.consumer,
-                at_ms=milliseconds(crash.at_us),
-                unacknowledged=dead.unacknowledged,
-                again=len(dead.again),
-                after=wait_times(dead.again),
-                again_earliest_ms=earliest,
-                again_latest_ms=latest,
-            )
-            for crash in scenario.crashes
-            for dead in (simulation.consumers[crash.consumer - 1],)
-        ),
+        crashes=tuple(_crashes(simulation)),
         messages=tuple(_traced(simulation)) if trace else None,
     )
+
+
+def _totals(simulation: ReceiveSimulation) -> ReceiveTotals:
+    brokers, messages = simulation.brokers, simulation.messages
+    return ReceiveTotals(
+        messages=len(messages),
+        further=simulation.further,
+        received=sum(len(broker.waits) for broker in brokers),
+        acknowledged=sum(message.done != UNKNOWN for message in messages),
+        dead_lettered=simulation.dead_lettered,
+        left=sum(broker.open for broker in brokers),
+        not_stored=simulation.not_stored,
+        redelivered=sum(message.deliveries > 1 for message in messages),
+        receives=sum(broker.receives for broker in brokers),
+        empty_receives=sum(broker.empty for broker in brokers),
+        failed_receives=sum(broker.failed for broker in brokers),
+        lasted_ms=milliseconds(simulation.clock.now),
+    )
+
+
+def _crashes(simulation: ReceiveSimulation) -> Iterator[CrashReceived]:
+    earliest, latest = map(milliseconds, rules.again_after_us(simulation.scenario))
+    for crash in simulation.scenario.crashes:
+        dead = simulation.consumers[crash.consumer - 1]
+        times = milliseconds(crash.at_us), dead.unacknowledged, len(dead.again), wait_times(dead.again)
+        yield CrashReceived(crash.consumer, *times, earliest, latest)
 
 
 def _traced(simulation: ReceiveSimulation) -> Iterator[ReceivedMessage]:

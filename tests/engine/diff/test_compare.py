@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.diff.compare import compare_snapshots, diff_findings
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_routes
@@ -51,7 +52,7 @@ def group(
         message_model="CLUSTERING",
         topics=tuple(each.topic for each in routes),
         views=(MemberView(tuple(Connection(each) for each in ids), HERE),),
-        queues={queue: QueueState(frozenset(its), 1000, 1000 - lag) for queue, its in found.items()},
+        queues={queue: QueueState(frozenset(own), 1000, 1000 - lag) for queue, own in found.items()},
         reports={each: MemberReport(each, strategy_class=CLASSES[strategy]) for each in ids} if reported else {},
     )
 
@@ -79,7 +80,7 @@ def codes(diff: SnapshotDiff) -> list[str]:
     return [finding.code for finding in diff_findings(diff)]
 
 
-def told(diff: SnapshotDiff) -> list[str]:
+def as_read(diff: SnapshotDiff) -> list[str]:
     """The verdict, the rows of groups and topics, and the findings, as people read them."""
     report = diff_report(diff)
     rows = [row for section in report.sections if section.name in ("groups", "topics") for row in section.rows]
@@ -88,6 +89,8 @@ def told(diff: SnapshotDiff) -> list[str]:
 
 
 AVG = dict(owners_at_rest([T], Members(("a", "b", "c"), "AVG")))
+FOUR = dict(owners_at_rest([T], Members(("a", "b", "c", "d"), "AVG")))
+MOVING = next(queue for queue in FOUR if FOUR[queue] != AVG[queue])
 FIRST, SECOND, THIRD, *_ = T.subscribe_queues()
 U, WIDER, NONE = route("U", a=2), route("T", a=8, b=4), route("T", a=0)
 TWO_MORE = route("T", a=4, b=4, c=2)
@@ -109,6 +112,7 @@ def taken_by(owners: tuple[str, ...]) -> ClusterSnapshot:
 EXPECTED = {
     name: lines for name, *lines in (case.splitlines() for case in DATA.read_text(encoding="utf-8").split("\n\n"))
 }
+MIXED = dict.fromkeys("abc", "AVG_BY_CIRCLE") | {"d": "AVG"}
 UNREPORTED = cluster(group("abc", [T], reported=False), routes=[T])
 CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "nothing differs": (ABC, ABC),
@@ -130,6 +134,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "a new topic of the subscription takes both changes": (ABC, cluster(group("abc", [T, U]), routes=[T, U])),
     "owners that are now as predicted before have converged": (after("abc", AVG | {FIRST: ()}), ABC),
     "queues with their former owners are pending": (ABC, after("abcd", AVG)),
+    "one queue with its former owner is pending": (ABC, after("abcd", FOUR | {MOVING: AVG[MOVING]})),
     "queues that nobody has taken yet are pending": (ABC, taken_by(())),
     "queues that two consumers have meanwhile are pending": (ABC, taken_by(("c", "d"))),
     "a group without consumers": (
@@ -163,6 +168,21 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
             reports={"a": MemberReport("a", strategy_class="MyStrategy")},
         ),
     ),
+    "a strategy without its settings": (
+        ABC,
+        after(
+            "abc",
+            dict.fromkeys(T.subscribe_queues(), ("a",)),
+            reports={each: MemberReport(each, strategy_class=CLASSES["MACHINE_ROOM_NEARBY"]) for each in "abc"},
+        ),
+    ),
+    "a new consumer runs another strategy": (
+        cluster(group("abc", [T], "AVG_BY_CIRCLE"), routes=[T]),
+        after(
+            "abcd",
+            reports={each: MemberReport(each, strategy_class=CLASSES[name]) for each, name in MIXED.items()},
+        ),
+    ),
     "queues that lost their owners": (ABC, after("abc", dict.fromkeys(T.subscribe_queues(), ()))),
     "a queue with two owners": (ABC, after("abc", AVG | {FIRST: ("a", "b")})),
     "offsets alone make no group changed": (ABC, cluster(group("abc", [T], lag=5), routes=[T])),
@@ -176,7 +196,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
 
 @every_case("name", CASES)
 def test_differences_are_explained_by_the_fewest_changes(name: str) -> None:
-    assert told(compare_snapshots(*CASES[name])) == EXPECTED[name]
+    assert as_read(compare_snapshots(*CASES[name])) == EXPECTED[name]
 
 
 def test_figures_and_details_of_a_comparison() -> None:
@@ -198,6 +218,9 @@ def test_figures_and_details_of_a_comparison() -> None:
     assert (lagging.summary.groups_changed, lagging.summary.lag_growth) == (0, 40)
     gone = compare_snapshots(ABC, CASES["a group without consumers"][1]).summary
     assert (gone.newly_unassigned, gone.consumers_left) == (8, 3)
+    throws = Settings(broker_zones={}, client_zones={})
+    found = only(compare_snapshots(*CASES["a strategy without its settings"], settings=throws))
+    assert (found.not_predicted or "").startswith("topic T: Machine room is null for mq MessageQueue")
     hidden = only(compare_snapshots(ABC, CASES["consumers that a broker did not report have not left"][1]))
     assert (hidden.joined, hidden.left) == ((), ())
 
@@ -211,8 +234,11 @@ def test_the_report_is_as_grave_as_its_worst_group_which_comes_first() -> None:
     same, moved = diff_report(compare_snapshots(ABC, ABC)), diff_report(compare_snapshots(ABC, after("abcd")))
     assert (same.grave, same.more, same.only(()).sections, same.only(()).table.name) == ("inOrder", "", (), "groups")
     assert (moved.grave, moved.more) == ("", "--section queues lists 5 queues whose owners differ")
-    lagging = diff_report(compare_snapshots(ABC, CASES["offsets alone make no group changed"][1]))
-    assert "lag" in [section.name for section in lagging.only(()).sections]
+    read = group("abc", [T], name="h")
+    read = replace(read, queues={q: QueueState(state.owners, 1010, 1010) for q, state in read.queues.items()})
+    lagging = diff_report(compare_snapshots(both, cluster(group("abc", [T], lag=5), read, routes=[T])))
+    (lag,) = (section for section in lagging.only((), screen=True).sections if section.name == "lag")
+    assert ([row[0] for row in lag.rows], lag.brief) == (["g", "h"], (0,))  # the lag of h has not grown
 
 
 def test_only_the_named_groups_are_compared_and_system_ones_when_asked_for() -> None:
@@ -233,9 +259,9 @@ def test_only_the_named_groups_are_compared_and_system_ones_when_asked_for() -> 
 # -- offsets that went back -------------------------------------------------------------------------------------------
 
 
-def with_offset(its: ConsumerGroup, offset: int | None, *queues: MessageQueue) -> ConsumerGroup:
-    states = {queue: replace(its.queues[queue], consumer_offset=offset) for queue in queues}
-    return replace(its, queues={**its.queues, **states})
+def with_offset(seen: ConsumerGroup, offset: int | None, *queues: MessageQueue) -> ConsumerGroup:
+    states = {queue: replace(seen.queues[queue], consumer_offset=offset) for queue in queues}
+    return replace(seen, queues={**seen.queues, **states})
 
 
 def test_an_offset_that_went_back_is_found_by_the_rule_of_a_diagnosis() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.record.compare import Expected, compared, placed, planned, simulated
+from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.record.compare import FIGURES, Expected, compared, judged, placed, planned, simulated
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Move, TopicPlan
 from rmqlb.model.recording import Look, RecordingComparison
@@ -59,21 +60,14 @@ def test_a_plan_is_compared_by_the_owners_of_the_end(after: str, found: list[str
     assert against(plan(after)) == found
 
 
-def test_a_queue_on_its_way_is_not_there_yet() -> None:
+def test_a_queue_on_its_way_has_not_moved_yet_and_an_unknown_one_is_unknown() -> None:
     assert against(plan("aabb"), look(0, "a:0123"), look(1, "a:01 b:"))[2:] == ["not-yet"] * 2
     assert against(plan("aabb"), look(0, "a:0123"), look(1, "a:0123 b:23"))[2:] == ["not-yet"] * 2
-
-
-def test_a_queue_that_was_unassigned_and_still_is_has_not_moved_yet() -> None:
-    assert against(plan("aaaa"), look(0, "a:012"), look(1, "a:012"))[3] == "not-yet"
-    found = compared(recorded((look(0, "b:", silent="a"), look(1, "a:0123 b:"))), plan("bbbb"), "f", 0)
-    assert outcomes(found) == ["not-yet"] * 4  # what it was before is unknown here, and planned there
-
-
-def test_what_is_unknown_at_the_end_is_unknown() -> None:
+    assert against(plan("aaaa"), look(0, "a:012"), look(1, "a:012"))[3] == "not-yet"  # it was unassigned and still is
+    # The owners of before are unknown here, and planned there.
+    assert against(plan("bbbb"), look(0, "b:", silent="a"), look(1, "a:0123 b:")) == ["not-yet"] * 4
     found = compared(recorded((look(0, "a:0123"), look(1, "b:23", silent="a"))), plan("aabb"), "f", 0)
-    assert outcomes(found) == ["unknown"] * 4
-    assert found.differences == 0
+    assert (outcomes(found), found.differences) == (["unknown"] * 4, 0)
 
 
 def test_a_placeholder_is_the_consumer_that_came_instead() -> None:
@@ -127,11 +121,15 @@ def test_a_simulation_is_aligned_by_the_consumer_that_leaves() -> None:
     assert against(late, *looks)[2:] == ["earlier"] * 2
 
 
+def test_times_are_not_aligned_without_a_change_of_an_owner_here_or_there() -> None:
+    still, moving = simulation(("aaaa",) * 4), simulation(("aaaa", "aaaa", "aabb", "aabb"))
+    for looks, expected in ((LOOKS, still), (LOOKS[:2], moving)):
+        assert compared(recorded(looks), expected, "f", 0).aligned_by is None
+
+
 def test_several_trials_give_a_range() -> None:
-    early, late = (
-        ("aaaaaaaaa", "aaaaaaaaa", "aabbbbbbb", "aabbbbbbb"),
-        ("aaaaaaaaa", "aaaaaaaaa", "aabbbbbbb", "aaaaaaabb"),
-    )
+    early = ("aaaaaaaaa", "aaaaaaaaa", "aabbbbbbb", "aabbbbbbb")
+    late = (*early[:3], "aaaaaaabb")
     assert against(simulation(late))[3] == "earlier"
     assert against(simulation(early, late))[3] == "as-predicted"
 
@@ -146,6 +144,13 @@ def test_what_may_be_the_same_moment_is_as_predicted(a: int, b: int, c: int, d: 
     assert (found == "as-predicted") == near
     if not near:
         assert (found == "earlier") == (seen[1] < predicted[0])
+
+
+def test_a_group_that_has_not_converged_takes_longer_than_any_limit() -> None:
+    condition = parse_condition("convergence-at-most>1s", FIGURES)
+    still = [look(at, "a:0123", predicted="a:0123") for at in (0, 1)]
+    tried = [judged([condition], recorded(looks))[0] for looks in (LOOKS, still)]
+    assert [(each.value, each.met) for each in tried] == [(None, True), (0, False)]
 
 
 def test_queues_that_the_prediction_does_not_name_are_left_out() -> None:

@@ -21,15 +21,15 @@ CLIENTS = ("a", "b", "c")
 
 
 def lines(*looks: Look) -> list[list[str]]:
-    """What is told of each look: `a gained 1 by b..e: one`."""
+    """The news of each look: `a gained 1 by b..e: one`."""
     follower = Follower("g", 1000)
     found = []
     for each in looks:
-        told = []
+        news = []
         for line in follower.add(each):
             text = " ".join(str(x) for x in (line.client_id, line.change, line.queue_id) if x is not None)
-            told.append(text + (f": {line.state} {','.join(line.owners or ())}".rstrip() if line.state else ""))
-        found.append(told)
+            news.append(text + (f": {line.state} {','.join(line.owners or ())}".rstrip() if line.state else ""))
+        found.append(news)
     return found
 
 
@@ -98,24 +98,44 @@ def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it
     assert (gained.from_ms, gained.to_ms) == (-100, 2000)
 
 
-def test_a_consumer_that_never_answered_may_own_anything() -> None:
-    queue = queue_of(0, look(0, "a:123", silent="b"), look(1, "a:123", silent="b"))
-    assert queue.owners_before is queue.owners_after is None
-    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (0, 900)
-    assert states(queue) == ["0-0.9 unknown"]
+STATES: dict[str, tuple[int, tuple[Look, ...], list[str], tuple[int, int]]] = {
+    "a consumer that never answered may own anything": (
+        *(0, (look(0, "a:123", silent="b"), look(1, "a:123", silent="b"))),
+        *(["0-0.9 unknown"], (0, 900)),
+    ),
+    "a new queue was not there before": (
+        *(3, (look(0, "a:012", queues_there=3), look(1, "a:012"), look(2, "a:0123"), look(3, "a:0123"))),
+        *(["0-2 unknown", "2-2.9 one a"], (0, 2000)),
+    ),
+    "a queue that is taken away is gone": (
+        *(3, (look(0, "a:0123"), look(1, "a:012", queues_there=3), look(2, "a:012", queues_there=3))),
+        *(["0-1 unknown", "1-1.9 gone"], (0, 1000)),
+    ),
+    "a topic that comes into the subscription has queues that may be new": (
+        *(3, (replace(look(0, "a:012"), routes={}), look(1, "a:012"), look(2, "a:012"))),
+        *(["0-1 unknown", "1-1.9 unassigned"], (900, 1900)),
+    ),
+    "the longest gap lies between the certain and the possible": (  # lost from -0.1 to 1, gained from 1.9 to 3
+        1,
+        tuple(look(at, owners) for at, owners in enumerate(("a:01 b:23", *["a:0 b:23"] * 2, *["a:0 b:123"] * 2))),
+        ["0-1 unknown", "1-1.9 unassigned", "1.9-3 unknown", "3-3.9 one b"],
+        (900, 3000),
+    ),
+}
 
 
-def test_a_new_queue_was_not_there_before() -> None:
-    queue = queue_of(3, look(0, "a:012", queues_there=3), look(1, "a:012"), look(2, "a:0123"), look(3, "a:0123"))
-    assert states(queue) == ["0-2 unknown", "2-2.9 one a"]
-    assert queue.owners_before == ()
-    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (0, 2000)
+@every_case("name", STATES)
+def test_what_is_known_of_a_queue(name: str) -> None:
+    number, looks, expected, gap = STATES[name]
+    queue = queue_of(number, *looks)
+    assert (states(queue), (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms)) == (expected, gap)
 
 
-def test_a_queue_that_is_taken_away_is_gone() -> None:
-    seen = (look(0, "a:0123"), look(1, "a:012", queues_there=3), look(2, "a:012", queues_there=3))
-    assert states(queue_of(3, *seen)) == ["0-1 unknown", "1-1.9 gone"]
-    assert recorded(seen).figures.unassigned == 0
+def test_owners_at_both_ends_are_unknown_new_or_none() -> None:
+    (_, silent, *_), (_, new, *_), (_, gone, *_), *_ = STATES.values()
+    never, came = queue_of(0, *silent), queue_of(3, *new)
+    assert (never.owners_before, never.owners_after, came.owners_before, came.owners_after) == (None, None, (), ("a",))
+    assert recorded(gone).figures.unassigned == 0
 
 
 @every_case(
@@ -136,31 +156,13 @@ def test_the_last_line_says_why_it_ended(ended: Ended, by: ConvergedBy | None, c
 
 def test_a_recording_is_told_again_in_lines() -> None:
     follower = Follower("g", 1000)
-    told = []
+    news = []
     for each in (look(0, "a:0123"), look(1, "a:01 b:23"), look(2, "a:01 b:23", silent="c")):
-        told += [line for line in follower.add(each) if line.not_after is not None]
+        news += [line for line in follower.add(each) if line.not_after is not None]
     again = lines_of(follower.recording("time"))
-    assert [line.at for line in again] == sorted(line.at for line in told)
-    assert {*again} == {replace(line, look=None, state=None, owners=None) for line in told}
-    assert len(again) == len(told) == 6
-
-
-def test_a_topic_that_comes_into_the_subscription_has_queues_that_may_be_new() -> None:
-    first = replace(look(0, "a:012"), routes={})
-    queue = queue_of(3, first, look(1, "a:012"), look(2, "a:012"))
-    assert states(queue) == ["0-1 unknown", "1-1.9 unassigned"]
-    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (900, 1900)
-
-
-# -- gaps and overlaps ------------------------------------------------------------------------------------------------
-
-
-def test_the_longest_gap_is_between_what_is_certain_and_what_is_possible() -> None:
-    seen = (look(0, "a:01 b:23"), look(1, "a:0 b:23"), look(2, "a:0 b:23"), look(3, "a:0 b:123"), look(4, "a:0 b:123"))
-    queue = queue_of(1, *seen)
-    # lost between -0.1 and 1, gained between 1.9 and 3
-    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (900, 3000)
-    assert states(queue) == ["0-1 unknown", "1-1.9 unassigned", "1.9-3 unknown", "3-3.9 one b"]
+    assert [line.at for line in again] == sorted(line.at for line in news)
+    assert {*again} == {replace(line, look=None, state=None, owners=None) for line in news}
+    assert len(again) == len(news) == 6
 
 
 # -- converged --------------------------------------------------------------------------------------------------------
@@ -260,7 +262,7 @@ def truths(draw: st.DrawFn) -> Truth:
             # while it does not answer anything may happen
             for place, each in enumerate(asked):
                 if each[client_id] is None and draw(st.booleans()):
-                    known = [told for a in asked[:place] if (told := a[client_id]) is not None]
+                    known = [then for a in asked[:place] if (then := a[client_id]) is not None]
                     times += draw(st.lists(st.integers(max(known) + 1, spans[place][1]), max_size=3))
             toggles[client_id, queue] = tuple(sorted(times))
     truth = Truth(toggles, ())
@@ -288,7 +290,9 @@ def longest(flags: list[bool]) -> int:
 
 @given(truths())
 def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_bounds(truth: Truth) -> None:
-    recording = recorded(truth.looks)
+    recording, follower = recorded(truth.looks), Follower("g", 1000)
+    lines = [line for each in truth.looks for line in follower.add(each) if line.change in ("gained", "lost")]
+    assert len(lines) == len(recording.changes)
     origin = truth.looks[0].answered_at - T0
     for queue in recording.queues:
         for change in queue.changes:
@@ -310,11 +314,3 @@ def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_b
             if queue.intervals
             else True
         )
-
-
-@given(truths())
-def test_what_was_seen_to_change_is_all_told_once(truth: Truth) -> None:
-    recording = recorded(truth.looks)
-    follower = Follower("g", 1000)
-    told = [line for each in truth.looks for line in follower.add(each) if line.change in ("gained", "lost")]
-    assert len(told) == len(recording.changes)
