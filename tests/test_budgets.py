@@ -52,11 +52,11 @@ def modules(*arguments: str) -> int:
 
 
 BUDGETS: Mapping[str, tuple[int, Callable[[], int]]] = {
-    "lines of the product": (61_200, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
-    "files of the product": (326, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
-    "lines of tests": (53_850, lambda: lines((ROOT / "tests").rglob("*.py"))),
-    "files in git": (1_161, in_git),
-    "modules that show-owners loads": (138, lambda: modules("show-owners")),
+    "lines of the product": (56_452, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
+    "files of the product": (304, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
+    "lines of tests": (45_623, lambda: lines((ROOT / "tests").rglob("*.py"))),
+    "files in git": (1_075, in_git),
+    "modules that show-owners loads": (116, lambda: modules("show-owners")),
     "modules that plan-rebalance loads": (136, lambda: modules("plan-rebalance", "--add", "1")),
 }
 """What is counted → the most that it may be, and what counts it."""

@@ -76,13 +76,14 @@ def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
 
 
 def _literals(node: ast.expr, where: str) -> Iterator[str]:
-    """A code, or the two between which a condition decides."""
+    """A code, or the two between which a condition decides; None is the class's own."""
     if isinstance(node, ast.IfExp):
         yield from (*_literals(node.body, where), *_literals(node.orelse, where))
         return
     assert isinstance(node, ast.Constant), f"{where}: a code is written out, so that it can be found"
-    assert isinstance(node.value, str), where
-    yield node.value
+    if node.value is not None:
+        assert isinstance(node.value, str), where
+        yield node.value
 
 
 def _is_anothers(node: ast.expr) -> bool:

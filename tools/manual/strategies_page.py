@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from inspect import cleandoc, getdoc
 from typing import Any
 
@@ -24,6 +23,7 @@ _ROWS = (_NAMES, _NUMBERS, *_MEMBERS, _JOINER, _NOBODY)
 class Case(Struct, frozen=True):
     """A small group that shows what a strategy does."""
 
+    rule: str  # the strategy in one or two sentences
     use: str  # when to choose the strategy, and what it costs
     # broker name → its read queues
     brokers: Mapping[str, int] = field(default_factory=lambda: {"broker-a": 5, "broker-b": 5})
@@ -33,20 +33,25 @@ class Case(Struct, frozen=True):
 
 CASES: Mapping[str, Case] = {
     "AVG": Case(
+        "Each consumer gets one block of neighbouring queues. Where the queues do not divide evenly, the "
+        "first consumers get one more.",
         "The default; leave it while nothing speaks against it. It is even, and a consumer's queues lie together. A "
         "change of the consumers moves many queues, for every block behind the change is cut again, and where topics "
-        "have fewer queues than the group has consumers, the first ids get the queues of all of them."
+        "have fewer queues than the group has consumers, the first ids get the queues of all of them.",
     ),
     "AVG_BY_CIRCLE": Case(
+        "The queues go to the consumers in turn, one at a time.",
         "Where the brokers differ in load: each consumer gets queues of many brokers, not of one or two, so that a "
-        "slow broker slows every consumer a little. As even as AVG; a change of the consumers mostly moves even more."
+        "slow broker slows every consumer a little. As even as AVG; a change of the consumers mostly moves even more.",
     ),
     "CONSISTENT_HASH": Case(
+        "Consumers have places on a ring of hashes, and each queue goes to the next consumer on the ring.",
         "Where a move is dear (caches, ordered queues, long warm-up) and consumers come and go: a change moves only "
         "what the new consumer takes or the lost one had. It is uneven, all the more with few virtual nodes, and a "
-        "consumer may get nothing: `rmqlb show-owners --strategy-option virtual-nodes=N` shows how uneven it is here."
+        "consumer may get nothing: `rmqlb show-owners --strategy-option virtual-nodes=N` shows how uneven it is here.",
     ),
     "CONFIG": Case(
+        "Each consumer gets the list it was configured with, whatever the cluster says.",
         "Where an operator decides by hand which consumer reads what, and keeps it right. A queue in no list is "
         "unassigned, one in two lists has two owners, and no consumer takes the place of one that is lost.",
         settings={
@@ -59,6 +64,7 @@ CASES: Mapping[str, Case] = {
         "for the second",
     ),
     "MACHINE_ROOM": Case(
+        "Only queues on brokers of the listed rooms are assigned, in blocks; the remainder comes from the tail.",
         "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are "
         "unassigned in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
         brokers={"r1@broker-a": 5, "r2@broker-b": 5},
@@ -66,6 +72,7 @@ CASES: Mapping[str, Case] = {
         said="--strategy-option idc=r1",
     ),
     "MACHINE_ROOM_NEARBY": Case(
+        "A zone with consumers keeps its queues to itself; all consumers share the queues of other zones.",
         "Where traffic between zones is slow or dear: queues are read in their own zone while a consumer is there, and "
         "by all consumers otherwise. Give each zone as many consumers as its share of the queues asks for, for no zone "
         "helps another one. Wraps another strategy, here AVG.",
@@ -77,6 +84,7 @@ CASES: Mapping[str, Case] = {
         said="--strategy-option 'broker-zone=([^-]+)-' and the zones r1, r1, r2 and r2 of the consumers",
     ),
     "PIN": Case(
+        "Only the consumers on the listed machines share the queues of a pinned topic.",
         "Where a topic may be read on chosen machines only: a licence, a disk, a canary. It is a wrapper that users "
         "write around RocketMQ's strategies; when none of the machines has a consumer, the topic's queues are "
         "unassigned. Wraps another strategy, here AVG.",
@@ -84,6 +92,7 @@ CASES: Mapping[str, Case] = {
         said="--strategy-option host=10.0.0.2 --strategy-option host=10.0.0.4",
     ),
     "PIN_OVER_ALL": Case(
+        "Consumers on the listed machines take their shares as if all consumers of the group shared the topic.",
         "Never on purpose: it shows what a PIN that counts the consumers elsewhere does. Compare it with the owners "
         "that `rmqlb show-owners` observed, when queues of a pinned topic are unassigned. Wraps another "
         "strategy, here AVG.",
@@ -159,11 +168,9 @@ def picture(name: str) -> list[str]:
 
 def _strategy(page: Page, name: str) -> None:
     case = CASES[name]
-    strategy = class_of(name)
     page.subheading(name)
-    rule = _prose(import_module(strategy.__module__).__doc__ or "")[0].removeprefix(f"{name}: ")
-    page.paragraph(rule[:1].upper() + rule[1:])
-    for text in _prose(getdoc(strategy) or ""):
+    page.paragraph(case.rule)
+    for text in _prose(getdoc(class_of(name)) or ""):
         page.paragraph(text)
     if case.said:
         page.paragraph(f"With {case.said}:")

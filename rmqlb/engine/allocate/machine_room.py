@@ -1,4 +1,4 @@
-"""MACHINE_ROOM, whose rooms stand in brokers' names, and MACHINE_ROOM_NEARBY, for which somebody says the zones."""
+"""MACHINE_ROOM reads rooms from brokers' names; MACHINE_ROOM_NEARBY gets zones from the user."""
 
 from __future__ import annotations
 

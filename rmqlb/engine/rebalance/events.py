@@ -78,14 +78,11 @@ def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequenc
     ordered = sorted(events, key=lambda event: event.at_us)
     cluster = _Cluster(client_ids, routes)
     for event in ordered:
-        for why, hint, code in cluster.contradictions(event):
+        for error in cluster.contradictions(event):
             name = f"--event {event.text!r}" if event.text else f"{event.kind} {event.subject}"
-            raise UsageError(f"{name}: {why}", hint=hint, code=code)
+            raise UsageError(error.message, prefix=f"{name}: ", hint=error.hint, code=error.code)
         cluster.happen(event)
     return tuple(replace(event, text=event.text or f"{event.kind} {event.subject}") for event in ordered)
-
-
-Contradiction = tuple[str, str | None, str | None]  # why it cannot happen, a hint, the error's code
 
 
 class _Cluster:
@@ -106,9 +103,9 @@ class _Cluster:
         elif event.kind != "route-change":
             self._up[name] = event.kind == "broker-up"
 
-    def contradictions(self, event: Event) -> Iterator[Contradiction]:
+    def contradictions(self, event: Event) -> Iterator[UsageError]:
         if event.at_us < 0:
-            yield "before the start", "times count from the start, 0s", None
+            yield UsageError("before the start", hint="times count from the start, 0s")
         if event.kind == "join":
             yield from self._of_join(event.subject)
         elif event.kind in _OF_CONSUMERS:
@@ -118,43 +115,47 @@ class _Cluster:
         else:
             yield from self._of_broker(event)
 
-    def _of_join(self, client_id: str) -> Iterator[Contradiction]:
+    def _of_join(self, client_id: str) -> Iterator[UsageError]:
         if not client_id:
-            yield "a client id cannot be empty", None, None
+            yield UsageError("a client id cannot be empty")
         if self._present[client_id]:
             hint = "let it leave or crash before, or give the new process another id"
-            yield "it is already in the group then", hint, "already-in-group"
+            yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
 
-    def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[Contradiction]:
+    def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[UsageError]:
         present, frozen = self._present, self._frozen[client_id]
         if not present[client_id]:
             was = "no longer" if client_id in present else "not"
             hint = suggestion("consumers", client_id, sorted(+present))
-            yield f"it is {was} in the group then", hint, "not-in-group"
+            yield UsageError(f"it is {was} in the group then", hint=hint, code="not-in-group")
         if kind == "unfreeze" and not frozen:
-            yield "it is not frozen then", "an end takes the freeze along", None
+            yield UsageError("it is not frozen then", hint="an end takes the freeze along")
         if frozen == present[client_id] and kind not in _OF_FROZEN:
-            yield "it is frozen then, and does nothing", "let the freeze end before, or kill it: crash", None
+            hint = "let the freeze end before, or kill it: crash"
+            yield UsageError("it is frozen then, and does nothing", hint=hint)
 
-    def _of_broker(self, event: Event) -> Iterator[Contradiction]:
+    def _of_broker(self, event: Event) -> Iterator[UsageError]:
         name, up = event.subject, self._up.get(event.subject)
         if event.kind != "broker-up":
             if up is None:
-                yield "there is no such broker", suggestion("brokers", name, self._up), "unknown-broker"
+                hint = suggestion("brokers", name, self._up)
+                yield UsageError("there is no such broker", hint=hint, code="unknown-broker")
             if not up:
-                yield "it is down already", None, None
+                yield UsageError("it is down already")
         elif up:
-            yield "it is up already", None, None
+            yield UsageError("it is up already")
         elif up is not None and (event.read_queues, event.write_queues) != (None, None):
-            yield "it comes back with the queues that it had", None, None
+            yield UsageError("it comes back with the queues that it had")
 
-    def _of_route(self, event: Event) -> Iterator[Contradiction]:
+    def _of_route(self, event: Event) -> Iterator[UsageError]:
         topic, broker = event.subject, event.broker_name
         if topic not in self._routes:
-            yield f"topic {topic} is not simulated", suggestion("topics", topic, self._routes), None
+            yield UsageError(f"topic {topic} is not simulated", hint=suggestion("topics", topic, self._routes))
             return
         if self._routes[topic].is_static:
-            yield f"{topic} is a static topic: its queues do not follow brokers", None, "static-topic"
+            text = f"{topic} is a static topic: its queues do not follow brokers"
+            yield UsageError(text, code="static-topic")
         brokers = [data.broker_name for data in self._routes[topic].queue_datas]
         if broker is not None and broker not in brokers:
-            yield f"topic {topic} has no broker {broker}", suggestion("brokers", broker, brokers), "unknown-broker"
+            hint = suggestion("brokers", broker, brokers)
+            yield UsageError(f"topic {topic} has no broker {broker}", hint=hint, code="unknown-broker")
