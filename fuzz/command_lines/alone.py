@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -139,9 +140,10 @@ def tables_are_as_wide_as_the_terminal(case: Case, ran: Ran) -> Iterator[str]:
     """No line of a table is longer than COLUMNS."""
     if case.format != "table" or case.shows_no_result:
         return
-    for line in _uncoloured(case, ran.stdout).splitlines():
-        # The words of a command to copy are never cut: a shell reads the next line with this one.
-        if width(line.rstrip()) > case.columns and not line.endswith(" \\"):
+    for before, line in pairwise(["", *_uncoloured(case, ran.stdout).splitlines()]):
+        # The words of a command to copy are never cut: a shell joins lines at the backslash.
+        is_command = " \\" in (before[-2:], line[-2:])
+        if width(line.rstrip()) > case.columns and not is_command:
             yield f"a line takes {width(line.rstrip())} columns of {case.columns}: {line!r}"
             return
 
