@@ -1,8 +1,7 @@
 """The strategies of rocketmq-client-go: AVG and AVG_BY_CIRCLE assign as Java's, the others by rules of their own.
 
-Rules of this file:
-- A Go strategy throws nothing where Java's checks do: without queues, consumers or an id of its own it returns nil.
-- MACHINE_ROOM_NEARBY is AVG (`AllocateByMachineNearby` calls `AllocateByAveragely`), so that it looks at no zone.
+- A Go strategy returns nil where Java's checks throw: without queues, consumers or its own ID in the list.
+- MACHINE_ROOM_NEARBY is AVG (`AllocateByMachineNearby` calls `AllocateByAveragely`) and ignores zones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PIN and PIN_OVER_ALL: topics pinned to machines, as applications write it, rightly and by mistake."""
+"""PIN and PIN_OVER_ALL: topics pinned to machines, as applications do it, rightly and by mistake."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class PinnedOverAll(Pinned):
 
 
 def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:
-    """The machines that take part in the topic of these queues; None when all do.
+    """The machines for the topic of these queues; None when all take part.
 
-    Without machines of its own a topic has those of all topics; where only single topics are pinned, it has none.
+    A topic without its own machines has those of all topics; where only single topics are pinned, None.
     """
     if queues and queues[0].topic in settings.pins:
         return settings.pins[queues[0].topic]
@@ -96,5 +96,5 @@ def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozense
 
 
 def host(client_id: str) -> str:
-    """The machine in a client id (`ClientConfig.buildMQClientId`): the text before the first `@`, without brackets."""
+    """The machine of a client ID (`ClientConfig.buildMQClientId`): the text before the first `@`, without brackets."""
     return client_id.partition("@")[0].strip("[]")
