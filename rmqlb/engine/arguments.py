@@ -91,7 +91,6 @@ def check_routes(routes: Sequence[TopicRouteData]) -> None:
 
 @cache
 def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The kind of annotation, and its parts: the fields of a Struct, the elements of a list."""
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = get_type_hints(hint, include_extras=True)
@@ -130,7 +129,6 @@ def _check(value: Any, hint: Any) -> None:
 
 
 def _check_each(parts: Iterable[tuple[str, Any, Any]]) -> None:
-    """Check parts of a value, each with its place and annotation."""
     for step, value, hint in parts:
         if type(value) is hint and (hint is str or hint is int):
             continue

@@ -138,7 +138,6 @@ def _counts(judged: Iterable[JudgedLimit]) -> dict[str, Any]:
 
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
-    """The names that the rule matches, sorted, without RocketMQ's own topics and groups."""
     if rule.about == GROUP:
         skipped = _offline(snapshot, missing) if rule.skip_offline else ()
         names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}.difference(skipped)
@@ -184,7 +183,6 @@ def _judge(
 
 
 def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured) -> JudgedLimit:
-    """The limit of a rule for one name; without either, the rule as a whole."""
     return JudgedLimit(
         rule=rule.name,
         severity=rule.severity,
@@ -431,7 +429,6 @@ def _without_lock(group: Group) -> Measured:
 
 
 def _strategies(group: Group) -> Measured:
-    """The strategies that consumers report, otherwise those that give the observed owners."""
     reported, silent = _reported(group)
     names = tuple(sorted(set(reported.values())))
     if names and not silent:
@@ -447,14 +444,12 @@ def _strategies(group: Group) -> Measured:
 
 
 def _reported(group: Group) -> tuple[dict[str, str], list[str]]:
-    """Client ID → reported strategy, and the silent consumers."""
     ids = dict.fromkeys(group.all_client_ids)
     reported = {i: name for i, name in reported_strategies(group.group).items() if i in ids}
     return reported, [i for i in ids if i not in reported]
 
 
 def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
-    """The strategies that give the observed owners, and the reason for none."""
     try:
         members = replace(group.under("AVG"), subscribed={})
         fits = fitting_strategies(group.routes, members, group.group.queues)

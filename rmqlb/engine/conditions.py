@@ -30,8 +30,6 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 class Figures(Struct, frozen=True):
-    """The possible names of conditions on one kind of result."""
-
     names: Collection[str]
     of_subject: Collection[str] = ()  # figures of one part of the result, such as a broker, named in brackets
     shares: Collection[str] = ()  # figures with a percentage as a possible limit
@@ -39,7 +37,6 @@ class Figures(Struct, frozen=True):
 
 
 def declared(shape: type[Struct]) -> Figures:
-    """The figures declared on the fields of a result."""
     found = figures_of(shape)
     return Figures(tuple(found), shares=tuple(name for name, (_, figure) in found.items() if figure.of))
 
@@ -62,7 +59,6 @@ class Condition(Struct, frozen=True):
         return TriedCondition(self.text, value, met)
 
     def judge(self, result: Struct) -> TriedCondition:
-        """Whether the condition is met in a result with this figure."""
         field, figure = figures_of(type(result))[self.name]
         return self.try_on(getattr(result, field), getattr(result, figure.of) if self.percent else None)
 

@@ -88,7 +88,6 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
 
 
 def all_groups(snapshot: ClusterSnapshot) -> list[str]:
-    """The groups of the snapshot, including those that could not be read, sorted."""
     return sorted({*snapshot.groups, *gaps(snapshot).groups})
 
 
@@ -179,7 +178,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def subscribed(self) -> dict[str, frozenset[str]]:
-        """Client ID → the topics that it subscribes to, of the consumers that report them."""
         reports = self.seen.reports if self.seen else {}
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
 
@@ -238,7 +236,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def refusal(self) -> DataError | None:
-        """Why no consumer of it owns a queue, or none is known; None where consumers share the queues or broadcast."""
         return _refusal(self.group, must_be_listed, partial(rebalanced_members, broadcasting_too=True))
 
     @property
@@ -252,7 +249,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def by_proxy(self) -> bool:
-        """Its consumers are clients of a Proxy, visible or not."""
         return self.hidden or (self._running_group is not None and only_grpc(self._running_group))
 
     def must_share(self, *, broadcasting: bool = False, pop: bool = False, hidden: bool = False) -> None:
@@ -456,7 +452,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def members(self) -> Members:
-        """Its consumers with their strategies (raises DataError where those, or what decides, are unknown)."""
         if self.given.members is not None:
             return self.given.members
         found = self.strategy
@@ -689,6 +684,5 @@ def _only_topic(snapshot: ClusterSnapshot, name: str | None, given: Given) -> tu
 
 
 def reported_by(group: Group) -> dict[str, str]:
-    """Client ID → the strategy that it reports, of the consumers that take part."""
     reported = {} if group.assumed or group.seen is None else reported_strategies(group.seen)
     return {client_id: name for client_id, name in reported.items() if client_id in group.client_ids}

@@ -171,7 +171,6 @@ def _becomes(data: QueueData, queues: int | None, drained: bool) -> QueueData:
 
 
 def _opened(old: QueueData | None, new: QueueData) -> QueueData:
-    """Queues of `new` are readable; producers write the same queues as before."""
     if old is None:
         return replace(new, perm=new.perm & ~PERM_WRITE)
     if not new.readable or new.read_queue_nums <= 0:
@@ -374,7 +373,6 @@ _LASTING = ("readable", "writable")  # waits of earlier steps that must still ho
 def check_step(
     steps: Sequence[Step], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
 ) -> result.StepCheck:
-    """Whether the step after step `number` (from 1) may begin (raises DataError where the topic is not there)."""
     waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
     waits += steps[number - 1].wait_for
     found = tuple(check(wait, snapshot, topic, groups) for wait in dict.fromkeys(waits))
@@ -566,7 +564,6 @@ def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
 
 
 def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
-    """The share of each queue's keys that leave; queues without a key are absent."""
     whole: Counter[MessageQueue] = Counter()
     left: Counter[MessageQueue] = Counter()
     for key in keys:

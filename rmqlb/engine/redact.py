@@ -223,8 +223,6 @@ def _under(field: str, value: Any, name: Name) -> Any:
 
 
 def _order(conf: str, name: Name) -> str:
-    """`broker:count;broker:count`; malformed parts stay malformed."""
-
     def renamed(part: str) -> str:
         broker_name, colon, count = part.partition(":")
         return part and name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")

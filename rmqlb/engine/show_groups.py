@@ -145,7 +145,6 @@ _OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offs
 def overview(
     snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings, *, progress: Progress = no_progress
 ) -> Overview:
-    """The groups, the worst first."""
     unread, listed = unread_of_groups(snapshot), list(names)
     lines = []
     for done, group in enumerate(resolve_all(snapshot, listed, settings)):
@@ -237,7 +236,6 @@ def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerPr
 
 
 def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
-    """Client ID → its connections in the list."""
     found: dict[str, list[_Seen]] = {}
     for connection in view.connections:
         found.setdefault(connection.client_id, []).append((view, connection))
@@ -295,7 +293,6 @@ def _predicted(group: Group, ids: Sequence[str]) -> Mapping[str, int]:
 
 
 def _lags(group: Group, ids: Sequence[str]) -> dict[str, int]:
-    """Client ID → unread messages in its queues, where known for all of them."""
     owned = known(lambda: group.ownership)
     if owned is None or owned.unknown:
         return {}
@@ -362,7 +359,6 @@ def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCond
 
 
 def _bounds(name: str, line: GroupLine) -> tuple[float, float]:
-    """The least and the largest possible figure of a group."""
     value: float | None = getattr(line, name.replace("-", "_"))
     if (name == "unassigned" and line.status == "offline") or (name == "imbalance" and line.basis and value is None):
         value = 0

@@ -9,7 +9,6 @@ from rmqlb.model.snapshot import ClusterSnapshot, Unread
 
 
 def source_findings(snapshot: ClusterSnapshot, concerns: Callable[[Unread], bool] = lambda _: True) -> list[Finding]:
-    """Notes of the source, and its unread parts that concern the question."""
     return [*map(info, snapshot.notes), *unread_findings(filter(concerns, snapshot.unread))]
 
 

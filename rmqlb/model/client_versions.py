@@ -27,7 +27,6 @@ class ClientVersions(Struct, frozen=True):
         return self.oldest if self.oldest == self.newest else f"{self.oldest} to {self.newest}"
 
     def up_to(self, newer: ClientVersions) -> ClientVersions:
-        """Both ranges, and all between them."""
         return ClientVersions(self.oldest, newer.newest)
 
 

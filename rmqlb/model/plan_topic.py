@@ -34,7 +34,7 @@ class WaitFor(Struct, frozen=True, rename="camel"):
 
 
 class Checked(Struct, frozen=True, rename="camel"):
-    """What came of waiting for something."""
+    """Whether an awaited state is reached."""
 
     kind: Annotated[WaitKind, "of what is waited for"]
     holds: Annotated[bool | None, "whether it holds; null when that cannot be known"]

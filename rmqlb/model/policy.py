@@ -137,14 +137,14 @@ WaiverState = Literal["used", "unused", "undecided", "expired"]
 
 
 class JudgedLimit(Struct, frozen=True):
-    """What one limit of one rule comes to for one group or topic."""
+    """The verdict on one limit of one rule, for one group or topic."""
 
     rule: Annotated[str, "the rule's name"]
     severity: Annotated[Severity, "of the rule"]
     about: Annotated[About, "what the rule is about"]
     name: Annotated[str | None, "group or topic; null is the rule as a whole, which found nothing to check"]
     limit: Annotated[str | None, "the limit's name; null for the rule as a whole"]
-    verdict: Annotated[Verdict, "what it comes to; of a waived one, without the waiver"]
+    verdict: Annotated[Verdict, "its result; of a waived limit, the result without the waiver"]
     value: Annotated[Bound | None, "what was measured, a fraction where the unit is share; null when it is unknown"]
     bound: Annotated[Bound | None, "what the limit allows, in the same unit"]
     unit: Annotated[Unit | None, "count, ratio or share (at most), least, names (only these), noneOf (these findings)"]

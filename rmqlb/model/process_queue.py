@@ -84,7 +84,7 @@ class PullLimits(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What of a consumer's own report only a diagnosis needs.
+    """The parts of a consumer's own report that only a diagnosis needs.
 
     Attributes:
         queues: its queues, dropped ones included, in the clients' order.

@@ -34,7 +34,6 @@ def at_least(unknown: int | None) -> str:
 
 
 def all_or_some(number: int, whole: int, noun: str = "queue") -> str:
-    """Such as `all 3 queues`, `2 of 3 queues`, `1 of 1 queue`."""
     return f"all {counted(whole, noun)}" if number == whole > 1 else of_all(number, whole, noun)
 
 
@@ -43,7 +42,6 @@ def times(number: int) -> str:
 
 
 def messages(number: int, which: str = "") -> str:
-    """Such as `1,204 unread messages`."""
     return f"{number:,} {which}message{'' if number == 1 else 's'}"
 
 

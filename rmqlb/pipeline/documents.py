@@ -80,8 +80,6 @@ def labels(path: str) -> Labels:
 
 
 class _Rejected(Exception):
-    """A rejected document, with the code of the quarantine."""
-
     def __init__(self, code: Code, reason: str) -> None:
         super().__init__(reason)
         self.code: Code = code
@@ -224,7 +222,6 @@ def in_batches(tables: tuple[type[Row], ...], rows: Iterable[Row]) -> Batches:
 
 
 def read_back(document: str) -> ClusterSnapshot:
-    """The snapshot in a column `document`."""
     body = document.encode()
     where = decode(body, _Sourced).source.endpoint
     return read_document(body, where, Wanted(evidence=True), limit=LARGEST_FILE).snapshot
@@ -282,7 +279,6 @@ def of_group(snapshot: ClusterSnapshot, name: str) -> ClusterSnapshot:
 
 
 def _consumers(group: ConsumerGroup) -> tuple[Consumer, ...] | None:
-    """Each process with its client library, from a broker that lists the right number of processes."""
     if group.client_ids is None:
         return None
     strategies = reported_strategies(group)
@@ -319,7 +315,6 @@ def _routes(snapshot: ClusterSnapshot) -> Iterator[Any]:
 
 
 def _must_count(snapshot: ClusterSnapshot) -> None:
-    """Refuse negative numbers of queues or messages (raises _Rejected)."""
     for route in _routes(snapshot):
         for data in route.queue_datas:
             if min(data.read_queue_nums, data.write_queue_nums) < 0:

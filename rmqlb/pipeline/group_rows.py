@@ -43,8 +43,6 @@ _OF_TOPICS: tuple[LossKind, ...] = ("broker", "master", "host")
 
 
 class Adds(Protocol):
-    """A Spark accumulator."""
-
     def add(self, term: Any) -> None: ...
 
 
@@ -284,7 +282,6 @@ def _per_consumer(even: Spread | None) -> dict[str, Any]:
 
 
 def _problem(facts: Group) -> RmqlbError | None:
-    """Why the owners cannot be predicted; None where they can."""
     if facts.broadcasting:
         found = broadcasting_finding(facts.title, facts.name)
         return DataError(found.message, code=found.code)

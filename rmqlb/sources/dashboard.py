@@ -81,7 +81,6 @@ class DashboardReads:
             return False
 
     def route(self, topic: str) -> RouteSighting | None:
-        """The topic's route, from the Dashboard's only NameServer."""
         path, name = "/topic/route.query", topic.removeprefix("%SYS%")
         try:
             document = self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}")
@@ -107,7 +106,6 @@ class DashboardReads:
             raise
 
     def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, None]:
-        """The group's offsets, and the owners that the Dashboard found."""
         params = {"consumerGroup": group, "address": ",".join(addresses)}
         path = "/consumer/queryTopicByConsumer.query"
         return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument])), None

@@ -85,7 +85,6 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def cluster(self) -> str | None:
-        """The names of the RocketMQ clusters of its brokers, sorted."""
         routes = (sighting.route for sighting in self.snapshot.routes.values())
         return ",".join(sorted({broker.cluster for route in routes for broker in route.broker_datas} - {""})) or None
 
@@ -246,7 +245,6 @@ class Pieces:
             self._add(value, where)
 
     def merge(self, later: Pieces) -> None:
-        """Add another dump's pieces, as if read after these."""
         self._routes |= later._routes
         for name, pieces in later._groups.items():
             self._pieces(name).merge(pieces)
@@ -278,7 +276,6 @@ class Pieces:
             self._add(document, self._where if len(documents) == 1 else f"{self._where}, document {number}")
 
     def _add(self, value: object, where: str) -> None:
-        """DocumentError when the value is of an unknown kind, or an error instead of an answer."""
         if isinstance(value, dict) and {"status", "data"} <= value.keys():
             value = docs.open_envelope(value, where)
         if isinstance(value, list):

@@ -228,7 +228,6 @@ class LiveSource:
         return [sighting for topic in topics if (sighting := self._found.get(topic)) is not None]
 
     def _all_routes(self, topics: Iterable[str]) -> None:
-        """Read the routes; a listed topic without a route is noted as unread."""
         names = sorted(topics)
         self._routes(names, tolerant=True)
         for topic in names:
@@ -236,7 +235,6 @@ class LiveSource:
                 self._unread.append(Unread("route", topic, "it is listed and has no route"))
 
     def _groups(self) -> list[ConsumerGroup]:
-        """The wanted groups; where patterns name a group that cannot be read, it is noted as unread."""
         wanted, everything = self._wanted, self._wanted.everything
         if everything is None and not any(map(is_pattern, wanted.named)):
             return [self._group(name) for name in wanted.named]

@@ -58,7 +58,6 @@ def for_another_reading(access: Access) -> Access:
 
 
 def open_source(text: str, access: Access) -> DumpSource | LiveSource:
-    """The source of a URL, a path or `-` (raises UsageError)."""
     if access.map_address:
         from rmqlb.sources.native.address_map import parse_address_map
 
@@ -111,7 +110,6 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource
 
 
 def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> LiveSource:
-    """A cluster with its Proxies, over TLS when the source or a Proxy is rocketmqs://."""
     from rmqlb.sources.live import LiveSource
 
     proxies = None

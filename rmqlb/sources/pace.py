@@ -122,7 +122,6 @@ NO_DEADLINE = Deadline(None)
 
 
 def reason(error: Exception) -> str:
-    """Why a connection failed, without error numbers and OpenSSL's source lines."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(_NOISE.sub("", text).split())
 
@@ -184,7 +183,6 @@ class SilentServers:
         self._errors: dict[str, EndpointError] = {}
 
     def note(self, address: str, code: int, error: EndpointError) -> None:
-        """Note the server if the failure of this request shows that it is silent."""
         if error.code == "unreachable" or (error.code == "no-answer" and code in _PROMPT):
             with self._lock:
                 self._errors[address] = error

@@ -41,11 +41,6 @@ def user_in(text: str) -> str | None:
 
 
 def without_user(text: str) -> str:
-    """The source without its user.
-
-    >>> without_user("https://me@h:8082/x"), without_user("a@b.json")
-    ('https://h:8082/x', 'a@b.json')
-    """
     return re.sub(_USER, r"\1\3", text)
 
 

@@ -62,7 +62,6 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
 
 
 def names_inside(strategy: str, settings: Settings) -> list[str]:
-    """The names of the wrappers, outermost first, and of the strategy inside them."""
     names, inner = [], settings.inner
     while strategy not in settings.custom and (parts := strategy.partition("-"))[0] in WRAPPERS:
         names.append(parts[0])
@@ -84,7 +83,6 @@ def is_pinned(strategy: str, settings: Settings) -> bool:
 
 
 def custom_inside(strategy: str, settings: Settings) -> str | None:
-    """The name of a user's strategy, alone or inside a wrapper."""
     innermost = names_inside(strategy, settings)[-1]
     return innermost if innermost in settings.custom else None
 

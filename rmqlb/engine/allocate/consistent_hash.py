@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH: consumers stand on a ring of hashes, each queue goes to the next consumer on it."""
+"""CONSISTENT_HASH: consumers have places on a ring of hashes; each queue goes to the next consumer on it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,8 @@ class ConsistentHash(Prepared):
     """`AllocateMessageQueueConsistentHash` with `ConsistentHashRouter` and its MD5 function.
 
     Each consumer puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring; a queue's text is its Java
-    `toString`. An id that stands twice just has more entries, so no queue is lost. The text is hashed as UTF-8 (5.x;
+    `toString`. An ID that appears twice just has more entries, so no queue is lost. The text is hashed as UTF-8 (5.x;
     4.9 uses the platform's charset, which is the same for ASCII names).
-
-    >>> queues = [MessageQueue("T", "broker-a", i) for i in range(4)]
-    >>> strategy = ConsistentHash(queues, ["10.0.0.10@1", "10.0.0.1@2", "10.0.0.9@1"], Settings())
-    >>> [queue.queue_id for queue in strategy.share("10.0.0.1@2")]
-    [1, 3]
     """
 
     _next = staticmethod(bisect_left)  # an entry at the queue's own hash is the queue's

@@ -98,7 +98,6 @@ def under(members: Members, strategy: str) -> Members:
 
 
 def owners_at_rest(routes: Iterable[TopicRouteData], members: Members) -> Owners:
-    """Queue → owners, over several topics (raises as `assign`)."""
     return merged(assign(route, members) for route in routes)
 
 

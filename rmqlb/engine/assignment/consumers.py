@@ -84,7 +84,6 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
 
 
 def only_grpc(group: ConsumerGroup) -> bool:
-    """All visible consumers are gRPC clients."""
     return bool(group.client_ids) and all(map(is_grpc, group.client_ids or ()))
 
 

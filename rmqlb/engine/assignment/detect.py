@@ -121,7 +121,6 @@ def mixed_mismatches(
 
 
 def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Iterator[Finding]:
-    """A finding when observed owners differ from the prediction."""
     differ = mismatches(predicted, states)
     if differ:
         first, observed = differ[0], observed_owners(states)
@@ -151,7 +150,6 @@ def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, state
 
 
 def _outer(strategy: str) -> str:
-    """The name in a consumer's report: the outermost class of a wrapper."""
     outer = strategy.partition("-")[0]
     return outer if outer in WRAPPERS else strategy
 

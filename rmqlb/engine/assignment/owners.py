@@ -167,7 +167,6 @@ def popped_topics(
 
 
 def _named_mismatch(group: Group, report: OwnersReport) -> Iterator[Finding]:
-    """A finding when no named strategy gives the observed owners, about the strategy that fits best."""
     differ = {each.strategy: each.mismatches or 0 for each in report.strategies}
     if group.assumed or group.broadcasting or report.mixed_mismatches is not None or not all(differ.values()):
         return

@@ -182,7 +182,6 @@ class Case(GroupEvidence, dict=True, eq=False):
 
     @cached_property
     def is_explained(self) -> bool:
-        """Some combination of causes, or the empty one, reproduces all observed owners."""
         return known(lambda: self.smallest) is not None
 
     @cached_property
@@ -316,7 +315,6 @@ class Case(GroupEvidence, dict=True, eq=False):
         return Explains(reproduces, fixes_all, unassigned, duplicate, *explained)
 
     def _as_observed(self, possible: tuple[Owners, ...] | None) -> int | None:
-        """The number of queues whose observed owners are as predicted."""
         if possible is None or len(possible) > 1 or not self.all_observed:
             return None
         return sum(set(possible[0].get(queue, ())) == set(self.observed[queue]) for queue in self.queues)

@@ -355,7 +355,6 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
 
 @rule("head-blocked")
 def head_blocked(case: Case) -> Iterator[GroupFinding]:
-    """The first message of a queue is not finished while later ones are."""
     heads = troubles_of_queues(case, _standing_head)
     own = heads.among(case.unexplained(heads.queues, ("consume-failing", "blocked-consumer", "lock-lost")))
     proven = Troubles(each for each in own.found if each.doubt is None)
@@ -456,7 +455,6 @@ def _pulled_up_to(item: ProcessQueue) -> int:
 
 @rule("pull-stopped")
 def pull_stopped(case: Case) -> Iterator[GroupFinding]:
-    """A consumer does not pull from a queue although it may."""
     stopped = troubles_of_queues(case, _stopped_pull)
     causes = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
     left = case.unexplained(stopped.queues, causes)
@@ -563,7 +561,6 @@ def _lock_owners(look: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
 
 @rule("dropped-but-consuming")
 def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
-    """A consumer still consumes a queue that a rebalance took away."""
     former = troubles_of(case, _consumed_after_drop)
     if former.found:
         ids = former.ids

@@ -105,7 +105,6 @@ def _in_order(case: Case) -> tuple[GroupFinding, ...]:
 
 
 def _with_message(finding: GroupFinding) -> GroupFinding:
-    """Add a line with the group, the consumers, the consequence and the queues."""
     who = ", ".join((f"group {finding.group}", *([named(finding.consumers)] if finding.consumers else ())))
     text = finding.consequence.removesuffix(".")
     where = f" ({queue_ranges(finding.queues)})" if finding.queues else ""

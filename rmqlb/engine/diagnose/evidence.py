@@ -100,7 +100,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return self.group.views or ()
 
     def must_be_listed(self) -> None:
-        """Raise DataError where consumers may be online without being listed."""
         if self.group.views is None:
             raise DataError("its consumers are unknown", hint="diagnose a live cluster, or a snapshot that lists them")
         if not self.group.client_ids and self.facts.untold is not None:
@@ -154,17 +153,14 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def strategies(self) -> Mapping[str, str]:
-        """Client ID → strategy, of listed consumers that report it."""
         return {i: name for i, name in reported_strategies(self.group).items() if i in self.processes}
 
     @cached_property
     def subscriptions(self) -> Mapping[str, frozenset[str]]:
-        """Client ID → topics, of listed consumers that report them."""
         return {i: topics for i, topics in subscriptions(self.group).items() if i in self.processes}
 
     @cached_property
     def filters(self) -> Mapping[str, Mapping[str, str]]:
-        """Client ID → topic → tags, of listed consumers that report them."""
         reported = {client_id: self.report_of(client_id).filters for client_id in self.processes}
         return {
             client_id: {topic: tags for topic, tags in filters.items() if not topic.startswith(RETRY_PREFIX)}
@@ -239,7 +235,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return self.facts.observed
 
     def owners(self, queue: MessageQueue) -> tuple[str, ...]:
-        """The observed owners; () also where they are unknown."""
         return self.observed.get(queue, ())
 
     @property
@@ -272,7 +267,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @property
     def ask_offsets(self) -> str:
-        """The remedy for unknown offsets."""
         if any((part.kind, part.name) == ("offsets", self.facts.name) for part in self.facts.snapshot.unread):
             return ASK_BROKERS
         if self.earlier:

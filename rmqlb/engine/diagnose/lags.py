@@ -181,7 +181,6 @@ def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
 
 
 def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:
-    """The lag of these queues over the looks, by default of all readable ones (raises DataError)."""
     wanted = evidence.queues if queues is None else queues
     known = {queue: lag for queue in wanted if (lag := _over_looks(evidence, queue)) is not None}
     return Lags(evidence, known, len(wanted) - len(known))
@@ -292,7 +291,6 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
 
 @rule("hot-queue", one_look=False)
 def hot_queue(case: Case) -> Iterator[GroupFinding]:
-    """One queue of a topic has far more inflow and lag than the others, and its lag grows."""
     if case.facts.owns_nothing:
         if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
             raise DataError(case.facts.untold or "", hint=ASK_BROKERS)
@@ -320,7 +318,6 @@ def _hot_shares(lags: Lags, queue: MessageQueue) -> tuple[int, int, int] | None:
 
 
 def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, int, int]]) -> GroupFinding:
-    """The hot queues of a topic, and growing queues of the same consumers."""
     topic = next(iter(hot)).topic
     owners = {owner for queue in hot for owner in case.owners(queue)}
     also = {queue for queue in lags.of("growing") if owners.intersection(case.owners(queue))}
@@ -349,7 +346,6 @@ def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, i
 
 @rule("slow-consumer", one_look=False)
 def slow_consumer(case: Case) -> Iterator[GroupFinding]:
-    """The lag grows for some consumers only, and their listeners take longer."""
     _must_have_offsets(case)
     if case.lists and case.facts.apart is not None:
         raise DoesNotApply(case.facts.apart)
@@ -421,7 +417,6 @@ def _slow_listener(
 
 @rule("flow-control")
 def flow_control(case: Case) -> Iterator[GroupFinding]:
-    """A consumer stops pulling because it caches too much of a queue, and the lag does not shrink."""
     full = troubles_of_queues(case, _at_limit)
     causes = ("consume-failing", "blocked-consumer", "head-blocked", "hot-queue", "slow-consumer")
     left = case.unexplained(full.queues, causes)
@@ -466,7 +461,6 @@ def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tu
 
 @rule("offset-rewound", one_look=False)
 def offset_rewound(case: Case) -> Iterator[GroupFinding]:
-    """The group's offset was larger at an earlier look, so messages are redelivered."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
     if not case.earlier:

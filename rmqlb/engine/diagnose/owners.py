@@ -30,7 +30,6 @@ _EXPLAINING = ("consumer-gone", "mixed-sdks")
 
 @rule("no-consumer-online")
 def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
-    """All brokers and known Proxies answered, and none lists a consumer."""
     case.must_be_listed()
     if case.group.client_ids:
         return
@@ -54,7 +53,6 @@ def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
 
 @rule("behind-proxy")
 def behind_proxy(case: Case) -> Iterator[GroupFinding]:
-    """Consumers are clients of a Proxy (gRPC), which sends them single messages."""
     group = case.group
     ids = sort_client_ids(filter(is_grpc, case.processes))
     if ids:
@@ -125,7 +123,6 @@ def pop_consumption(case: Case) -> Iterator[GroupFinding]:
 
 @rule("no-read-queues")
 def no_read_queues(case: Case) -> Iterator[GroupFinding]:
-    """A topic has no read permission or no read queues at any broker."""
     if case.group.own_topics is None:
         _ = case.lists
     for topic in case.topics:
@@ -184,7 +181,6 @@ def duplicate_owners(case: Case) -> Iterator[GroupFinding]:
 
 
 def _unexplained(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:
-    """Queues with bad observed owners that no cause explains (raises as a rule does)."""
     _must_share(case)
     queues = [q for q in sort_queues(case.queues) if q in case.observed and is_bad(case.observed[q])]
     if not queues:
@@ -212,7 +208,6 @@ def _must_share(case: Case) -> None:
 
 @rule("mismatch")
 def mismatch(case: Case) -> Iterator[GroupFinding]:
-    """Each queue has one owner, but no prediction gives these owners."""
     _must_share(case)
     if not case.queues and case.has("no-read-queues"):
         raise ComesOf("no-read-queues")
@@ -261,7 +256,6 @@ def more_consumers_than_queues(case: Case) -> Iterator[GroupFinding]:
 
 @rule("idle-by-strategy")
 def idle_by_strategy(case: Case) -> Iterator[GroupFinding]:
-    """The strategy gives some consumers no queue, although a topic has enough for all."""
     case.must_share()
     if not case.facts.ownership.spread.idle:
         return

@@ -144,7 +144,6 @@ class ConsumerReports(Struct, dict=True, eq=False):
         return BLOCKED_MS if None in means else min(BLOCKED_MS, max(HELD_MS, round(USUAL_CALLS * longest)))
 
     def waiting(self, item: ProcessQueue) -> int:
-        """The number of messages that it has pulled and not consumed (raises DataError)."""
         if item.cached is None:
             raise self.unreported("how many messages it has pulled")
         return item.cached + (item.consuming or 0)
@@ -166,8 +165,6 @@ class ConsumerReports(Struct, dict=True, eq=False):
 
 
 class Trouble(Struct, frozen=True):
-    """A problem of one consumer, or of some of its queues."""
-
     client_id: str
     queues: tuple[MessageQueue, ...]  # the queues that wait
     facts: tuple[Evidence, ...] = ()
@@ -195,7 +192,6 @@ class Troubles:
 
     @property
     def facts(self) -> list[Evidence]:
-        """The evidence of the gravest consumers, from the gravest problem of each."""
         by_consumer: dict[str, Trouble] = {}
         for each in sorted(self.found, key=lambda each: each.gravity, reverse=True):
             by_consumer.setdefault(each.client_id, each)
@@ -213,7 +209,6 @@ class Troubles:
             self.errors.append(error)
 
     def attempt(self, check: Callable[[], object]) -> None:
-        """Note a DataError of the check."""
         try:
             check()
         except DataError as error:

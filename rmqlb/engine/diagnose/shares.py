@@ -52,7 +52,6 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
 
 @rule("broker-gone")
 def broker_gone(case: Case) -> Iterator[GroupFinding]:
-    """A broker has left the routes, and consumers or earlier looks still have its queues."""
     for name, queues in sorted(_queues_without_broker(case).items()):
         owners = {client_id for queue in queues for client_id in case.owners(queue)}
         answered, still = _last_answer(case, name), f"{CONVERGES_MS // 1000} s"
@@ -93,7 +92,6 @@ def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
 
 
 def _last_answer(case: Case, name: str) -> str | None:
-    """The time of the last look with an offset of the broker."""
     for look in reversed(case.looks):
         answered = any(q.broker_name == name and state.broker_offset is not None for q, state in look.queues.items())
         if answered and look.seen.at is not None:
@@ -103,7 +101,6 @@ def _last_answer(case: Case, name: str) -> str | None:
 
 @rule("stale-connections")
 def stale_connections(case: Case) -> Iterator[GroupFinding]:
-    """A broker lists broken connections, or a client that does not run the group."""
     if not case.views:
         raise DoesNotApply("no broker lists its consumers")
     acts = "stale-connections" in case.explanation
@@ -294,7 +291,6 @@ def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
 
 @rule("duplicate-client-id")
 def duplicate_client_ids(case: Case) -> Iterator[GroupFinding]:
-    """Each process with the same client ID takes the same share."""
     # After a restart with the same ID, brokers list the process twice until they forget its former connection.
     passes = "duplicate-client-id" not in case.explanation and case.is_younger_than(FORGETS_MS)
     for client_id in sort_client_ids(each for each, number in case.processes.items() if number > 1):

@@ -74,7 +74,6 @@ def plan_rebalance(
 def compare(
     plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str], placeholders: Sequence[str] = ()
 ) -> RebalancePlan:
-    """The plan with the same change under other strategies (raises AllocationError)."""
     others: list[Comparison] = []
     for strategy in runnable(strategies, before.members):
         old, new = (replace(side, members=under(side.members, strategy)) for side in (before, after))

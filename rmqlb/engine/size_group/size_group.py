@@ -270,7 +270,6 @@ _Lost = tuple[Limit, tuple[int, str | None], Sequence[SizeFigures], bool]
 
 
 def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Lost]:
-    """The worst loss of each number of consumers, and the loss of each broker."""
     sizes = candidate.sizes
     for number in range(1, limits.survive + 1):
         if number >= consumers:

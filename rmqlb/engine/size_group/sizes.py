@@ -298,7 +298,6 @@ class HashSizes:
         queues.append(set(own))
 
     def _figures(self, consumers: int, trial: int, lost: frozenset[int]) -> SizeFigures:
-        """Survivors keep their queues; the next consumer on the ring gets those of a lost one."""
         numbers, busy = self._numbers[trial], self._busy[trial]
         if lost:
             numbers, busy = numbers.copy(), busy.copy()

@@ -441,7 +441,6 @@ def _tried(subject: AnySubject, classes: Mapping[int, CaseClass], most_steps: in
 def _broken(
     subject: AnySubject, effect: Effect, limits: Mapping[int, Limit], unknown: dict[int, str]
 ) -> dict[int, Bound]:
-    """The limits that a failure breaks; adds limits that could not be judged to `unknown`."""
     found: dict[int, Bound] = {}
     for number, limit in limits.items():
         measured = subject.measure(limit, effect)

@@ -73,7 +73,6 @@ class Cluster(Struct, frozen=True):
     rules: Sequence[ZoneRule]  # the first match counts
 
     def failures(self, kinds: Sequence[LossKind]) -> tuple[Failure, ...]:
-        """Every single loss of these kinds (raises UsageError for a malformed zone pattern)."""
         return tuple(failure for kind in LOSS_KINDS if kind in kinds for failure in self._failures(kind))
 
     def _failures(self, kind: LossKind) -> list[Failure]:
@@ -94,7 +93,6 @@ class Cluster(Struct, frozen=True):
         return (thing.name, None) if kind == "broker" or (kind == "master" and thing.number == MASTER_ID) else None
 
     def empty_zones(self) -> dict[str, str]:
-        """Empty zones of the rules → the reason."""
         used = {failure.loss.name for failure in self._failures("zone")}
         return {zone: self._why_empty(zone) for zone in dict.fromkeys(r.zone for r in self.rules) if zone not in used}
 

@@ -301,7 +301,6 @@ class Judged(Struct, frozen=True):
 
 
 def _largest(outcomes: Sequence[tuple[Any, tuple[Loss, ...]]]) -> dict[str, Any]:
-    """Figure → the first of its largest values; None where the figure is unknown in some case."""
     found: dict[str, Worst | None] = {}
     for figure in annotated_figures(GroupWorst):
         usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers

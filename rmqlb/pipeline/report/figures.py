@@ -59,8 +59,6 @@ class Nights(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """A table of the page: a list, or a summary with a row for each value of `per`."""
-
     name: str
     columns: Mapping[str, str]  # name → expression over the table `t`
     source: str
@@ -239,7 +237,6 @@ def answers(warehouse: Warehouse, nights: Nights, window: Sequence[date], thresh
 
 
 def _order(asked: Mapping[str, Query], row: Sequence[Any]) -> tuple[str, list[tuple[bool, Any]]]:
-    """Sort key for rows of `_in_one`: the place, or the keys of a summary, unknown first."""
     name, of, place, *_ = row
     per = asked[name].per
     keys = [place] if per is None else [of[key] for key in per]
@@ -266,8 +263,6 @@ def _in_one(asked: Iterable[Query]) -> str:
 
 
 class Counts(Struct, frozen=True, rename="camel", kw_only=True):
-    """Errors and warnings of the last night, and their changes since the night before."""
-
     errors: int = 0  # findings of severity error, waived ones left out
     warnings: int = 0  # findings of severity warning, waived ones left out
     new: int = 0  # those of them that the night before did not have

@@ -110,8 +110,6 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
 
 
 class _Table(Struct, frozen=True):
-    """A table of the page."""
-
     name: str
     title: str
     note: str
@@ -209,7 +207,6 @@ def _in_duckdb(kind: str) -> str:
 
 
 def _charts(found: Answers, scope: str | None) -> Iterable[Markup]:
-    """A chart for each figure of the last nights that was ever above 0."""
     days = [row["date"] for row in found.of("nights", scope)]
     for query, column, title in _CHARTS:
         values = {row["date"]: row[column] for row in found.of(query, scope)}

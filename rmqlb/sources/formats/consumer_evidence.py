@@ -38,7 +38,6 @@ _FIGURES = {
 
 
 def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | None = None) -> ConsumerEvidence:
-    """The evidence in a report received at `read_at` (raises DocumentError)."""
     properties = document.properties
     table, statuses = document.mq_table, document.status_table
     queues = None if table is None else [_process_queue(key, state, where) for key, state in table.items()]

@@ -186,7 +186,6 @@ def _ordered_counts(conf: str) -> Iterator[int]:
 
 
 def convert(value: object, kind: type[Document], where: str) -> Document:
-    """A parsed document as its struct (raises DocumentError)."""
     try:
         return decoding.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -194,7 +193,6 @@ def convert(value: object, kind: type[Document], where: str) -> Document:
 
 
 def decode(body: bytes, kind: type[Document], where: str) -> Document:
-    """A strict JSON body as its struct (raises DocumentError)."""
     try:
         document = decoding.decode(body, kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -249,7 +247,6 @@ def open_envelope(value: Mapping[object, object], where: str) -> object:
 
 
 def first_line(text: object) -> str:
-    """The first line of a Java error text, without the exception's class."""
     line = str(text or "no message").partition("\n")[0].strip()
     return re.sub(r"^(?:[a-z]\w*\.)+\w+(?:Exception|Error): ", "", line)
 
@@ -384,7 +381,6 @@ def client_id(properties: Mapping[str, str | None]) -> str | None:
 
 
 def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQueue]:
-    """The queues of a consumer, without dropped ones (raises DocumentError)."""
     return frozenset(_live_queues(document.mq_table or {}, where))
 
 
@@ -402,13 +398,11 @@ def queue_key(key: object, where: str) -> MessageQueue:
 
 
 def group_of(topics: Iterable[str]) -> str | None:
-    """The group's name, by the only `%RETRY%` topic."""
     names = {topic.removeprefix("%RETRY%") for topic in topics if topic.startswith("%RETRY%")}
     return names.pop() if len(names) == 1 else None
 
 
 def whole_number(text: str | None) -> int | None:
-    """A number from 0 on; None for other texts."""
     return int(text) if text is not None and re.fullmatch(_MILLISECONDS, text) else None
 
 

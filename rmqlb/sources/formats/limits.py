@@ -27,7 +27,6 @@ _RAW_DEFLATE = -zlib.MAX_WBITS
 
 
 def collect(chunks: Iterable[bytes], limit: int, where: str) -> bytes:
-    """Join the chunks (raises DocumentError above the limit, in bytes)."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -69,7 +68,6 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
 
 
 def text_of(body: bytes, where: str) -> str:
-    """The text of a UTF-8 body, without a byte order mark (raises DocumentError)."""
     if len(body) > _LARGE and _WIDE.search(body):
         raise DocumentError(f"{where}: characters beyond U+FFFF in a text of more than 16 MB that is not strict JSON")
     try:

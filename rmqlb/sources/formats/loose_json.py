@@ -40,8 +40,6 @@ class ObjectKey(tuple[tuple[str, object], ...]):
 
 
 class LooseReader:
-    """Reads the documents of one text."""
-
     def __init__(self, text: str, where: str) -> None:
         self._text = text
         self._where = where
@@ -49,7 +47,6 @@ class LooseReader:
         self.notes: list[str] = []  # the extensions in use
 
     def documents(self) -> list[object]:
-        """All documents, with or without space between them (raises DocumentError)."""
         found: list[object] = []
         if self._text.count("\\") > _MOST_ESCAPES:
             raise DocumentError(f"{self._where}: more than {_MOST_ESCAPES} escapes in the dialect's strings")
@@ -211,6 +208,5 @@ class LooseReader:
 
 
 def read_loose(text: str, where: str) -> tuple[list[object], list[str]]:
-    """The documents in a text, and the extensions in use (raises DocumentError)."""
     reader = LooseReader(text, where)
     return reader.documents(), reader.notes

@@ -58,7 +58,7 @@ class TopicItem(CamelStruct, frozen=True):
 class ViewItem(CamelStruct, frozen=True):
     """The consumers as one broker lists them."""
 
-    connections: Annotated[tuple[Connection, ...], "process by process; an id may stand there twice"]
+    connections: Annotated[tuple[Connection, ...], "process by process; an ID may appear twice"]
     seen: Annotated[Seen | None, "where and when"] = None
     broker_addr: Annotated[str | None, "the broker"] = None
 
@@ -152,7 +152,6 @@ class SnapshotDocument(CamelStruct, frozen=True):
 
 
 def heading(body: bytes) -> Heading | None:
-    """The heading of a snapshot in strict JSON, otherwise None."""
     try:
         found = decoding.decode(body, Heading)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -309,5 +308,4 @@ def _plain(value: object) -> Any:
 
 
 def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Without keys that have no value, in most snapshots."""
     return {key: value for key, value in data.items() if value is not None or key not in names}

@@ -39,7 +39,6 @@ class AliasError(DocumentError):
 
 
 def read_yaml(text: str, where: str) -> object:
-    """The one document of a YAML text (raises DocumentError)."""
     if len(text) > _MAX_CHARACTERS:
         raise DocumentError(f"{where}: no JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
     try:
@@ -58,8 +57,6 @@ def read_yaml(text: str, where: str) -> object:
 
 
 class _Reading:
-    """One reading of a document, with its open lists and mappings."""
-
     def __init__(self, where: str) -> None:
         self._where = where
         self._value: object = None
@@ -138,7 +135,6 @@ class _Reading:
 
 
 def _scalar(event: Any) -> Any:
-    """A plain scalar by its pattern, any other as text."""
     text: str = event.value
     if not event.implicit[0]:
         return text

@@ -37,8 +37,6 @@ _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
 class NameServerReads:
-    """The reads of a cluster through its NameServers."""
-
     kind = "nameserver"
 
     def __init__(
@@ -119,7 +117,6 @@ class NameServerReads:
         return self._document(address, code, response, docs.ConnectionsDocument)
 
     def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, float | None]:
-        """The group's offsets at one broker, and the messages that it gets per second."""
         (address,) = addresses
         stats = self._read(address, RequestCode.GET_CONSUME_STATS, docs.ConsumeStatsDocument, consumerGroup=group)
         return docs.consume_stats(stats, address), stats.consume_tps
@@ -129,7 +126,6 @@ class NameServerReads:
         return self
 
     def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
-        """The offset in the answer to a consumer that takes the queue (`RemoteBrokerOffsetStore.readOffset`), or −1."""
         code = RequestCode.QUERY_CONSUMER_OFFSET
         response = self._send(address, code, consumerGroup=group, topic=queue.topic, queueId=queue.queue_id)
         return NOT_STORED if response.code == ResponseCode.QUERY_NOT_FOUND else self._offset(address, code, response)

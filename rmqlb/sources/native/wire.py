@@ -72,7 +72,6 @@ class RemotingClient:
         self._closed = threading.Event()
 
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        """The response to a request, whatever its code (raises EndpointError, ProtocolError)."""
         with self._lock:
             if address not in self._lines:
                 self._lines[address] = _Line(address, self._settings)

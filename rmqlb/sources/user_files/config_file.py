@@ -36,7 +36,6 @@ _WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a tex
 
 
 def of_configuration(error: UsageError) -> UsageError:
-    """The error with the code of a wrong file, unless it has its own."""
     return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
 
 
@@ -62,7 +61,6 @@ def read_user_file(path: str) -> ConfigFile:
 
 
 def require_text(text: str, where: str) -> str:
-    """The text, if it is printable and not empty (raises UsageError)."""
     if not text.strip():
         raise UsageError(f"{where}: it is empty")
     if not text.isprintable():
@@ -191,7 +189,6 @@ _HEAD = "# Contexts and settings of rmqlb. `rmqlb context` rewrites it; comments
 
 
 def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> ConfigFile:
-    """Read the file, change it, and replace it (raises UsageError, and the errors of `change`)."""
     folder = os.path.dirname(path)
     try:
         make_private_folder(folder)
@@ -206,7 +203,6 @@ def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> C
 
 
 def with_value(config: ConfigFile, key: str, value: Value | None) -> ConfigFile:
-    """Change a setting; None removes it."""
     values = {name: written for name, written in config.values.items() if name != key}
     if value is not None:
         values[key] = Written(value)

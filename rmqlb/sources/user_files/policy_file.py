@@ -40,7 +40,6 @@ def built_in_text(name: str = "built_in_policy.yaml") -> str:
 
 
 def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
-    """The policy in a text, as `read_policy`; `where` names the text in errors."""
     reader = _PolicyReader(text, where, strategies)
     return reader.policy(reader.document())
 

@@ -39,7 +39,6 @@ def secret_in_file(path: str, what: str) -> str:
 
 
 def _require_private(descriptor: int, path: str, what: str) -> None:
-    """As ssh does with its keys; pipes are private."""
     status = os.fstat(descriptor)
     if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
         raise UsageError(f"{what}: other users can open it", hint=f"chmod 600 {path}", code="secret-not-private")
