@@ -1,7 +1,7 @@
 """Arguments of the Python API, checked against the annotations of our own types.
 
-`msgspec.convert` takes an instance of a Struct as it is, knows no unions with functions, patterns or fractions, has no
-bounds beyond 64 bits, and raises other errors than its own for text that is no UTF-8.
+`msgspec.convert` does not check an instance of a Struct, unions with functions, patterns or fractions, or bounds beyond
+64 bits, and raises other errors for text that is not UTF-8.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Refused(Exception):
 
 
 def require(value: object, hint: Any, name: str) -> None:
-    """Refuse (UsageError) a value that an annotation, or a Struct and the annotations of its fields, does not allow."""
+    """Refuse a value that does not match an annotation, or a Struct's field annotations (raises UsageError)."""
     try:
         _check(value, hint)
     except _Refused as wrong:
@@ -51,7 +51,7 @@ def require(value: object, hint: Any, name: str) -> None:
 
 
 def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item]:
-    """The elements of any iterable but text, which would be taken for its characters (raises UsageError)."""
+    """The elements of any iterable except text (raises UsageError)."""
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
         raise UsageError(f"{name} is {shown(values)}: a list of {_word(kind)} is needed")
     found = list(islice(values, most + 1))
@@ -62,7 +62,7 @@ def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item
 
 
 def shown(value: object) -> str:
-    """A value in a message: short, and only the type of foreign objects."""
+    """A value in a message, shortened; foreign objects by type."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value) if value.bit_length() < 128 else f"a number of {value.bit_length()} bits"
     if value is None or isinstance(value, bool | float):
@@ -76,7 +76,7 @@ def shown(value: object) -> str:
 
 
 def check_route(route: TopicRouteData) -> None:
-    """Refuse fields of a wrong type (UsageError), or more queues than any topic has (DataError)."""
+    """Refuse fields of a wrong type (UsageError), and too many queues (DataError)."""
     require(route, TopicRouteData, "TopicRouteData")
     queues = sum(max(data.read_queue_nums, data.write_queue_nums, 0) for data in route.queue_datas)
     if queues > MOST_QUEUES:
@@ -91,7 +91,6 @@ def check_routes(routes: Sequence[TopicRouteData]) -> None:
 
 @cache
 def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What kind of annotation this is, and what it is made of: the fields of a Struct, the elements of a list."""
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = get_type_hints(hint, include_extras=True)
@@ -104,7 +103,6 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _check(value: Any, hint: Any) -> None:
-    """Raise `_Refused` for a value that does not fit."""
     kind, parts = _parts(hint)
     if kind is Struct:
         _must(isinstance(value, hint), value, hint.__name__)
@@ -131,7 +129,6 @@ def _check(value: Any, hint: Any) -> None:
 
 
 def _check_each(parts: Iterable[tuple[str, Any, Any]]) -> None:
-    """Check parts of a value: where each is, the part, and its annotation."""
     for step, value, hint in parts:
         if type(value) is hint and (hint is str or hint is int):
             continue
@@ -152,7 +149,7 @@ def _must(fits: bool, value: object, expected: str, hint: str | None = None) -> 
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    if kind is Callable:  # objects with a method of RocketMQ's interfaces are functions, too
+    if kind is Callable:  # objects with a method of RocketMQ's interfaces also count
         return callable(value) or any(callable(getattr(value, name, None)) for name in ("allocate", "select"))
     if kind in (Any, object):
         return True
@@ -164,7 +161,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _is_fraction(kind: Any) -> bool:
-    """Decided without importing `fractions`: who passes a Fraction has imported it."""
+    """Avoids an import of `fractions`: whoever passes a Fraction has imported it."""
     return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in getattr(kind, "__mro__", ()))
 
 

@@ -1,6 +1,6 @@
 """Judge a snapshot by a policy: measure every limit of every rule on each group or topic that the rule matches.
 
-A judgement uses what is certain. A limit that something unknown could still break or satisfy is incomplete.
+A judgement uses certain facts. A limit that an unknown fact could still break or satisfy is incomplete.
 """
 
 from __future__ import annotations
@@ -85,7 +85,6 @@ def check_policy(
     cluster: str | None = None,  # its name in a fleet; without it, waivers for clusters do not apply
     progress: Progress = no_progress,
 ) -> JudgedPolicy:
-    """Measure each limit of the policy."""
     missing = gaps(snapshot)
     found: list[JudgedLimit] = []
     for rule in policy.rules:
@@ -129,7 +128,7 @@ def _result(
 
 
 def _counts(judged: Iterable[JudgedLimit]) -> dict[str, Any]:
-    """The fields of `LimitCounts`; a rule that found nothing to check counts as incomplete, not as a limit."""
+    """The fields of `LimitCounts`; a rule without names counts as incomplete, not as a limit."""
     found: Counter[str] = Counter()
     for one in judged:
         found["limits"] += one.limit is not None
@@ -139,7 +138,6 @@ def _counts(judged: Iterable[JudgedLimit]) -> dict[str, Any]:
 
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
-    """The names that the rule matches, sorted; RocketMQ's own topics and groups have no limits."""
     if rule.about == GROUP:
         skipped = _offline(snapshot, missing) if rule.skip_offline else ()
         names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}.difference(skipped)
@@ -149,7 +147,7 @@ def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
 
 
 def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
-    """The groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
+    """Groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
     for name, group in snapshot.groups.items():
         reported = name not in missing.members and missing.proxies is None
         if group.client_ids == () and reported and behind_proxy(group) is None:
@@ -185,7 +183,6 @@ def _judge(
 
 
 def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured) -> JudgedLimit:
-    """The limit of a rule for one name; without either, the rule as a whole."""
     return JudgedLimit(
         rule=rule.name,
         severity=rule.severity,
@@ -205,11 +202,7 @@ def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdic
 def waive(
     judged: Sequence[JudgedLimit], waivers: Sequence[Waiver], today: date
 ) -> tuple[tuple[JudgedLimit, ...], tuple[WaiverResult, ...]]:
-    """The limits, waived ones as `WaivedLimit`, and each waiver with its state.
-
-    A waiver accepts a known failure. A limit that could not be judged stays incomplete: its value is unknown, so no
-    waiver can accept it.
-    """
+    """The limits, waived ones as `WaivedLimit`, and the state of each waiver; waivers accept only known failures."""
     uses: Counter[int] = Counter()
     undecided: set[int] = set()
     found: list[JudgedLimit] = []
@@ -251,25 +244,25 @@ def _waiver_findings(waivers: Sequence[WaiverResult]) -> Iterator[Finding]:
 
 
 class Measured(Struct, frozen=True):
-    value: Bound | None = None  # next to `missing` the certain part, and the truth may be more
+    value: Bound | None = None  # with `missing` the certain part of it
     missing: str | None = None  # why the value is not wholly known
     apart: str | None = None  # why the limit does not apply
     why: str = ""  # where to look
     basis: Basis | None = None  # how owners are known, where the value follows from owners
     one_of: bool = False  # only one of the names in `value` is true
-    most: float | None = None  # next to `missing`: the truth is at most this; None is no bound
-    findings: tuple[GroupFinding, ...] = ()  # which break the limit
+    most: float | None = None  # with `missing`: an upper bound of the value
+    findings: tuple[GroupFinding, ...] = ()  # that break the limit
 
 
 def verdict(limit: Limit, measured: Measured) -> Verdict:
-    """Whether the limit passed: what is certain decides, and only then what is missing."""
+    """Certain facts decide before missing ones."""
     if measured.apart is not None:
         return NOT_APPLICABLE
     if measured.value is None:
         return INCOMPLETE
     broken = _is_broken(limit, measured, measured.value)
     if limit.kind.unit == "least" and measured.missing is not None:
-        return INCOMPLETE if broken else PASSED  # there may be more, which only helps
+        return INCOMPLETE if broken else PASSED  # a larger value only helps
     if broken is None:
         return INCOMPLETE
     if broken:
@@ -279,7 +272,7 @@ def verdict(limit: Limit, measured: Measured) -> Verdict:
 
 
 def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
-    """Whether the value breaks the limit; None when that depends on which of several names is true."""
+    """None when the answer depends on which of several names is true."""
     bound = limit.bound
     if limit.kind.unit == "noneOf":
         return bool(value)
@@ -290,12 +283,11 @@ def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
         return value < bound if limit.kind.unit == "least" else value > bound + _SLACK
     return None
 
-
-# -- limits of groups
+    # -- limits of groups
 
 
 def measure_group(limit: Limit, group: Group) -> Measured:
-    """The limit's figure of the group; missing where a fact is, or where RocketMQ's clients would throw."""
+    """The limit's figure of the group; missing where a fact is unknown, or RocketMQ's clients would throw."""
     try:
         if limit.name in _OF_SHARED_QUEUES:
             if group.apart is not None:
@@ -370,7 +362,7 @@ def _idle(group: Group) -> Measured:
 
 
 def _faulty(group: Group, queues: tuple[MessageQueue, ...]) -> Measured:
-    """How many queues have such owners; where not all owners are known, the observed ones are certain."""
+    """The number of these queues; where not all owners are known, the observed ones are certain."""
     faults = group.faults
     most = None if faults.unknown is None else len(queues) + faults.unknown
     return Measured(len(queues), missing=faults.missing, why=queue_ranges(queues), basis=faults.basis, most=most)
@@ -382,7 +374,7 @@ def _duplicate_client_ids(group: Group) -> Measured:
 
 
 def _mixed_strategies(group: Group) -> Measured:
-    """Consumers that report another strategy than most; a silent one counts as usual where that fits all owners."""
+    """Consumers that report another strategy than most; silent ones count as usual if that explains all owners."""
     reported, silent = _reported(group)
     usual = [name for name, _ in Counter(reported.values()).most_common(1)]
     others = [i for i, name in reported.items() if name not in usual]
@@ -394,7 +386,7 @@ def _mixed_strategies(group: Group) -> Measured:
 
 
 def _mixed_subscriptions(group: Group) -> Measured:
-    """Consumers that subscribe to other topics than most: nobody reads their shares of the other topics."""
+    """Consumers that subscribe to other topics than most; their shares of the other topics have no consumer."""
     others = other_subscriptions(group.group)
     silent = sorted(set(group.visible_ids) - subscriptions(group.group).keys(), key=sort_key)
     missing = group.untold
@@ -437,7 +429,6 @@ def _without_lock(group: Group) -> Measured:
 
 
 def _strategies(group: Group) -> Measured:
-    """What the consumers run: as they report it, otherwise what gives the observed owners."""
     reported, silent = _reported(group)
     names = tuple(sorted(set(reported.values())))
     if names and not silent:
@@ -453,14 +444,12 @@ def _strategies(group: Group) -> Measured:
 
 
 def _reported(group: Group) -> tuple[dict[str, str], list[str]]:
-    """Client ID → the strategy that it reports, and the consumers that report none."""
     ids = dict.fromkeys(group.all_client_ids)
     reported = {i: name for i, name in reported_strategies(group.group).items() if i in ids}
     return reported, [i for i in ids if i not in reported]
 
 
 def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
-    """The strategies that give the observed owners, and why there is none."""
     try:
         members = replace(group.under("AVG"), subscribed={})
         fits = fitting_strategies(group.routes, members, group.group.queues)
@@ -486,14 +475,13 @@ GROUP_MEASURES: Mapping[str, Callable[[Group], Measured]] = {
     "lag": _lag,
     "strategies": _strategies,
 }
-"""Limit → its figure of a group (raises RmqlbError where that is unknown)."""
+"""Limit → its figure of a group (raises RmqlbError)."""
 _OF_ANY_GROUP = {"minConsumers", "duplicateClientIds", "mixedSubscriptions", "splitViews", "lag"}
-_OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP
-"""Limits that do not apply where consumers do not share queues among themselves."""
+_OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP  # only where consumers share queues
 
 
 def _forbidden_findings(codes: tuple[str, ...], group: Group) -> Measured:
-    """Which of the codes hold, consequences of a cause included; unknown while a rule could not decide."""
+    """The codes that hold, including consequences of a cause; unknown while a rule could not decide."""
     _ = group.group
     found = diagnose(GroupEvidence(group))
     causes = {each.code: each.causes for each in found.consequences}
@@ -516,7 +504,7 @@ def _forbidden_findings(codes: tuple[str, ...], group: Group) -> Measured:
 
 
 def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
-    """How many brokers the limit counts; unknown where NameServers disagree or an order configuration is malformed."""
+    """The number of brokers; unknown where NameServers disagree or an order configuration is malformed."""
     try:
         names = TOPIC_MEASURES[limit](sighting.route)
         if any(len(TOPIC_MEASURES[limit](other.route)) != len(names) for other in sighting.others):
@@ -555,4 +543,3 @@ TOPIC_MEASURES: Mapping[str, Callable[[TopicRouteData], set[str]]] = {
     "writableBrokers": writable_brokers,
     "missingMasters": _without_master,
 }
-"""Limit → the brokers that it counts."""

@@ -18,7 +18,6 @@ _CONDITION = re.compile(
     r"(?P<compare>>=|<=|==|!=|>|<|=)\s*(?P<limit>\d+(?:\.\d+)?)\s*(?:(?P<percent>%)|(?P<unit>ms|s|m|h))?\s*"
 )
 _UNITS_MS: dict[str | None, int] = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-"""What a limit of a figure in milliseconds may have after it."""
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -31,47 +30,41 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 class Figures(Struct, frozen=True):
-    """The names that conditions on one kind of result may have."""
-
     names: Collection[str]
     of_subject: Collection[str] = ()  # figures of one part of the result, such as a broker, named in brackets
-    shares: Collection[str] = ()  # figures that may have a percentage as a limit
-    flags: Collection[str] = ()  # figures that are true or false: the name alone is a condition
+    shares: Collection[str] = ()  # figures with a percentage as a possible limit
+    flags: Collection[str] = ()  # true or false: the name alone is a condition
 
 
 def declared(shape: type[Struct]) -> Figures:
-    """The figures that the fields of a result declare."""
     found = figures_of(shape)
     return Figures(tuple(found), shares=tuple(name for name, (_, figure) in found.items() if figure.of))
 
 
 class Condition(Struct, frozen=True):
-    """A parsed condition."""
-
     text: str
     name: str
     subject: str | None
     compare: Callable[[float, float], bool]
-    limit: float  # what it is compared with; a percentage when `percent`
+    limit: float  # a percentage when `percent`
     percent: bool
 
     def try_on(self, value: float | None, whole: float | None = None) -> TriedCondition:
-        """Whether the condition is there; unknown when its figure is. A percentage is taken of the whole."""
+        """Whether the condition is met; unknown when its figure is. A percentage is a share of `whole`."""
         if self.percent:
             value = 100 * value / whole if value is not None and whole else None
         if isinstance(value, float):
-            value = float(f"{value:.12g}")  # 7 lost of 100, taken as a share and back, are 7.000000000000001
+            value = float(f"{value:.12g}")  # 7 of 100 as a share and back is 7.000000000000001
         met = None if value is None else self.compare(value, self.limit)
         return TriedCondition(self.text, value, met)
 
     def judge(self, result: Struct) -> TriedCondition:
-        """Whether the condition is met in a result that declares the figure."""
         field, figure = figures_of(type(result))[self.name]
         return self.try_on(getattr(result, field), getattr(result, figure.of) if self.percent else None)
 
 
 def parse_condition(text: str, figures: Figures) -> Condition:
-    """NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign or a unit of time (raises UsageError)."""
+    """NAME or NAME[SUBJECT], comparison, number, and a percent sign or unit of time or none (raises UsageError)."""
     if text.strip().lower() in figures.flags:
         return Condition(text.strip(), text.strip().lower(), None, operator.gt, 0, percent=False)
     match = _CONDITION.fullmatch(text)
@@ -101,7 +94,7 @@ def parse_condition(text: str, figures: Figures) -> Condition:
 
 
 def _in_ms(text: str, name: str, known: Collection[str]) -> str:
-    """The figure in milliseconds that a limit with a unit is about: `wait-max>1s` is `wait-max-ms>1000`."""
+    """The figure in milliseconds for a limit with a unit: `wait-max>1s` is `wait-max-ms>1000`."""
     full = name if name.endswith("-ms") else f"{name}-ms"
     if full in known:
         return full

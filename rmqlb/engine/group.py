@@ -1,11 +1,7 @@
-"""One consumer group, resolved once: its consumers, topics, strategy and owners.
+"""One consumer group, resolved once: its consumers, topics, strategy and owners. Every verb asks a `Group`.
 
-Every verb takes a `Group` and asks it; none decides again who takes part, under which strategy and what is unknown.
-
-Rules of this file:
-- A fact that is not known raises `Unknown`, a DataError with a typed reason. No default stands in for it.
-- What a caller gives (`Given`) replaces what the snapshot shows; what the snapshot shows is never replaced by a
-  prediction.
+- A fact that is not known raises `Unknown`, a DataError with a typed reason. No default replaces a missing fact.
+- Facts that a caller gives (`Given`) replace those of the snapshot; no prediction replaces a fact of the snapshot.
 """
 
 from __future__ import annotations
@@ -75,7 +71,6 @@ class Gaps(Struct, frozen=True):
 
 
 def gaps(snapshot: ClusterSnapshot) -> Gaps:
-    """The gaps that decide who takes part; other missing parts leave single values unknown."""
     topics: dict[str, str] = {}
     groups: dict[str, str] = {}
     members: dict[str, str] = {}
@@ -93,12 +88,11 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
 
 
 def all_groups(snapshot: ClusterSnapshot) -> list[str]:
-    """The groups of the snapshot, including those that could not be read, sorted."""
     return sorted({*snapshot.groups, *gaps(snapshot).groups})
 
 
 class Given(Struct, frozen=True):
-    """What a caller says of a group, which replaces what the snapshot shows."""
+    """Facts of a group that a caller gives, and that replace those of the snapshot."""
 
     client_ids: tuple[str, ...] | None = None  # its consumers, duplicates kept; None takes those of the snapshot
     placeholders: bool = False  # these IDs were invented, because only a number of consumers was given
@@ -114,8 +108,6 @@ class Given(Struct, frozen=True):
 
 
 class Ownership(Struct, frozen=True):
-    """Who owns the queues, and how that is known."""
-
     owners: Owners  # queue → its owners
     # observed, predicted (by the strategy that consumers run, which agrees with every observed owner) or assumed (by
     # the default)
@@ -127,8 +119,6 @@ class Ownership(Struct, frozen=True):
 
 
 class Faults(Struct, frozen=True):
-    """The queues that certainly have no owner, or two or more."""
-
     unassigned: tuple[MessageQueue, ...]  # queues without an owner
     duplicate_owners: tuple[MessageQueue, ...]  # queues with two or more owners
     basis: Basis | None  # how the owners are known; None where no owner is
@@ -137,8 +127,6 @@ class Faults(Struct, frozen=True):
 
 
 class Group(Struct, dict=True, eq=False):
-    """A consumer group of a snapshot, or one that a caller describes."""
-
     snapshot: ClusterSnapshot  # where it was seen
     name: str | None  # its name; None where neither the snapshot nor the caller names one
     settings: Settings = Settings()  # what its consumers' strategy objects were constructed with
@@ -152,7 +140,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def seen(self) -> ConsumerGroup | None:
-        """The group as the snapshot has it; None where it has no such group."""
         found = self.snapshot.groups.get(self.name or "")
         return None if found is None else found.without_foreign_offsets
 
@@ -191,7 +178,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def subscribed(self) -> dict[str, frozenset[str]]:
-        """Client ID → the topics that it subscribes to, of the consumers that report them."""
         reports = self.seen.reports if self.seen else {}
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
 
@@ -218,10 +204,10 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def unsettled(self) -> frozenset[str]:
-        """The topics of which nothing shows whether brokers assign their queues or POP takes their messages.
+        """Topics for which no answer shows whether brokers assign the queues or consumers use POP.
 
         With `clientRebalance=false` the request mode of topic and group decides (`GET_ALL_MESSAGE_REQUEST_MODE`); a
-        consumer that holds queues of a topic pulls them.
+        consumer that owns queues of a topic pulls them.
         """
         if self.seen is None or not self.asks_brokers or self.seen.request_modes is not None:
             return frozenset()
@@ -239,7 +225,6 @@ class Group(Struct, dict=True, eq=False):
         )
 
     def must_be_assigned(self) -> None:
-        """Refuse a group of which it is unknown whether brokers or POP give out its queues (raises Unknown)."""
         if self.unsettled:
             raise self.unsettled_error
 
@@ -251,12 +236,10 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def refusal(self) -> DataError | None:
-        """Why no consumer of it owns a queue, or none is known; None where consumers share the queues or broadcast."""
         return _refusal(self.group, must_be_listed, partial(rebalanced_members, broadcasting_too=True))
 
     @property
     def shares(self) -> bool:
-        """Consumers are visible, and share its queues among themselves."""
         return bool(self.group.client_ids) and self.group.message_model != BROADCASTING and self.refusal is None
 
     @property
@@ -266,17 +249,10 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def by_proxy(self) -> bool:
-        """Its consumers are clients of a Proxy, visible or not."""
         return self.hidden or (self._running_group is not None and only_grpc(self._running_group))
 
     def must_share(self, *, broadcasting: bool = False, pop: bool = False, hidden: bool = False) -> None:
-        """Refuse a group whose consumers do not share its queues among themselves (raises DataError).
-
-        Args:
-            broadcasting: a BROADCASTING group passes.
-            pop: a group that consumes by POP, or through a Proxy that lists its consumers, passes.
-            hidden: a group whose consumers are behind a Proxy that did not report them passes.
-        """
+        """Refuse a group whose consumers do not share its queues, unless a flag lets it pass (raises DataError)."""
         if self.seen is not None:
             must_rebalance(self.seen, broadcasting_too=broadcasting, pop_too=pop)
             must_be_listed(self.seen, assumed=hidden or self.assumed)
@@ -350,14 +326,13 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def used_sdks(self) -> tuple[SdkUse, ...]:
-        """The client libraries by whose rules its consumers share queues; in BROADCASTING none decides."""
         return () if self.broadcasting else self.sdks.uses(self.client_ids)
 
     # -- its topics
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
-        """The topics that are looked at, without its retry topic unless that is asked for (raises DataError).
+        """The topics in question, the retry topic only if requested (raises DataError).
 
         Brokers list the topics of the last heartbeat; consumers that subscribe to others report those.
         """
@@ -459,7 +434,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues of `routes`, topic by topic (raises DataError)."""
         return [queue for route in self.routes for queue in route.subscribe_queues()]
 
     # -- its strategy
@@ -478,7 +452,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def members(self) -> Members:
-        """Its consumers with their strategies (raises DataError where those, or what decides, are unknown)."""
         if self.given.members is not None:
             return self.given.members
         found = self.strategy
@@ -509,9 +482,9 @@ class Group(Struct, dict=True, eq=False):
             )
 
     def must_be_answered(self, members: Members) -> None:
-        """Refuse consumers that ask brokers for a strategy that brokers do not have (raises Unknown).
+        """Refuse consumers that ask brokers for a strategy that brokers lack (raises Unknown).
 
-        The broker answers nothing then, and each consumer keeps the queues that it has (`QueryAssignmentProcessor`).
+        Such a broker answers nothing, and each consumer keeps its queues (`QueryAssignmentProcessor`).
         """
         strategies = {each: members.strategy_for(each) for each in members.client_ids}
         lacking = sorted({name for each, name in strategies.items() if not members.is_answered(each, name)})
@@ -532,7 +505,7 @@ class Group(Struct, dict=True, eq=False):
         return self._running(strategy, self.all_client_ids)
 
     def under_all(self, strategy: str) -> Members:
-        """The same of those that are known to take part, whether or not there may be others (raises DataError)."""
+        """The consumers that are known, when all run this strategy; other consumers may exist (raises DataError)."""
         return self._running(strategy, () if self.hidden else self.client_ids)
 
     def _running(self, strategy: str, client_ids: tuple[str, ...]) -> Members:
@@ -553,10 +526,7 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def observed(self) -> Owners:
-        """The owners of the queues that were observed.
-
-        A topic that is consumed by POP, or may be, has none to observe; one that the group no longer reads needs none.
-        """
+        """Observed owners of queues, only of topics that the group reads and does not consume by POP."""
         topics = known(lambda: {*self.topics})
         return {
             queue: owners
@@ -570,9 +540,8 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def predicted(self) -> Owners:
-        """The owners of all queues by its consumers' strategies (raises DataError)."""
-        _, routes = self.all_client_ids, self.routes
-        return owners_at_rest(routes, self.members)
+        _ = self.all_client_ids  # raises where they are unknown
+        return owners_at_rest(self.routes, self.members)
 
     @cached_property
     def ownership(self) -> Ownership:
@@ -644,18 +613,11 @@ def resolve(
     given: Given | None = None,
     missing: Gaps | None = None,
 ) -> Group:
-    """The group of that name.
-
-    Args:
-        snapshot: where it was seen.
-        name: its name; None takes the snapshot's only group, if it has one.
-        settings: what its consumers' strategy objects were constructed with; None is RocketMQ's defaults.
-        given: what the caller says of it.
-        missing: the snapshot's gaps, where they are known already.
+    """The group of that name; None takes the snapshot's only group.
 
     Raises:
-        UsageError: several groups are there, and none is named.
-        DataError: the named group is not there, and its consumers are not given.
+        UsageError: the snapshot has several groups, and `name` is None.
+        DataError: the snapshot lacks the named group, and its consumers are not given.
     """
     given, missing = given or Given(), missing or gaps(snapshot)
     if name is None:
@@ -722,6 +684,5 @@ def _only_topic(snapshot: ClusterSnapshot, name: str | None, given: Given) -> tu
 
 
 def reported_by(group: Group) -> dict[str, str]:
-    """Client ID → the strategy that it reports, of the consumers that take part."""
     reported = {} if group.assumed or group.seen is None else reported_strategies(group.seen)
     return {client_id: name for client_id, name in reported.items() if client_id in group.client_ids}

@@ -1,4 +1,4 @@
-"""The findings on a group, one list for every verb: a code, a severity and a count mean the same everywhere."""
+"""The findings on a group, for every verb: a code, a severity and a count mean the same everywhere."""
 
 from __future__ import annotations
 
@@ -21,20 +21,18 @@ from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, suggestion
 from rmqlb.model.words import named
 
-JUDGED = frozenset(rule.code for rule in RULES)
-"""The codes that a rule of `diagnose` gives."""
+JUDGED = frozenset(rule.code for rule in RULES)  # codes of diagnosis rules
 _OWNERS = ("unassigned-queues", "duplicate-owners", "mismatch")
 _OF_CONSUMPTION = (
     *("no-consumer-online", "frozen-consumer", "blocked-consumer", "head-blocked", "pull-stopped", "lock-lost"),
     *("dropped-but-consuming", "flow-control", "consume-failing", "hot-queue", "clock-ahead"),
 )
-"""Codes that say how messages are consumed, not who owns which queue."""
-_LONGEST_READ_MS = 60_000
-"""A consumer that started so long after a group's reading began may have started while it was read."""
+"""Codes about consumption, not about owners."""
+_LONGEST_READ_MS = 60_000  # a consumer may have started while its group was read, up to this time after its begin
 
 
 def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding, ...]:
-    """All findings on a group of a snapshot, the worst first; `unread` are its parts that could not be read."""
+    """All findings on a group of a snapshot, the worst first; `unread` are its unread parts."""
     # The findings on its routes name topics without readable queues.
     found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
     others = [*unread_findings(unread), *_others(group)]
@@ -45,19 +43,17 @@ def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding
 
 
 def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
-    """The findings that decide how far a prediction for the group can be trusted, the worst first.
+    """The findings that limit trust in a prediction for the group, the worst first.
 
-    Args:
-        group: the group.
-        pop: the prediction covers topics that are consumed by POP; otherwise a finding says that they are left out.
+    Without `pop` a finding says that topics consumed by POP are left out.
     """
     if group.assumed or group.seen is None:
         found = [*_of_given(group), *_of_routes(group), *group.strategy.findings]
     else:
         as_reported = replace(assumption(group.snapshot, group.name or ""), topics=group.given.topics)
-        is_reported = as_reported == group.given  # then what it has worked out holds
+        is_reported = as_reported == group.given  # then its computed facts hold
         reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
-        hidden = proxy_findings(group.seen)  # with its evidence, in the place of the rule's finding
+        hidden = proxy_findings(group.seen)  # with evidence, instead of the rule's finding
         left_out = (*_OF_CONSUMPTION, *(each.code for each in hidden))
         found = [each.brief for each in group_findings(reported, ()) if each.code not in left_out]
         found += [*hidden, *_not_subscribed(group)]
@@ -74,7 +70,7 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
 
 
 def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[Finding]:
-    """How the source was read, and which parts could not be; parts of other groups and their topics are left out."""
+    """Notes of the source and unread parts, without those of other groups and their topics."""
     topics = known(lambda: group.topics)
 
     def concerns(part: Unread) -> bool:
@@ -86,7 +82,7 @@ def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[F
 
 
 def _unexplained(group: Group) -> Iterator[Finding]:
-    """The findings on owners that hold although their cause is unknown (raises RmqlbError)."""
+    """Findings on owners whose cause is unknown (raises RmqlbError)."""
     states, owned = group.group.queues, known(lambda: group.ownership)
     if owned is not None and owned.basis != "observed":
         yield from owner_findings(owned.owners, group.title, group.name, owned.basis, states)

@@ -1,16 +1,15 @@
 """The steps that change a topic's queues, with their mqadmin commands and the routes between them.
 
-Consumers come to new queues before producers do, and producers leave queues before consumers do. So every change is the
-same three routes, some of which may be equal: opened (all queues readable), switched (the new writable ones), and the
+Consumers own new queues before producers write them, and producers leave queues before consumers do. So every change
+has the same three routes, some of which may be equal: opened (all queues readable), switched (the new writable ones),
 target.
 
-Commands mirror `UpdateTopicSubCommand` and `UpdateOrderConfCommand` (5.5.0). `updateTopic` sets what it is not given to
-its default (8 queues, RW, no flag), so every command says all of it. A broker that lacks the topic creates it with the
-attributes in the command, and keeps these in later updates (`TopicConfigManager
-.updateSingleTopicConfigWithoutPersist`), so the first command for that broker names the message type. A topic with an
-order configuration keeps its order flag: brokers take it from the NameServers' configuration (`TopicConfigManager
-.updateOrderTopicConfig`). `updateTopicPerm` is never used: it gives each broker the numbers of queues of the route's
-first one. Nor is `deleteTopic`: it takes a whole cluster.
+Commands mirror `UpdateTopicSubCommand` and `UpdateOrderConfCommand` (5.5.0). `updateTopic` resets each missing option
+to its default (8 queues, RW, no flag), so every command has all of them. A broker that lacks the topic creates it with
+the attributes in the command (`TopicConfigManager.updateSingleTopicConfigWithoutPersist`), so its first command names
+the message type. Brokers take the order flag from the NameServers' configuration (`.updateOrderTopicConfig`).
+`updateTopicPerm` gives each broker the queue numbers of the route's first one, and `deleteTopic` takes a whole cluster,
+so neither is used.
 """
 
 from __future__ import annotations
@@ -88,7 +87,6 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
 
 
 def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
-    """The error for a broker that would have write queues that consumers cannot read."""
     added = next((broker for broker in request.add_brokers if broker.name == name), None)
     of_broker = "" if added else f" of {name}"
     if added is not None:
@@ -105,7 +103,7 @@ def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
 
 
 def describe(request: TopicRequest) -> tuple[str, ...]:
-    """What is asked for, in words.
+    """The changes in words.
 
     >>> describe(TopicRequest(queues=16, drain_brokers=("b",)))
     ('16 queues per broker', 'drain broker b')
@@ -173,7 +171,6 @@ def _becomes(data: QueueData, queues: int | None, drained: bool) -> QueueData:
 
 
 def _opened(old: QueueData | None, new: QueueData) -> QueueData:
-    """What will be readable is so; what producers write is as before."""
     if old is None:
         return replace(new, perm=new.perm & ~PERM_WRITE)
     if not new.readable or new.read_queue_nums <= 0:
@@ -182,7 +179,7 @@ def _opened(old: QueueData | None, new: QueueData) -> QueueData:
 
 
 def _switched(old: QueueData | None, new: QueueData) -> QueueData:
-    """Producers have their final queues; what was readable still is."""
+    """Producers write their final queues; readable queues stay readable."""
     if old is None:
         return new
     if not new.writable:
@@ -200,10 +197,10 @@ def _with(target: TopicRouteData, datas: Iterable[QueueData], conf: TopicRouteDa
 
 
 def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | None:
-    """The order configuration in the end, brokers that stay in their places; only of a topic that has one."""
+    """The final order configuration, brokers that stay in their places; only for a topic that has one."""
     if not route.order_topic_conf:
         return route.order_topic_conf
-    route.publish_queues()  # one that clients cannot read is told as such
+    route.publish_queues()  # raises where clients cannot read the configuration
     listed = dict.fromkeys(split(part, ":")[0] for part in split(route.order_topic_conf, ";"))
     names = dict.fromkeys((*listed, *datas))
     return ";".join(
@@ -213,19 +210,16 @@ def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | 
     )
 
 
-NORMAL = "NORMAL"
-"""The type of a topic that has no `message.type`."""
-_UNIT, _UNIT_SUB = 1, 2
-"""Flags of `TopicSysFlag`: a unit topic, and one with subscriptions of units."""
+NORMAL = "NORMAL"  # the type of a topic without `message.type`
+_UNIT, _UNIT_SUB = 1, 2  # `TopicSysFlag`: a unit topic, one with subscriptions of units
 
 
 def commands_between(
     before: TopicRouteData, after: TopicRouteData, name_servers: str | None, message_type: str | None = None
 ) -> list[result.AdminCommand]:
-    """What leads from one route to the other; brokers that producers gain first, so that there always is a queue.
+    """Commands from one route to the other, brokers that producers gain first, so that a writable queue always exists.
 
-    Without `name_servers` (`HOST:PORT;HOST:PORT`) mqadmin takes NAMESRV_ADDR. The message type is for brokers that lack
-    the topic.
+    Without `name_servers` (`HOST:PORT;HOST:PORT`) mqadmin takes NAMESRV_ADDR.
     """
     old = {data.broker_name: data for data in before.queue_datas}
     changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
@@ -261,7 +255,7 @@ def _n(name_servers: str | None) -> list[str]:
 
 _POLL_MS = Clocks().route_poll_us / 1000
 _NOTICED_MS = _POLL_MS + Clocks().rebalance_wait_us / 1000
-"""Until consumers own what is new: the longest wait for a route poll, and then for a rebalance."""
+"""Longest time until consumers own new queues: a route poll, then a rebalance."""
 
 
 def plan_topic(
@@ -273,7 +267,6 @@ def plan_topic(
     name_servers: str | None = None,  # for the commands' `-n`
     message_type: str | None = None,  # the topic's, for brokers that lack the topic
 ) -> result.TopicChangePlan:
-    """The steps and what each of them does (raises DataError, AllocationError)."""
     commands = partial(commands_between, name_servers=name_servers, message_type=message_type)
     made = _steps(routes, groups, keys or Keys(), commands, request.ordered)
     steps = tuple(replace(step, number=number) for number, step in enumerate(made, start=1))
@@ -374,14 +367,12 @@ def _names(queues: Sequence[MessageQueue]) -> tuple[QueueName, ...]:
 
 # -- whether what a step waits for holds in a snapshot ----------------------------------------------------------------
 
-_LASTING = ("readable", "writable")
-"""What an earlier step has waited for and must still hold."""
+_LASTING = ("readable", "writable")  # waits of earlier steps that must still hold
 
 
 def check_step(
     steps: Sequence[Step], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
 ) -> result.StepCheck:
-    """Whether the step after step `number` (from 1) may begin (raises DataError where the topic is not there)."""
     waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
     waits += steps[number - 1].wait_for
     found = tuple(check(wait, snapshot, topic, groups) for wait in dict.fromkeys(waits))
@@ -390,7 +381,7 @@ def check_step(
 
 
 def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]) -> result.Checked:
-    """What came of waiting for it (raises DataError where the topic is not there)."""
+    """Whether the awaited state holds (raises DataError where the snapshot lacks the topic)."""
     snapshot.route(topic)
     if wait.kind in ("readable", "writable", "not-readable"):
         sighting = snapshot.routes[topic]
@@ -427,7 +418,7 @@ def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
 
 
 def _fault_of_group(wait: WaitFor, topic: str, group: ConsumerGroup) -> tuple[str, int]:
-    """What is wrong with the group's lag or owners, and of how many queues they are unknown."""
+    """The fault of the group's lag or owners, and the number of queues for which they are unknown."""
     queues = {queue: MessageQueue(topic, queue.broker_name, queue.queue_id) for queue in wait.queues}
     states = {queue: group.queues.get(of, QueueState()) for queue, of in queues.items()}
     if wait.kind == "drained":
@@ -451,10 +442,7 @@ def _listed(queues: Sequence[QueueName]) -> str:
 
 
 def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, where: str) -> dict[MessageQueue, float]:
-    """Messages per millisecond of each queue that both snapshots know (raises DataError).
-
-    `where` is what the earlier one is called in errors; a group that it does not have has no rates.
-    """
+    """Messages per millisecond of each queue in both snapshots; `where` names the earlier one in errors (DataError)."""
     if group not in then.groups:
         return {}
     later, earlier = now.groups[group], then.groups[group]
@@ -496,7 +484,6 @@ class Keys(Struct, frozen=True):
 
 
 def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteData) -> GroupEffect:
-    """What becomes of the group's owners (raises AllocationError)."""
     if group.members is None:
         return GroupEffect(group.name)
     sides = Side(group.members, (before,)), Side(group.members, (after,))
@@ -521,7 +508,7 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
 
 
 def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int | None:
-    """How many messages of these queues are never read because their owners begin at the end."""
+    """Messages that owners skip because they begin at the end of a queue."""
     skipped = 0
     for queue, move in begun:
         if move.start_offset is None:
@@ -533,12 +520,11 @@ def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int 
 
 
 def _first_lost(begun: Iterable[Move]) -> int | None:
-    """In how many of these queues messages are lost that come before they have an owner.
+    """The number of queues whose messages are lost if they arrive before the queue has an owner.
 
-    A queue that begins at 0 is begun there, even by CONSUME_FROM_LAST_OFFSET, as long as its first message is in the
-    broker's memory (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 what is in the page cache, as Java 8
-    and 11 can say, while on 17 all is taken to be; before, the last 40 % of the machine's memory). So it is those of
-    which a broker says that nothing is stored although there are messages, or were.
+    Even CONSUME_FROM_LAST_OFFSET begins at 0 while the first message is in the broker's memory
+    (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 the page cache, which on Java 17 counts as all; before,
+    the last 40 % of the machine's memory). So queues count that have or had messages but no stored offset.
     """
     lost = 0
     for move in begun:
@@ -549,14 +535,14 @@ def _first_lost(begun: Iterable[Move]) -> int | None:
 
 
 class MovedKeys(Struct, frozen=True):
-    """Keys that go to another queue: how many of each SDK's, and what share of each queue's former keys."""
+    """Keys that go to another queue, for each SDK, and the share of each queue's keys that leave."""
 
     sdks: tuple[KeysMoved, ...]
     leaving: tuple[Mapping[MessageQueue, float], ...]  # SDK by SDK; evenly hashed keys where none is known
 
 
 def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> MovedKeys:
-    """The keys that go to another queue, those given or evenly hashed ones (raises DataError)."""
+    """The moved keys; without keys, evenly hashed ones (raises DataError)."""
     if before.publish_queues() == after.publish_queues():
         return MovedKeys((), ())
     evenly = leaving_shares(before.publish_queues(), after.publish_queues())
@@ -578,7 +564,6 @@ def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
 
 
 def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
-    """The share of each queue's keys that leave it; of a queue without a key nothing is said."""
     whole: Counter[MessageQueue] = Counter()
     left: Counter[MessageQueue] = Counter()
     for key in keys:
@@ -591,7 +576,7 @@ def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueu
 
 
 def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
-    """The share of each queue's evenly distributed hashes that go elsewhere when a key goes to queue number hash % n.
+    """The share of each queue's evenly distributed hashes that leave the queue, by hash % n.
 
     >>> a = [MessageQueue("T", "a", i) for i in range(4)]
     >>> list(leaving_shares(a[:1], a).values()), list(leaving_shares(a[:2], a[:3]).values())
@@ -607,7 +592,7 @@ def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]
 
 
 def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> float:
-    """The share of all evenly distributed hashes that go elsewhere.
+    """The share of all evenly distributed hashes that change their queue.
 
     >>> a = [MessageQueue("T", "a", i) for i in range(8)]
     >>> uniform_share(a[:4], a), uniform_share(a, a[:4]), uniform_share(a[:2], a[:3]), uniform_share(a, a)
@@ -619,7 +604,7 @@ def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue])
 
 
 def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, float]]) -> int | None:
-    """How many messages unread now have a key that leaves their queue; of several SDKs the most, None when unknown."""
+    """The number of unread messages whose key leaves their queue, the most of any SDK; None when unknown."""
     most = 0.0
     for shares in leaving:
         lags = {queue: group.lag(queue) for queue, share in shares.items() if share > 0}
@@ -630,10 +615,9 @@ def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, fl
 
 
 def drain_ms(groups: Sequence[PlannedGroup] | None, queues: Sequence[MessageQueue]) -> float | None:
-    """How long the groups take to read what is in the queues, if nothing more comes; None when it is unknown.
+    """The time in which the groups consume all messages in the queues without new ones; None when unknown.
 
-    A group goes on as two snapshots show it. While messages still come it may be slower than it could be, so this is
-    rather too long than too short.
+    Groups consume at the rates between two snapshots, which are a lower bound while messages still arrive.
     """
     if groups is None and queues:
         return None

@@ -1,12 +1,11 @@
-"""Give a snapshot new names, and keep what decides about queues, above all the order in which names sort.
+"""Give a snapshot new names, and keep what decides about queues, above all the order of names.
 
-Rules of this file:
-- Consumers allocate queues by the positions of sorted client IDs and sorted queues, so the order has to stay. Numbers
-  are counted in Java's string order and padded to one width.
-- What strategies read in a name stays readable: two consumers of one machine keep one text before the `@` (PIN, zones
-  by host), two brokers of one room keep one before theirs (MACHINE_ROOM), and a gRPC client's ID keeps its form.
+- Consumers allocate queues by the positions of sorted client IDs and sorted queues, so new names are numbers in Java's
+  string order, padded to one width.
+- Strategies still find what they read in names: consumers of one machine share the text before the `@` (PIN, zones by
+  host), brokers of one room share theirs (MACHINE_ROOM), and a gRPC client's ID keeps its form.
 - RocketMQ's own names stay, with the group, broker or cluster inside them renamed.
-- CONSISTENT_HASH hashes the names themselves. No renaming keeps its owners.
+- CONSISTENT_HASH hashes the names, so no renaming keeps its owners.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ Kind = Literal[
     "topics", "groups", "client_ids", "broker_names", "scopes", "clusters", "zones", "addresses", "strategy_classes",
     "filters",
 ]  # fmt: skip
-"""The kinds of names: broker names are those of queues and routes, with the logical ones of static topics; addresses
-are those of brokers, consumers and sources, and files; strategy classes are those that are not RocketMQ's; filters are
-the tags that consumers take, without `*`. The renaming finds the groups inside `%RETRY%` and `%DLQ%` topics."""
+"""Kinds of names. Broker names include logical ones of static topics; addresses include files; strategy classes are
+those of users; filters are tags without `*`. Groups inside `%RETRY%` and `%DLQ%` topics are found by the renaming."""
 
 
 class Renaming(Struct, frozen=True, rename="camel"):
@@ -101,7 +99,7 @@ def _numbered(names: Iterable[str], word: str) -> dict[str, str]:
 
 
 def _inner(topic: str) -> tuple[str, str]:
-    """The kind of one of RocketMQ's own topics and the name inside it; two empty texts for others."""
+    """The kind of one of RocketMQ's own topics and the inner name; two empty texts for others."""
     for prefix in (RETRY_PREFIX, DLQ_PREFIX):
         if topic.startswith(prefix):
             return prefix, topic.removeprefix(prefix)
@@ -132,10 +130,10 @@ def _broker_tail(old: str, number: str) -> str:
 
 
 def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str]) -> dict[str, str]:
-    """New names whose head (`word` and a number) is the same exactly where the old text before the `@` is the same.
+    """New names with the same head (`word` and a number) exactly where the old text before the `@` is the same.
 
-    Names with one head are neighbours in the order, because any name between two of them begins with that head too. A
-    name without `@` has a number of its own. The tail is made from the old name and the number of the new one.
+    Names with one head are neighbours, because any name between them has that head too. A name without `@` has its own
+    number. `tail` makes the rest from the old name and the new number.
     """
     ordered = sorted(set(names), key=sort_key)
     width = len(str(len(ordered)))
@@ -154,20 +152,20 @@ def _head(name: str) -> str:
 
 
 def _logical(names: set[str]) -> dict[str, str]:
-    """New names of logical brokers; the global scope's stays, so the names before it must stay before it."""
+    """New names of logical brokers, sorted around the global scope's, which stays."""
     before = {name for name in names if sort_key(name) < sort_key(_GLOBAL)}
     after = names - before - {_GLOBAL}
     kept = {_GLOBAL: _GLOBAL} if _GLOBAL in names else {}
     return _numbered(before, f"{LOGICAL_PREFIX}a-scope") | _numbered(after, f"{LOGICAL_PREFIX}scope") | kept
 
 
-Name = Callable[[Kind, str], str]  # what stands for a name of a kind
+Name = Callable[[Kind, str], str]  # the new name
 
 
 def redact(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, Renaming]:
     """The snapshot under new names, and the names.
 
-    Two equal passes guarantee that every renamed name was found: the first one only notes the names.
+    The same pass runs twice, first to collect the names, so every renamed name was found.
     """
     found: dict[Kind, set[str]] = {kind: set() for kind in get_args(Kind)}
 
@@ -193,7 +191,7 @@ def _renamed(snapshot: ClusterSnapshot, name: Name) -> ClusterSnapshot:
 
 
 def _unread(part: Unread, number: int, name: Name) -> Unread:
-    """The unread part; which consumer or broker did not answer stays known, as it decides what is unknown."""
+    """The unread part; its consumer or broker stays known, because that decides what is unknown."""
     if part.kind == "proxy":
         return Unread(part.kind, name("addresses", part.name), "redacted", no_answer=part.no_answer)
     if part.kind == "link":
@@ -207,7 +205,7 @@ def _unread(part: Unread, number: int, name: Name) -> Unread:
 
 
 def _under(field: str, value: Any, name: Name) -> Any:
-    """The value of a field under new names; a text that is in no table below is an error."""
+    """The value of a field under new names; a text in no table below is an error."""
     if isinstance(value, str):
         return name(NAMED[field], value) if field in NAMED else TEXTS[field](value, name)
     if field in DROPPED:
@@ -225,8 +223,6 @@ def _under(field: str, value: Any, name: Name) -> Any:
 
 
 def _order(conf: str, name: Name) -> str:
-    """`broker:count;broker:count` under new names; malformed parts stay malformed."""
-
     def renamed(part: str) -> str:
         broker_name, colon, count = part.partition(":")
         return part and name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")
@@ -235,7 +231,7 @@ def _order(conf: str, name: Name) -> str:
 
 
 def _only(pattern: re.Pattern[str]) -> Callable[[str, Name], str | None]:
-    """Keep a text of this form; any other text is unknown afterwards."""
+    """Keep a text of this form; other texts become unknown."""
     return lambda text, _: text if pattern.fullmatch(text) else None
 
 
@@ -248,18 +244,17 @@ NAMED: Mapping[str, Kind] = {
     "scope": "scopes",
     "zone_name": "zones",
 }
-"""Field of the model → the kind of names in it, one or several."""
+"""Field of the model → the kind of its names."""
 KEYS: Mapping[str, Kind] = {
     **dict.fromkeys(("routes", "request_modes", "pop_share_queue_nums", "statuses", "filters"), "topics"),
     "groups": "groups",
     "reports": "client_ids",
     "topic_queue_mapping_by_broker": "broker_names",
 }
-"""Field of the model that is a mapping → the kind of names that its keys are."""
+"""Field of the model that is a mapping → the kind of its keys."""
 UNREAD_OF: Mapping[UnreadKind, Kind] = {"member": "client_ids", "members": "broker_names"}
-"""Kind of what could not be read of a group → the kind of the name in its detail."""
-DROPPED = frozenset({"stacks"})
-"""Fields of the model of which nothing is left: full of names that only their own program knows."""
+"""Kind of an unread part of a group → the kind of the name in its detail."""
+DROPPED = frozenset({"stacks"})  # fields full of names that only their own program knows
 TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
     **dict.fromkeys(("consume_type", "message_model", "consume_from_where", "request_modes"), _only(_WORD)),
     **dict.fromkeys(("language", "version"), _only(_WORD)),
@@ -270,4 +265,4 @@ TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
     "filters": lambda text, name: text if text == "*" else name("filters", text),
     "strategy_class": lambda text, name: text if text in JAVA_CLASSES else name("strategy_classes", text),
 }
-"""Field of the model → what is left of its other texts; None is nothing."""
+"""Field of the model → its redacted text; None is nothing."""

@@ -1,4 +1,4 @@
-"""What is odd about a topic's route, in an operator's words."""
+"""Findings on a topic's route."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rmqlb.model.words import counted
 
 
 def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
-    """A finding when NameServers do not agree: clients that ask different ones share the queues differently."""
+    """A finding when NameServers disagree: clients of different ones share the queues differently."""
     if sighting.others:
         views = ", ".join(
             f"{one.seen.where}: {counted(len(one.route.subscribe_queues()), 'readable queue')}"
@@ -32,14 +32,14 @@ def one_broker_findings(route: TopicRouteData) -> Iterator[Finding]:
 
 
 def route_findings(route: TopicRouteData) -> Iterator[Finding]:
-    """Findings about one topic's route, the gravest first; DataError when the order config is malformed."""
+    """Findings on one topic's route, the gravest first (raises DataError for a malformed order config)."""
     topic = route.topic
     yield from unreadable_findings(route)
     ordered, brokers = _ordered(route), route.brokers_by_name()
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"
-        # Whether producers send even to a broker that cannot take messages: an order config and the mapping of a
-        # static topic stay whatever brokers say. None when producers know of no queue there.
+        # Whether producers send even to a broker that takes no messages: an order config and the mapping of a static
+        # topic stay whatever brokers report. None without queues for producers there.
         sent_to = route.is_static if ordered is None else bool(ordered[data.broker_name]) or None
         yield from _master(name, brokers.get(data.broker_name), sent_to)
         yield from _permissions(name, data, sent_to, is_static=route.is_static)
@@ -54,7 +54,7 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
 
 
 def _ordered(route: TopicRouteData) -> Counter[str] | None:
-    """Broker name → how many of its queues the order config gives to producers; None without one."""
+    """Broker name → number of its queues in the order config; None without one."""
     return Counter(queue.broker_name for queue in route.publish_queues()) if route.is_order_topic else None
 
 
@@ -76,7 +76,7 @@ def _permissions(name: str, data: QueueData, sent_to: bool | None, *, is_static:
 
 
 def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding]:
-    """Queues that only one side uses; whatever an order config says, brokers refuse sends to a queue they lack."""
+    """Queues that only one side uses; brokers refuse sends to a queue they lack, whatever an order config says."""
     reads, writes = data.read_queue_nums, data.write_queue_nums
     below, above = f"{writes} writable but {reads} readable queues", f"{reads} readable but {writes} writable queues"
     if ordered is not None:

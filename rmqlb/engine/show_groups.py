@@ -51,12 +51,7 @@ from rmqlb.model.times import utc_text
 
 
 def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
-    """The group in numbers, with its findings. A figure that is not known is None, and a finding says why.
-
-    Args:
-        group: the group.
-        unread: the parts of it that could not be read.
-    """
+    """The group in numbers, with its findings; `unread` are its unread parts. A finding says why a figure is None."""
     name = group.name or ""
     if name not in group.snapshot.groups:
         missing = tuple(group_finding(finding, name) for finding in unread_findings(unread))
@@ -90,7 +85,6 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
 
 
 def _queues(group: Group) -> int | None:
-    """Readable queues of its topics, POP's included (raises DataError)."""
     if group.unknown_routes:
         return None
     return sum(len(group.snapshot.routes[topic].route.subscribe_queues()) for topic in group.topics)
@@ -103,7 +97,7 @@ def _shares(group: Group) -> bool | None:
 
 
 def _owned(group: Group, owned: Ownership | None) -> dict[str, Any]:
-    """The figures of owners; where some owners are unknown, the counts are lower bounds."""
+    """The figures of owners, which are lower bounds where some owners are unknown."""
     if owned is None and not group.shares:
         return {}
     faults = group.faults
@@ -132,7 +126,7 @@ def _strategies(group: Group) -> tuple[tuple[str, ...], Origin | None]:
 
 
 def _status(findings: Sequence[GroupFinding], group: Group, owned: Ownership | None) -> Status:
-    """Without a grave finding the owners decide: what is odd about them and no fault yet is unknown."""
+    """Without a grave finding the owners decide: oddities without a proven fault are unknown."""
     worst = {each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR}
     if ERROR in worst or WARNING in worst:
         return "error" if ERROR in worst else "warning"
@@ -151,7 +145,6 @@ _OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offs
 def overview(
     snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings, *, progress: Progress = no_progress
 ) -> Overview:
-    """The groups of these names, the worst first; `settings` are those of the consumers' strategy objects."""
     unread, listed = unread_of_groups(snapshot), list(names)
     lines = []
     for done, group in enumerate(resolve_all(snapshot, listed, settings)):
@@ -162,7 +155,7 @@ def overview(
 
 
 def unread_of_groups(snapshot: ClusterSnapshot) -> dict[str, list[Unread]]:
-    """Group → the parts of it that could not be read."""
+    """Group → its unread parts."""
     found: dict[str, list[Unread]] = {}
     for part in snapshot.unread:
         if part.kind in _OF_GROUP:
@@ -171,7 +164,7 @@ def unread_of_groups(snapshot: ClusterSnapshot) -> dict[str, list[Unread]]:
 
 
 def unread_of_no_group(snapshot: ClusterSnapshot, lines: Sequence[GroupLine]) -> tuple[Unread, ...]:
-    """The parts that could not be read and that no line has a finding of, such as a broker's list of groups."""
+    """The unread parts without a finding in any line, such as a broker's list of groups."""
     topics = {topic for line in lines for topic in line.topics or ()}
     others = [part for part in snapshot.unread if part.kind not in _OF_GROUP]
     return tuple(part for part in others if part.kind != "route" or part.name not in topics)
@@ -202,7 +195,6 @@ _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list,
 
 
 def consumers_of(group: Group, unread: Sequence[Unread]) -> Consumers:
-    """The group's consumers and its findings; `unread` are the parts of it that could not be read."""
     line = group_line(group, unread)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings)) if group.name in group.snapshot.groups else ()
@@ -244,7 +236,6 @@ def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerPr
 
 
 def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
-    """Client ID → its connections at the broker or Proxy, with where they were listed."""
     found: dict[str, list[_Seen]] = {}
     for connection in view.connections:
         found.setdefault(connection.client_id, []).append((view, connection))
@@ -252,10 +243,9 @@ def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
 
 
 def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
-    """A row for each process that carries the client ID, as the broker lists them that lists the right number.
+    """A row for each process with the client ID, by the broker that lists the right number of them.
 
-    A process is connected to each broker from another port. Only its host tells which of several processes it is at
-    another broker, if no other process of the ID is on that host.
+    A process has another port at each broker. Only a host that no other process of the ID uses identifies it there.
     """
     first, *others = sorted(listed, key=lambda pairs: (len(pairs) != of_id.processes, -len(pairs)))
     hosts = Counter(_host(connection) for _, connection in first)
@@ -263,7 +253,7 @@ def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterato
     for pairs in others:
         by_host.append({})
         for pair in pairs:
-            # A process that is alone with its ID may reach brokers from several hosts.
+            # A process with a unique ID may reach brokers from several hosts.
             by_host[-1].setdefault(next(iter(hosts)) if len(first) == 1 else _host(pair[1]), []).append(pair)
     for view, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
         same, host = [(view, connection)], _host(connection)
@@ -288,7 +278,7 @@ def _host(connection: Connection) -> str:
 
 
 def _observed(group: Group, ids: Sequence[str]) -> Mapping[str, int]:
-    """Client ID → how many queues it was observed to own; one that may own others, too, is left out."""
+    """Client ID → number of observed queues; consumers that may own more are left out."""
     if not group.observed:
         return {}
     all_seen = all(state.owners is not None for state in group.group.queues.values())
@@ -297,13 +287,12 @@ def _observed(group: Group, ids: Sequence[str]) -> Mapping[str, int]:
 
 
 def _predicted(group: Group, ids: Sequence[str]) -> Mapping[str, int]:
-    """Client ID → how many queues it owns by its strategy; empty where that cannot be predicted."""
+    """Client ID → number of predicted queues; empty where they cannot be predicted."""
     owners: Owners | None = known(lambda: group.predicted) if group.shares or group.broadcasting else None
     return {} if owners is None else counts(owners, ids)
 
 
 def _lags(group: Group, ids: Sequence[str]) -> dict[str, int]:
-    """Client ID → messages not yet read in its queues; one is left out where they are not known of all its queues."""
     owned = known(lambda: group.ownership)
     if owned is None or owned.unknown:
         return {}
@@ -318,7 +307,7 @@ def _lags(group: Group, ids: Sequence[str]) -> dict[str, int]:
 
 
 def _consume_type(group: ConsumerGroup, client_id: str, *, pops: bool) -> str | None:
-    """The type that the consumer reports; otherwise that of its group's heartbeats, as far as that decides."""
+    """The reported type, otherwise the type in the group's heartbeats if it decides."""
     if is_grpc(client_id):
         return "grpc"
     if pops:
@@ -335,7 +324,7 @@ def _started_at(group: ConsumerGroup, client_id: str) -> str | None:
         return None
     try:
         return utc_text(datetime.fromtimestamp(report.started_at // 1000, UTC))
-    except (OverflowError, OSError, ValueError):  # what a client says may be no time at all
+    except (OverflowError, OSError, ValueError):  # the reported number may be no time
         return None
 
 
@@ -354,7 +343,7 @@ GROUPS_FIGURES = Figures(
 
 
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
-    """Whether the condition is met in the groups; what is certain decides, and only then what is unknown."""
+    """Whether the condition is met in the groups; certain facts decide before unknown ones."""
     if condition.name in _GROUPS and condition.subject is None:
         number = sum(line.status == _GROUPS[condition.name] for line in lines)
         return condition.try_on(number, len(lines))
@@ -370,12 +359,11 @@ def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCond
 
 
 def _bounds(name: str, line: GroupLine) -> tuple[float, float]:
-    """The least and the most that the figure of a group can be."""
     value: float | None = getattr(line, name.replace("-", "_"))
     if (name == "unassigned" and line.status == "offline") or (name == "imbalance" and line.basis and value is None):
         value = 0
     if value is None and line.consumers == 0 and name in _OWNED:
-        return 0, 0  # nothing is known of the owners in a group without a visible consumer, and nothing is added
+        return 0, 0  # owners are unknown in a group without a visible consumer, and add nothing
     if name in _OWNED[:2] and line.owners_unknown and line.status != "offline":
         return value or 0, (value or 0) + line.owners_unknown
     return (0, math.inf) if value is None else (value, value)
@@ -396,4 +384,4 @@ def _applies(name: str, line: GroupLine) -> bool:
         return True
     if line.message_model == BROADCASTING:
         return name == "idle"
-    return name == "lag" or line.shares_queues is not False  # queues that nobody owns add nothing
+    return name == "lag" or line.shares_queues is not False  # queues without owners add nothing

@@ -1,4 +1,4 @@
-"""What of a snapshot could not be read, and how its source was read."""
+"""Findings on the source of a snapshot, and on its unread parts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from rmqlb.model.snapshot import ClusterSnapshot, Unread
 
 
 def source_findings(snapshot: ClusterSnapshot, concerns: Callable[[Unread], bool] = lambda _: True) -> list[Finding]:
-    """How the source was read, and which parts of it that concern the question could not be."""
     return [*map(info, snapshot.notes), *unread_findings(filter(concerns, snapshot.unread))]
 
 
 def unread_findings(parts: Iterable[Unread]) -> list[Finding]:
-    """What could not be read: one line for all parts of a kind."""
+    """One finding for all unread parts of a kind."""
     kinds: dict[tuple[str, str], list[Unread]] = {}
     for part in parts:
         is_of_group = part.detail is not None or part.kind == "other"

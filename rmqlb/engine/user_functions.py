@@ -1,4 +1,4 @@
-"""Functions that users write, where RocketMQ's applications give a class of their own: a strategy, a selector."""
+"""User functions where RocketMQ's applications have their own class: a strategy, a selector."""
 
 from __future__ import annotations
 
@@ -22,24 +22,19 @@ _LONGEST = 300
 
 
 class Kind(Struct, frozen=True):
-    noun: str  # as errors name it
-    arguments: tuple[str, ...]  # what it is given, in this order
-    method: str  # the method of RocketMQ's interface, which a class or an object may have instead
+    noun: str  # in errors
+    arguments: tuple[str, ...]
+    method: str  # of RocketMQ's interface, for classes and objects
 
 
 STRATEGY = Kind("a strategy", ("group", "client_id", "queues", "client_ids"), "allocate")
-"""`AllocateMessageQueueStrategy.allocate(consumerGroup, currentCID, mqAll, cidAll)`."""
-SELECTOR = Kind("a selector", ("queues", "key"), "select")
-"""`MessageQueueSelector.select(mqs, msg, arg)` without the message, which a simulation does not have."""
+SELECTOR = Kind("a selector", ("queues", "key"), "select")  # `MessageQueueSelector.select` without the message
 
 
 class FromFile(Struct, frozen=True, dict=True):
-    """A function of the text of a file. It is pickled as that text, for processes that do not see the file.
+    """A function in the text of a file, pickled as the text for processes without the file (raises UsageError)."""
 
-    UsageError when the text is no Python, raises something, or has no such function.
-    """
-
-    source: str  # the text. It is run.
+    source: str  # the text, which is executed
     file: str  # its path
     name: str
     kind: Kind
@@ -54,7 +49,6 @@ class FromFile(Struct, frozen=True, dict=True):
 
     @property
     def title(self) -> str:
-        """What results call it."""
         return f"{self.name} ({os.path.basename(self.file)})"
 
     def __call__(self, *arguments: Any) -> Any:
@@ -98,7 +92,7 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
 
 
 def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[..., Any]:
-    """The function that a user wrote, or the method of an object or a class without arguments (raises UsageError)."""
+    """The user's function, or the method of an object or of a class without arguments (raises UsageError)."""
     what, wanted = where or kind.noun, f"def {own_name(written)}({', '.join(kind.arguments)})"
     if inspect.isclass(written) and hasattr(written, kind.method):
         try:
@@ -122,13 +116,13 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
 
 
 def quietly(function: Callable[..., Any], *arguments: object) -> Any:
-    """What the function returns; what it prints goes to stderr, because stdout has the result."""
+    """Call the function with its output redirected to stderr, because stdout has the result."""
     with redirect_stdout(sys.stderr):
         return function(*arguments)
 
 
 def thrown(error: BaseException, function: object) -> str:
-    """One line: the exception, and the line of the function's file that it comes from."""
+    """The exception in one line, with the line in the function's file."""
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = [line for file, line in lines if file == file_of(function)]
     where = f" ({os.path.basename(file_of(function))}:{own[-1]})" if own else ""
@@ -141,7 +135,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def name_for(written: object, taken: Mapping[str, object], function: object) -> str:
-    """What a function is called in results: its name, its file in brackets, and a number where others are called so."""
+    """The function's name in results: its own, its file in brackets, and a number if that is taken."""
     title = getattr(written, "title", None)
     file = os.path.basename(file_of(function)) or "Python"
     first = title if isinstance(title, str) else f"{own_name(written)} ({file})"

@@ -10,7 +10,6 @@ from msgspec import Struct, field
 from rmqlb.model.message_queue import MessageQueue
 
 Basis = Literal["observed", "predicted", "assumed"]
-"""How owners are known."""
 
 
 class Assignment(Struct, frozen=True):
@@ -18,12 +17,9 @@ class Assignment(Struct, frozen=True):
 
     topic: str
     strategy: str
-    # the topic's queues in the clients' order, then queues that only a CONFIG list names
-    queues: tuple[MessageQueue, ...]
+    queues: tuple[MessageQueue, ...]  # in the clients' order, then queues that only a CONFIG list names
     client_ids: tuple[str, ...]
-    owners: Mapping[MessageQueue, tuple[str, ...]]  # queue → client ids, sorted; empty when it is unassigned
-    # queue → why it goes where it goes; empty unless asked for
-    reasons: Mapping[MessageQueue, str] = field(default_factory=dict)
-    idle: Mapping[str, str] = field(default_factory=dict)  # consumer that gets no queue of this topic → why
-    # consumer → the text its client throws; it keeps what it held before
-    failures: Mapping[str, str] = field(default_factory=dict)
+    owners: Mapping[MessageQueue, tuple[str, ...]]  # queue → client IDs, sorted; empty when it is unassigned
+    reasons: Mapping[MessageQueue, str] = field(default_factory=dict)  # queue → why it goes there, if requested
+    idle: Mapping[str, str] = field(default_factory=dict)  # consumer without a queue of this topic → why
+    failures: Mapping[str, str] = field(default_factory=dict)  # consumer that keeps its queues → text that it throws

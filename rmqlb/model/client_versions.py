@@ -1,4 +1,4 @@
-"""A stretch of client versions whose rules are the same, and versions as users type them."""
+"""A range of client versions with the same rules, and versions as users type them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,6 @@ class ClientVersions(Struct, frozen=True):
         return self.oldest if self.oldest == self.newest else f"{self.oldest} to {self.newest}"
 
     def up_to(self, newer: ClientVersions) -> ClientVersions:
-        """Both stretches, and all between them.
-
-        >>> str(ClientVersions(None, "4.7.1").up_to(ClientVersions("4.8.0", "4.8.0")))
-        '4.8.0 and older'
-        """
         return ClientVersions(self.oldest, newer.newest)
 
 
@@ -41,7 +36,7 @@ _VERSION = r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?"
 
 
 def parse_version(text: str, whose: str = "client", oldest: Version = OLDEST) -> Version:
-    """A version as typed: `5.3.2`, `4.9`, `V5_1_4`; UsageError when it is none, or older than the oldest known."""
+    """Parse a version such as `5.3.2`, `4.9`, `V5_1_4`; UsageError when it is none, or too old."""
     match = re.fullmatch(_VERSION, text[:40].strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
     if match is None:
         from rmqlb.model.send_scenario import NEWEST

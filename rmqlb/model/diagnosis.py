@@ -18,8 +18,8 @@ class RuleWords(Struct, frozen=True):
     """The words of a rule.
 
     In `found`, `{who}` are the consumers, with `{is}`, `{does}`, `{has}`, `{its}` and the endings `{s}` (of a verb) and
-    `{plural}`; `{values}` are the values of its evidence, `{number}` is the largest of them; `{topics}`, `{brokers}`
-    and `{queues}` are those of the finding. `queues`, with `{wait}`, goes on where the finding names queues.
+    `{plural}`; `{values}` and `{number}` are the values of the evidence and the largest value; `{topics}`, `{brokers}`
+    and `{queues}` are the finding's. `queues`, with `{wait}`, follows where the finding names queues.
     """
 
     in_order: str
@@ -105,15 +105,12 @@ class Explains(Struct, frozen=True, rename="camel"):
 
 
 class GroupFinding(Struct, frozen=True, rename="camel"):
-    """A finding on a group.
-
-    Attributes:
-        severity: error where queues have no owner or several, or messages wait unread; warning where they may; info
-            where nothing is wrong.
-    """
+    """A finding on a group."""
 
     code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` explains it"]
-    severity: Severity
+    severity: Annotated[
+        Severity, "error: queues without one owner, or waiting messages; warning: maybe; info: no fault"
+    ]
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str | None, "its topic; null when it is not about a single one"] = None
     queues: Annotated[tuple[MessageQueue, ...], "queues that it concerns, as clients sort them"] = ()
@@ -128,12 +125,11 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
 
     @property
     def brief(self) -> Finding:
-        """The same as findings beside a result are."""
         return Finding(self.code, self.message, self.group, self.severity, self.consumers)
 
 
 def group_finding(finding: Finding, group: str) -> GroupFinding:
-    """A finding that no rule of a diagnosis has made, among those of a group."""
+    """A finding of another origin than a rule of a diagnosis."""
     return GroupFinding(finding.code, finding.severity, group, consumers=finding.consumers, message=finding.message)
 
 
@@ -145,21 +141,18 @@ class Look(Struct, frozen=True, rename="camel"):
 
 
 class GroupCounts(Struct, frozen=True, rename="camel"):
-    """The group in numbers, by the last look; null is unknown.
-
-    Attributes:
-        unassigned: queues that are observed to have no owner; null where consumers do not share queues, or none is
-            certain and some owners are unknown.
-        owners_unknown: queues whose owners were not observed: so many more queues may be unassigned or have duplicate
-            owners; null where consumers do not share queues, or no owner was observed.
-    """
+    """The group in numbers, by the last look; null is unknown."""
 
     consumers: Annotated[int | None, "distinct client IDs that brokers list"] = None
     processes: Annotated[int | None, "running clients, of which several may share a client ID"] = None
     queues: Annotated[int | None, "readable queues of its topics"] = None
-    unassigned: int | None = None
+    unassigned: Annotated[
+        int | None, "queues observed without an owner; null when consumers share none, or unknown"
+    ] = None
     duplicate_owners: Annotated[int | None, "queues with two or more observed owners; null in the same cases"] = None
-    owners_unknown: int | None = None
+    owners_unknown: Annotated[
+        int | None, "queues with unobserved owners; null when consumers share none, or all are"
+    ] = None
     lag: Annotated[int | None, "unread messages; null when they are not known of every queue"] = None
     lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
 
@@ -187,15 +180,10 @@ class Consequence(Struct, frozen=True, rename="camel"):
 
 
 class Diagnosis(Result, frozen=True):
-    """Why a group is as it is: the answers of all rules, each rule in one of the lists.
-
-    Attributes:
-        outcome: found (a finding is an error or a warning), unknown (none is, and some rule could not be decided) or
-            inOrder (every rule has looked, or does not apply).
-    """
+    """Why a group is as it is: the answers of all rules, each rule in one of the lists."""
 
     group: Annotated[str, "the consumer group"]
-    outcome: Outcome
+    outcome: Annotated[Outcome, "found (an error or a warning), unknown (a rule was not decided) or inOrder"]
     looks: Annotated[tuple[Look, ...], "samples of the group, the oldest first; the last one is diagnosed"] = ()
     counts: Annotated[GroupCounts, "the group in numbers"] = GroupCounts()
     findings: Annotated[tuple[GroupFinding, ...], "the likeliest cause first"] = ()
@@ -207,7 +195,7 @@ class Diagnosis(Result, frozen=True):
 
     @property
     def status(self) -> str:
-        """The severity of its gravest finding, where one is grave; otherwise its outcome."""
+        """The gravest severity of its findings, otherwise its outcome."""
         gravest = min((each.severity for each in self.findings), key=SEVERITIES.index, default="")
         return gravest if self.outcome == "found" else self.outcome
 

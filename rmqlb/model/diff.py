@@ -16,8 +16,7 @@ from rmqlb.model.simulate_rebalance import OfQueue
 
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]
-CAUSES: tuple[Cause, ...] = ("consumers", "strategy", "subscriptions", "routes")
-"""What decides the owners, in the order in which changes of it are tried."""
+CAUSES: tuple[Cause, ...] = ("consumers", "strategy", "subscriptions", "routes")  # in the order of trials
 How = Literal["predicted", "converged", "pending", "unexplained"]
 Presence = Literal["added", "removed", "changed"]
 
@@ -71,15 +70,15 @@ class QueueDiff(OfQueue, frozen=True, rename="camel"):
     """A queue whose observed or predicted owners differ.
 
     Attributes:
-        change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
-        basis: observed when both snapshots report the queue's owners, otherwise predicted: what is compared.
-        how: predicted (the causes give the owners that it has now), converged (they are those predicted before: the
-            group had not converged then), pending (the causes give others, and it is on its way: it has the former
-            ones, some of both, or none), or unexplained.
+        how: predicted (the causes give its present owners), converged (its owners are those predicted before: the group
+            had not converged then), pending (the causes give others, and it has the former ones, some of both, or
+            none), or unexplained.
     """
 
-    change: Change
-    basis: Literal["observed", "predicted"]
+    change: Annotated[Change, "same, moved, assigned (had no owner), unassigned (has none now), added or removed"]
+    basis: Annotated[
+        Literal["observed", "predicted"], "observed where both snapshots report owners; otherwise predicted"
+    ]
     owners_before: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when the queue did not exist"]
     owners_after: Annotated[tuple[str, ...] | None, "in the second snapshot; null when the queue does not exist"]
     predicted_before: Annotated[tuple[str, ...] | None, "predicted owners; null without the queue or a prediction"]
@@ -91,7 +90,6 @@ class QueueDiff(OfQueue, frozen=True, rename="camel"):
 
     @property
     def got_duplicate_owners(self) -> bool:
-        """It has several owners and had one or none."""
         return len(self.owners_after or ()) > 1 >= len(self.owners_before or ())
 
 
@@ -155,11 +153,10 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
 
     @property
     def differs(self) -> bool:
-        """Anything is different, if only offsets."""
+        """Anything differs, even if only offsets do."""
         return self.change != "same" or any((self.lag_growth, self.produced, self.consumed, self.offsets_back))
 
     def count(self, *changes: Change) -> int:
-        """The number of queues with one of these changes."""
         return sum(queue.change in changes for queue in self.queues)
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 
 class Figure(Struct, frozen=True):
-    """The annotation of a field, or of a property's return value, that is a figure."""
+    """The annotation of a field, or of a property's return value."""
 
     what: str  # what it counts or measures, as a noun phrase
     of: str = ""  # the field or property of the same Struct that is 100 %; "" where a percentage makes no sense
@@ -30,7 +30,6 @@ class Figure(Struct, frozen=True):
 
 @cache
 def annotated_figures(shape: type[Struct]) -> Mapping[str, Figure]:
-    """Field or property → its figure, in the order of the fields, properties last."""
     hints: dict[str, Any] = get_type_hints(shape, include_extras=True)
     for base in reversed(shape.__mro__):
         for name, value in vars(base).items():
@@ -44,7 +43,6 @@ def annotated_figures(shape: type[Struct]) -> Mapping[str, Figure]:
 
 @cache
 def figures_of(shape: type[Struct]) -> Mapping[str, tuple[str, Figure]]:
-    """Name in `--fail-on` → the field or property, and its figure."""
     return {
         figure.name or field.replace("_", "-"): (field, figure) for field, figure in annotated_figures(shape).items()
     }

@@ -25,7 +25,7 @@ class Finding(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """For people: severity, message and code; a line that begins with `error:` is that of a command that fails."""
+        """Severity, message and code; `error:` begins only lines of failed commands."""
         severity = WARNING if self.severity == ERROR else self.severity
         return f"{severity}: {self.message}" + ("" if self.code == NO_CODE else f" [{self.code}]")
 

@@ -1,4 +1,4 @@
-"""Keys that mean the same in every result; a Struct describes only the keys that are not here."""
+"""Field → meaning, for keys that mean the same in every result."""
 
 GLOSSARY = {
     "topic": "name of the topic",
@@ -9,4 +9,3 @@ GLOSSARY = {
     "conditions": "conditions of --fail-on",
     "sorted_consumers": "consumers in the clients' order, duplicates kept",
 }
-"""Field → its meaning."""

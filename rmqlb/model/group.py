@@ -1,7 +1,7 @@
-"""A consumer group as it was seen: its consumers, what they hold, and how far they have read.
+"""An observed consumer group: its consumers, their queues, and its offsets.
 
-What was not observed is None, never an empty collection: `owners=None` says nobody looked, `owners=frozenset()` says
-that somebody looked and found no owner.
+Unobserved values are None, never an empty collection: `owners=None` is unknown, `owners=frozenset()` is observed
+without an owner.
 """
 
 from __future__ import annotations
@@ -33,17 +33,15 @@ _GRPC_ID = r".+@\d+@\d+@[0-9a-z]+"
 
 
 def retry_topic(group: str) -> str:
-    """The topic of what the group sends back (`MixAll.getRetryTopic`)."""
-    return RETRY_PREFIX + group
+    return RETRY_PREFIX + group  # `MixAll.getRetryTopic`
 
 
 def dead_letter_topic(group: str) -> str:
-    """The topic of what the group failed to consume for the last time (`MixAll.getDLQTopic`)."""
-    return DLQ_PREFIX + group
+    return DLQ_PREFIX + group  # `MixAll.getDLQTopic`
 
 
 def is_grpc(client_id: str) -> bool:
-    """The id has the form that 5.x gRPC clients give themselves: host@pid@index@time in base 36."""
+    """The ID has the form of 5.x gRPC clients: host@pid@index@time in base 36."""
     return client_id.count("@") > 2 and re.fullmatch(_GRPC_ID, client_id) is not None
 
 
@@ -69,7 +67,7 @@ class _ConsumerList(Struct, frozen=True, rename="camel"):
 
     @property
     def client_ids(self) -> tuple[str, ...]:
-        """The ids, sorted as clients sort them; two processes that share an id are both there."""
+        """Sorted as clients sort them, duplicates kept."""
         return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
 
@@ -80,11 +78,10 @@ class MemberView(_ConsumerList, frozen=True, rename="camel"):
 
 
 class ProxyView(_ConsumerList, frozen=True, rename="camel"):
-    """What a Proxy says about the group's consumers, those that other Proxies of its cluster told it of included.
+    """A Proxy's list of the group's consumers (`ConsumerManagerActivity` of the Proxy, 5.1.1 and later).
 
-    Mirrors `ConsumerManagerActivity` of the Proxy, 5.1.1 and later. A Proxy in cluster mode hands each heartbeat on to
-    the others (`HeartbeatSyncer`); one in local mode has the list of its broker. Without a connection, no consumer of
-    the group is online there.
+    A Proxy in cluster mode forwards each heartbeat to the others (`HeartbeatSyncer`), so the list has their clients
+    too; a Proxy in local mode has the list of its broker. Without a connection, no consumer of the group is online.
     """
 
     proxy_addr: str
@@ -124,10 +121,10 @@ class QueueState(Struct, frozen=True, rename="camel"):
 
     @property
     def lag(self) -> int | None:
-        """Messages not yet read, never fewer than 0; None when either offset is unknown.
+        """Unread messages, at least 0; None when either offset is unknown.
 
-        An offset below 0 is none, as `ConsumerManageProcessor.queryConsumerOffset` answers it: everything up to the end
-        is unread then. Read a moment before the group's, the end may lie below its offset.
+        Below 0 no offset is stored (`ConsumerManageProcessor.queryConsumerOffset`), so all messages are unread. The end
+        may be smaller than the group's offset, because it is read a moment earlier.
         """
         if self.broker_offset is None or self.consumer_offset is None:
             return None
@@ -138,8 +135,6 @@ States = Mapping[MessageQueue, QueueState]  # what is known of single queues; a 
 
 
 class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
-    """A consumer group."""
-
     group: str
     seen: Seen
     consume_type: str | None = None  # CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP
@@ -150,9 +145,9 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     views: tuple[MemberView, ...] | None = None
     queues: States = field(default_factory=dict)
     reports: Mapping[str, MemberReport] = field(default_factory=dict)  # by client ID, of the consumers that answered
-    # topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they differ; consumers
-    # that rebalance by themselves pull whatever it is
     request_modes: Mapping[str, tuple[str, ...]] | None = None
+    # topic → PULL or POP by brokers (`MessageRequestMode`), several where they differ; clients with
+    # clientRebalance=true pull all the same
     consume_tps: float | None = None  # messages per second that brokers gave the group over the last minute
     polling_num: int | None = None  # waiting receive requests (POP) of the group; known when no broker lists a consumer
     dead_letters: int | None = None  # messages ever in its dead-letter topic; known when a listener fails
@@ -164,9 +159,8 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     def client_ids(self) -> tuple[str, ...] | None:
         """The consumers, sorted, duplicates kept; None when they were not observed.
 
-        Brokers and Proxies may disagree. A client connects to all brokers of its topics, so where several brokers list
-        an id, it counts as often as two of them list it: further channels at one broker are left over from connections
-        that broke, until the broker's scan (`ConsumerManager.scanNotActiveChannel`) after 120 s.
+        A client connects to all brokers of its topics, so an ID counts as often as two brokers list it: further
+        channels at one broker are from broken connections, until `ConsumerManager.scanNotActiveChannel` after 120 s.
         """
         if self.views is None:
             return None
@@ -181,7 +175,7 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     @cached_property
     def stale_channels(self) -> tuple[tuple[MemberView, str, int], ...]:
-        """Where a broker lists an id more often than processes have it: the list, the id, and how often."""
+        """Where a broker lists an ID more often than it has processes: the list, the ID, and how often."""
         processes = Counter(self.client_ids or ())
         return tuple(
             (view, client_id, number)
@@ -191,17 +185,16 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
         )
 
     def processes_in(self, view: MemberView) -> tuple[str, ...]:
-        """The ids of a list without stale channels."""
         listed = Counter(view.client_ids) & Counter(self.client_ids or ())
         return tuple(sort_client_ids(listed.elements()))
 
     def sharing_in(self, view: MemberView) -> tuple[str, ...]:
-        """The same without gRPC clients, which are listed by the brokers whose own Proxies they use."""
+        """The same without gRPC clients, which only brokers with a Proxy in them list."""
         return tuple(client_id for client_id in self.processes_in(view) if not is_grpc(client_id))
 
     @cached_property
     def connection_of(self) -> Mapping[str, Connection]:
-        """Client ID → a connection of it, one that tells its language where there is one."""
+        """Client ID → a connection, preferably one with its language."""
         found: dict[str, Connection] = {}
         for connection in (connection for view in self.lists for connection in view.connections):
             if found.setdefault(connection.client_id, connection).language is None:
@@ -210,20 +203,18 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     @property
     def lists(self) -> tuple[MemberView | ProxyView, ...]:
-        """The consumers as each broker lists them, and each Proxy that was asked."""
         return (*(self.views or ()), *(self.proxies or ()))
 
     @property
     def own_topics(self) -> tuple[str, ...] | None:
-        """The topics of its subscription but the one for retries; None when they are not known."""
+        """The topics without the retry topic."""
         return None if self.topics is None else tuple(t for t in self.topics if not t.startswith(RETRY_PREFIX))
 
     @property
     def without_foreign_offsets(self) -> ConsumerGroup:
-        """The group without what brokers say of its offsets, where these are none of its own.
+        """The group without brokers' offsets if it is BROADCASTING.
 
-        A BROADCASTING consumer keeps its offsets in a file (`LocalFileOffsetStore`). Brokers store none of the group,
-        and consume stats report 0: how much is unread, nobody but the consumer knows.
+        Such consumers keep offsets in a file (`LocalFileOffsetStore`); brokers store none, and consume stats report 0.
         """
         if self.message_model != BROADCASTING:
             return self
@@ -236,10 +227,9 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
         )
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether its consumers read the topic, as far as that is known.
+        """Whether its consumers read the topic, as far as known.
 
-        Push consumers in CLUSTERING mode add their group's retry topic on their own
-        (`DefaultMQPushConsumerImpl.copySubscription`), whatever a source lists; those that pull or broadcast do not.
+        Push consumers in CLUSTERING mode add the retry topic themselves (`DefaultMQPushConsumerImpl.copySubscription`).
         """
         if self.topics is None or topic in self.topics:
             return True

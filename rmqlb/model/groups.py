@@ -15,8 +15,7 @@ from rmqlb.model.plan import Origin
 from rmqlb.model.result import Result
 
 Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
-STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")
-"""The worst first."""
+STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")  # the worst first
 
 
 class GroupState(Struct, frozen=True, rename="camel"):
@@ -26,8 +25,6 @@ class GroupState(Struct, frozen=True, rename="camel"):
         status: error or warning, as its worst finding. Otherwise unknown (owners are neither observed nor certain, or a
             fault may pass), offline (no consumer is visible and nothing shows consumption) or inOrder (also when its
             consumers are visible clients of a Proxy, which own no queues).
-        owners_unknown: queues whose owners are unknown, which may raise the counts of faults; null when the number of
-            queues is unknown, or no consumer owns queues.
     """
 
     group: Annotated[str, "its name"]
@@ -61,7 +58,9 @@ class GroupState(Struct, frozen=True, rename="camel"):
         int | None,
         Figure("queues with two or more owners", metric="queues_with_duplicate_owners", unknown="when none is certain"),
     ] = None
-    owners_unknown: int | None = None
+    owners_unknown: Annotated[int | None, "queues with unknown owners; null without owners or a number of queues"] = (
+        None
+    )
     idle: Annotated[
         int | None, Figure("consumers without a queue", metric="idle_consumers", unknown="when owners are unknown")
     ] = None
@@ -125,7 +124,7 @@ class Overview(Result, frozen=True):
     conditions: tuple[TriedCondition, ...] = ()
 
     def at_least(self, severity: Severity | None, conditions: tuple[TriedCondition, ...]) -> Overview:
-        """The same with only the groups shown that are at least so bad; None shows all."""
+        """Show only groups that are at least so bad; None shows all."""
         shown = tuple(line for line in self.groups if severity is None or line.reaches(severity))
         return Overview(shown, self.summary, conditions)
 

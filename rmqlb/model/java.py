@@ -1,8 +1,4 @@
-"""The few behaviours of Java's String and Integer that decide who owns a queue.
-
-RocketMQ's clients compare, split and parse text with Java's own methods, and Python's differ in small ways
-(UTF-16 order, dropped trailing parts, no underscores in numbers).
-"""
+"""The behaviours of Java's String and Integer that decide who owns a queue, where Python differs."""
 
 from __future__ import annotations
 
@@ -15,9 +11,9 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
 def sort_key(text: str) -> bytes:
-    """A key that sorts as Java's `String.compareTo` does: by UTF-16 code unit, then by length.
+    """`String.compareTo`: by UTF-16 code unit, then by length.
 
-    Code points above U+FFFF therefore sort before U+E000..U+FFFF, unlike in Python.
+    Code points above U+FFFF sort before U+E000..U+FFFF, unlike in Python.
 
     >>> sorted(["10.0.0.9@1", "10.0.0.10@1", "10.0.0.1@2"], key=sort_key)
     ['10.0.0.10@1', '10.0.0.1@2', '10.0.0.9@1']
@@ -26,7 +22,7 @@ def sort_key(text: str) -> bytes:
 
 
 def split(text: str, separator: str) -> list[str]:
-    """`String.split` for a plain separator: trailing empty parts are dropped, and only those.
+    """`String.split` by a plain separator: trailing empty parts are dropped.
 
     >>> split("a@b@", "@"), split("@b", "@"), split(";", ";"), split("", ";")
     (['a', 'b'], ['', 'b'], [], [''])
@@ -40,10 +36,7 @@ def split(text: str, separator: str) -> list[str]:
 
 
 def parse_int(text: str) -> int:
-    """`Integer.parseInt`: an optional sign and digits, nothing around them, within 32 bits (raises ValueError).
-
-    Digits of other scripts count too, but for those that Java writes as two characters.
-    """
+    """`Integer.parseInt`: a sign or none, digits of any script below U+10000, within 32 bits (raises ValueError)."""
     if not _INTEGER.fullmatch(text) or max(text) > "\uffff":
         raise ValueError(f'For input string: "{text}"')
     value = int(text)
@@ -53,7 +46,7 @@ def parse_int(text: str) -> int:
 
 
 def is_blank(text: str) -> bool:
-    r"""`StringUtils.isBlank`: empty, or nothing but what `Character.isWhitespace` takes for white space.
+    r"""`StringUtils.isBlank`: empty, or only `Character.isWhitespace`.
 
     >>> is_blank(""), is_blank(" \t"), is_blank("\u00a0"), is_blank(" x ")
     (True, True, False, False)

@@ -1,4 +1,4 @@
-"""How much can be asked for: the bounds of numbers, said once for the command line, the Python API and documents."""
+"""How much can be asked for: the bounds of numbers, shared by the command line, the Python API and documents."""
 
 from __future__ import annotations
 

@@ -12,10 +12,7 @@ from rmqlb.model.java import sort_key
 
 
 class MessageQueue(Struct, frozen=True, rename="camel"):
-    """A queue, as RocketMQ's `org.apache.rocketmq.common.message.MessageQueue`.
-
-    `str()` gives the Java text, which CONSISTENT_HASH hashes.
-    """
+    """A queue (`org.apache.rocketmq.common.message.MessageQueue`); CONSISTENT_HASH hashes its `str()`."""
 
     topic: Annotated[str, "full topic name, namespace prefix included"]
     broker_name: Annotated[str, "name of the broker group, not an address"]
@@ -36,15 +33,15 @@ class QueueName(Struct, frozen=True, rename="camel"):
 
 
 def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
-    """Sort key of `MessageQueue.compareTo`: topic, broker name (both by UTF-16 unit), queue id.
+    """Sort key of `MessageQueue.compareTo`: topic, broker name (both by UTF-16 unit), queue ID.
 
-    Java subtracts queue ids in 32 bits, which differs only for ids more than 2^31 apart; no broker hands those out.
+    Java subtracts queue IDs in 32 bits, which differs only for IDs more than 2^31 apart.
     """
     return sort_key(queue.topic), sort_key(queue.broker_name), queue.queue_id
 
 
 def sort_queues(queues: Iterable[MessageQueue], order: Callable[[str], bytes] = sort_key) -> list[MessageQueue]:
-    """The queues as a client sorts them before it allocates (`RebalanceImpl.rebalanceByTopic`), names in this order."""
+    """The queues as a client sorts them before it allocates (`RebalanceImpl.rebalanceByTopic`)."""
     keys: dict[str, bytes] = {}
 
     def key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
@@ -57,12 +54,12 @@ def sort_queues(queues: Iterable[MessageQueue], order: Callable[[str], bytes] = 
 
 
 def sort_client_ids(client_ids: Iterable[str], order: Callable[[str], bytes] = sort_key) -> list[str]:
-    """The client ids as a client sorts them before it allocates, in this order; duplicates are kept."""
+    """The client IDs as a client sorts them before it allocates; duplicates are kept."""
     return sorted(client_ids, key=order)
 
 
 def queue_ranges(queues: Iterable[MessageQueue], most: int = 4) -> str:
-    """Queues in a few words: IDs that follow one another as a range, and how many queues more there are.
+    """Queues in short, with ranges of IDs and the number of further queues.
 
     >>> a, b = ([MessageQueue("T", name, number) for number in (0, 1, 2, 5)] for name in "ab")
     >>> queue_ranges(a), queue_ranges([*b, *a], most=3)

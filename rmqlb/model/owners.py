@@ -105,9 +105,9 @@ class OwnersReport(Result, frozen=True):
     """Who owns each queue under each strategy.
 
     Attributes:
-        mixed_mismatches: queues whose observed owners are not those that the consumers' different strategies together
-            give, one that reports none taken to run the most frequent; null when they report the same one, or one that
-            needs settings, or no owner is observed.
+        mixed_mismatches: queues whose observed owners differ from those of the consumers' different strategies together
+            (a consumer that reports none is taken to run the most frequent); null when they report the same one, or
+            one that needs settings, or no owner is observed.
     """
 
     group: Annotated[str | None, "the group; null when the source names none"]
@@ -129,7 +129,7 @@ class OwnersReport(Result, frozen=True):
 
     @property
     def bad_owners(self) -> tuple[int, int]:
-        """How many queues are observed without an owner, and with duplicate owners, which is right in BROADCASTING."""
+        """The numbers of queues observed without an owner and, except in BROADCASTING, with duplicate owners."""
         observed = self.observed_queues
         several = sum(len(queue.owners_observed or ()) > 1 for queue in observed)
         return sum(not queue.owners_observed for queue in observed), 0 if self.broadcasting else several
@@ -140,7 +140,7 @@ class OwnersReport(Result, frozen=True):
 
     @property
     def broadcasting(self) -> bool:
-        """Each consumer reads every queue, so that duplicate owners are as it should be."""
+        """Each consumer reads every queue, so duplicate owners are right."""
         return any(each.strategy == BROADCASTING for each in self.strategies)
 
 

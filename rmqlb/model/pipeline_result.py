@@ -1,4 +1,4 @@
-"""What `rmqlb pipeline` prints: what a run read and judged, and what the last night comes to."""
+"""What `rmqlb pipeline` prints: what a run read and judged, and the verdict on the last night."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RejectedFile(Struct, frozen=True, rename="camel"):
 
 
 class Verdict(Struct, frozen=True, rename="camel"):
-    """What a night comes to."""
+    """The verdict on a night."""
 
     date: Annotated[Day, "the night"]
     previous: Annotated[Day | None, "the night before it; null for the first"]
@@ -66,4 +66,4 @@ class PipelineResult(Struct, frozen=True, rename="camel"):
         tuple[date, ...], "nights that an interrupted run left incomplete, until ingest gets their files again"
     ] = ()
     page: Annotated[str | None, "the file of the report; null where none is written"] = None
-    verdict: Annotated[Verdict | None, "what the last night comes to; null for an empty warehouse"] = None
+    verdict: Annotated[Verdict | None, "the verdict on the last night; null for an empty warehouse"] = None

@@ -104,15 +104,12 @@ Range = Annotated[MovedRange | None, "moved over the orders of unknown client ID
 
 
 class Summary(Struct, frozen=True, rename="camel"):
-    """A plan in numbers; but for `observed` all of it is predicted.
-
-    Attributes:
-        minimum_moves: the fewest moves of any plan that leaves each topic even (no consumer has two queues more than
-            another), or `moved` where this plan, which is not even, moves fewer; null without a consumer afterwards.
-    """
+    """A plan in numbers; all of it is predicted, except `observed`."""
 
     moved: Moved
-    minimum_moves: int | None
+    minimum_moves: Annotated[
+        int | None, "fewest moves of any plan with even topics; null without a consumer afterwards"
+    ]
     newly_assigned: NewlyAssigned
     newly_unassigned: NewlyUnassigned
     added: Added
@@ -173,7 +170,6 @@ class Summary(Struct, frozen=True, rename="camel"):
 
     @property
     def kept(self) -> int:
-        """Queues that exist before and afterwards."""
         return self.before.queues - self.removed
 
     @property
@@ -219,34 +215,24 @@ class PopChange(Struct, frozen=True, rename="camel"):
 
 
 class PopTopicPlan(Struct, frozen=True, rename="camel"):
-    """A topic that is consumed by POP, before and after: no consumer owns a queue of it, so that none moves.
-
-    Attributes:
-        queues: who may read what; empty where brokers do not have one of the strategies: they answer nothing to it, and
-            consumers keep what they have.
-    """
+    """A topic that is consumed by POP, before and after: no consumer owns a queue of it, so that none moves."""
 
     topic: str
     strategy: Annotated[str | None, "that brokers assign by before; null behind a Proxy, where none decides"]
     strategy_after: Annotated[str | None, "afterwards"]
     pop_share_queue_nums: PopShares
     assumed: AssumedShare
-    queues: tuple[PopChange, ...]
+    queues: Annotated[tuple[PopChange, ...], "consumers by queue; empty where brokers lack one of the strategies"]
     by_proxy: ByProxy = False
 
 
 class RebalancePlan(Result, frozen=True):
-    """What a change of consumers, strategy or route does to a group.
-
-    Attributes:
-        strategy_origin: how the strategy before is known: given, reported (by consumers), observed (it fits the
-            observed owners) or assumed.
-    """
+    """What a change of consumers, strategy or route does to a group."""
 
     group: Annotated[str | None, "the group; null when the source names none"]
     strategy: Annotated[str, "before, by RocketMQ's name"]
     strategy_after: Annotated[str, "afterwards"]
-    strategy_origin: Origin
+    strategy_origin: Annotated[Origin, "given, reported (by consumers), observed (fits observed owners) or assumed"]
     changes: Annotated[tuple[str, ...], "the changes asked for, a line each"]
     topics: Annotated[tuple[TopicPlan, ...], "queue by queue"]
     consumers: Annotated[tuple[ConsumerPlan, ...], "client id by client id, sorted as clients sort them"]
@@ -266,12 +252,11 @@ class RebalancePlan(Result, frozen=True):
 
     @property
     def by_pop(self) -> bool:
-        """No queue has an owner: all topics are consumed by POP."""
         return bool(self.pop_topics) and not self.topics
 
     @property
     def broadcasting(self) -> bool:
-        """Each consumer reads every queue: none can move."""
+        """Each consumer reads every queue, so none can move."""
         return self.strategy == BROADCASTING
 
 
@@ -303,16 +288,15 @@ _NOT_SUMMED = ("imbalance", "queues_per_consumer")
 
 
 def plans_of_groups(plans: Sequence[RebalancePlan]) -> PlanOfGroups:
-    """The plans of several groups, and what the change does to all of them."""
     total = total_of([plan.summary for plan in plans])
     numbers = {name: getattr(total, name) for name in PlansSummary.__struct_fields__ if name != "groups"}
     return PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), **numbers))
 
 
 def total_of(summaries: Sequence[Summary]) -> Summary:
-    """The sum of each figure; null where one is unknown, but observed owners of those groups that have some.
+    """The sum of each figure; null where one is unknown, except observed owners.
 
-    Each group's new consumers sort on their own: the fewest moves of each may come together.
+    New consumers of each group sort independently, so the fewest moves of all groups may occur together.
     """
     return _total(Summary, summaries)
 

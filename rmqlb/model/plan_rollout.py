@@ -12,12 +12,7 @@ from rmqlb.model.simulate_rebalance import GroupTrials
 
 
 class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
-    """One way to restart a group's consumers, and what many trials of it say.
-
-    Attributes:
-        restarts: consumers that the trials restart, evenly spread over the order; fewer than all where the group is too
-            large (finding `searched-in-part`). The figures are those of these restarts.
-    """
+    """One way to restart a group's consumers, and what many trials of it say."""
 
     order: Annotated[tuple[str, ...], "client ids in the order in which they go down"]
     order_name: Annotated[str, "how the order came about, such as sorted, reversed, least overlap or given"]
@@ -25,7 +20,7 @@ class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
     pause_ms: Annotated[float, "from one going down to the next"]
     down_ms: Annotated[float, "how long each is away"]
     takes_ms: Annotated[float | None, "from the first stop until convergence, in 95 % of trials; null for never"]
-    restarts: int
+    restarts: Annotated[int, "restarts in the trials, evenly spread; fewer than all where the group is too large"]
     best: Annotated[bool, "no other way that was tried is better in what was asked for"] = False
 
 
@@ -39,16 +34,12 @@ class MixedStage(Struct, frozen=True, rename="camel"):
 
 
 class Rollout(Result, frozen=True):
-    """A rolling restart or a change of strategy, planned.
-
-    Attributes:
-        members: client IDs that are restarted, in the clients' order.
-    """
+    """A rolling restart or a change of strategy, planned."""
 
     group: Annotated[str | None, "the group; null when the source names none"]
     strategy_before: Annotated[str, "by RocketMQ's name"]
     strategy_after: Annotated[str, "by RocketMQ's name; the same for a mere restart"]
-    members: tuple[str, ...] = field(name="consumers")
+    members: Annotated[tuple[str, ...], "client IDs to restart, in the clients' order"] = field(name="consumers")
     choices: Annotated[tuple[RolloutChoice, ...], "the ways that were tried, the best first"]
     stages: Annotated[tuple[MixedStage, ...], "mixed stages of the best order; empty for a mere restart"]
     misassigned: Annotated[int, "queues that are unassigned or have duplicate owners, summed over these stages"]

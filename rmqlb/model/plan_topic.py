@@ -21,12 +21,12 @@ WaitKind = Literal["readable", "owned", "drained", "writable", "not-readable"]
 
 
 class WaitFor(Struct, frozen=True, rename="camel"):
-    """Something to wait for, that a snapshot can be asked.
+    """Something to wait for, that a snapshot can show.
 
     Attributes:
-        kind: readable (NameServers show all these queues to consumers), owned (in each group with consumers every one
-            of these queues has an observed owner), drained (no group has unread messages in these queues), writable
-            (producers have exactly these queues, in this order), not-readable (consumers have none of these queues).
+        kind: readable (all these queues, at every NameServer), owned (each queue has an observed owner in each group
+            with consumers), drained (no group has unread messages in these queues), writable (exactly these queues, in
+            this order), not-readable (none of these queues).
     """
 
     kind: WaitKind
@@ -34,7 +34,7 @@ class WaitFor(Struct, frozen=True, rename="camel"):
 
 
 class Checked(Struct, frozen=True, rename="camel"):
-    """What came of waiting for something."""
+    """Whether an awaited state is reached."""
 
     kind: Annotated[WaitKind, "of what is waited for"]
     holds: Annotated[bool | None, "whether it holds; null when that cannot be known"]
@@ -66,18 +66,7 @@ class StartCount(Struct, frozen=True, rename="camel"):
 
 
 class GroupEffect(Struct, frozen=True, rename="camel"):
-    """What a step does to a group.
-
-    Attributes:
-        first_lost: new queues in which messages are lost that come before there is an owner: the group has no offset of
-            them and begins at the end, and their first message is gone or not in the broker's memory; null when that
-            cannot be known.
-        lag_removed: messages now unread in the queues that are no longer readable, which the group loses if it does not
-            read them first; null when it cannot be known.
-        out_of_order_unheld: of the step that changes write queues: messages now unread that the group reads after newer
-            ones of their key if producers are not held, where it reads the former queues last; those whose key moves,
-            of the keys given (each equally often) or evenly hashed; null when it cannot be known.
-    """
+    """What a step does to a group."""
 
     group: Annotated[str, "its name"]
     strategy: Annotated[str | None, "strategy that assigns its queues; null when none decides"] = None
@@ -89,9 +78,14 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     imbalance: Annotated[float | None, "of the queues per consumer afterwards"] = None
     starts: Annotated[tuple[StartCount, ...], "how the owners of new queues begin"] = ()
     skipped: Annotated[int | None, "messages in new queues that their owners never read; null when unknown"] = None
-    first_lost: int | None = None
-    lag_removed: int | None = None
-    out_of_order_unheld: int | None = None
+    first_lost: Annotated[
+        int | None,
+        "new queues begun at the end whose first messages come before an owner and are lost; null when unknown",
+    ] = None
+    lag_removed: Annotated[int | None, "unread messages in queues no longer readable; null when unknown"] = None
+    out_of_order_unheld: Annotated[
+        int | None, "unread messages read after newer ones of their key if producers are not held; null when unknown"
+    ] = None
 
 
 class MovedKey(Struct, frozen=True, rename="camel"):
@@ -112,11 +106,7 @@ class KeysMoved(Struct, frozen=True, rename="camel"):
 
 
 class Step(Struct, frozen=True, rename="camel"):
-    """One step.
-
-    Attributes:
-        order_broken_unheld_ms: the same if producers are not held, at most; null when unknown.
-    """
+    """One step."""
 
     number: Annotated[int, "from 1; the same in every run with the same options"]
     kind: Annotated[StepKind, "what it does"]
@@ -131,7 +121,7 @@ class Step(Struct, frozen=True, rename="camel"):
     keys: Annotated[tuple[KeysMoved, ...], "keys that move, SDK by SDK; empty where none moves or none is given"] = ()
     uniform_share: Annotated[float, "share of evenly hashed keys that go to another queue"] = 0.0
     order_broken_ms: Annotated[float | None, "time with moved keys out of order; 0 where producers are held"] = 0.0
-    order_broken_unheld_ms: float | None = 0.0
+    order_broken_unheld_ms: Annotated[float | None, "the same if producers are not held, at most"] = 0.0
 
 
 class StepCheck(Struct, frozen=True, rename="camel"):

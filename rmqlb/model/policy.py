@@ -1,4 +1,4 @@
-"""A policy: what the groups and topics of a cluster must keep to, what is let pass, and what `check` found."""
+"""A policy: the limits of a cluster's groups and topics, waivers, and the result of `check`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ FORBIDDEN = "forbiddenFindings"
 
 class LimitKind(Struct, frozen=True):
     about: About
-    # count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names (only
-    # these), noneOf (findings, none of these)
-    unit: Unit
+    unit: Unit  # count, ratio, share (at most), least (at least), names (only these), noneOf (none of these findings)
     what: str
 
 
@@ -95,7 +93,7 @@ class Waiver(Struct, frozen=True):
     owner: str | None = None  # who answers for it
 
     def fits(self, rule: str, about: str, subject: str | None, limit: str | None) -> bool:
-        """It is about this limit of this rule for this group or topic; `subject` None is the rule as a whole."""
+        """It concerns this limit of this rule for this group or topic; `subject` None is the rule as a whole."""
         if self.rule not in (None, rule) or self.limit not in (None, limit):
             return False
         pattern = self.group if about == GROUP else self.topic
@@ -111,7 +109,7 @@ class Policy(Struct, frozen=True):
 
     @property
     def wanted(self) -> Wanted:
-        """The parts of a cluster that the rules look at: without a rule for groups no group is read."""
+        """The parts of a cluster for the rules; without a rule for groups no group is read."""
         groups = [rule for rule in self.rules if rule.about == GROUP]
         if not groups:
             return Wanted(owners=False, groups=False)
@@ -139,14 +137,14 @@ WaiverState = Literal["used", "unused", "undecided", "expired"]
 
 
 class JudgedLimit(Struct, frozen=True):
-    """What one limit of one rule comes to for one group or topic."""
+    """The verdict on one limit of one rule, for one group or topic."""
 
     rule: Annotated[str, "the rule's name"]
     severity: Annotated[Severity, "of the rule"]
     about: Annotated[About, "what the rule is about"]
     name: Annotated[str | None, "group or topic; null is the rule as a whole, which found nothing to check"]
     limit: Annotated[str | None, "the limit's name; null for the rule as a whole"]
-    verdict: Annotated[Verdict, "what it comes to; of a waived one, without the waiver"]
+    verdict: Annotated[Verdict, "its result; of a waived limit, the result without the waiver"]
     value: Annotated[Bound | None, "what was measured, a fraction where the unit is share; null when it is unknown"]
     bound: Annotated[Bound | None, "what the limit allows, in the same unit"]
     unit: Annotated[Unit | None, "count, ratio or share (at most), least, names (only these), noneOf (these findings)"]
@@ -222,7 +220,7 @@ class CheckResult(Result, frozen=True):
 
 
 class JudgedPolicy(Struct, frozen=True):
-    """A policy checked on a snapshot, with the limits that passed, which reports for CI list."""
+    """A checked policy, with the passed limits for CI reports."""
 
     policy: Policy
     judged: tuple[JudgedLimit, ...]  # by rule, then by name, then by limit

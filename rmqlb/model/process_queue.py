@@ -1,6 +1,6 @@
-"""What a consumer says of a queue that it has, and of a topic that it reads.
+"""A consumer's report of a queue that it owns, and of a topic that it reads.
 
-Times are milliseconds since 1970 by the consumer's own clock. What the consumer does not report is None.
+Times are milliseconds since 1970 by the consumer's own clock. None is unreported.
 """
 
 from __future__ import annotations
@@ -55,14 +55,11 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
 class ConsumeStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
     """How fast a consumer consumes a topic (`remoting.protocol.body.ConsumeStatus`, `ConsumerStatsManager`).
 
-    The figures of the last minute are taken every 10 s, those of the last hour every 10 minutes, and lag behind by as
-    much. The messages of the retry topic count there, not in the topic that they came from.
-
-    Attributes:
-        consume_ms: mean time of a listener call, over the last minute, otherwise the last hour.
+    Figures of the last minute are sampled every 10 s, those of the last hour every 10 minutes. Messages of the retry
+    topic count there, not in their original topic.
     """
 
-    consume_ms: float | None = None
+    consume_ms: Annotated[float | None, "mean time of a listener call, over the last minute, or the last hour"] = None
     consumed_per_s: Annotated[float | None, "messages consumed successfully, per second of the last minute"] = None
     failed_per_s: Annotated[float | None, "messages whose consumption failed, per second of the last minute"] = None
     failed_last_hour: Annotated[int | None, "messages whose consumption failed in the last hour"] = None
@@ -87,7 +84,7 @@ class PullLimits(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What of a consumer's own report only a diagnosis needs.
+    """The parts of a consumer's own report that only a diagnosis needs.
 
     Attributes:
         queues: its queues, dropped ones included, in the clients' order.

@@ -1,11 +1,10 @@
-"""Who is told how far some work is."""
+"""Progress of some work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-Progress = Callable[[str, int, int], None]
-"""Told about the work: what is being done, how many parts are done, of how many."""
+Progress = Callable[[str, int, int], None]  # the work, the number of parts done, of all
 
 
 def no_progress(what: str, done: int, total: int) -> None:

@@ -1,11 +1,10 @@
-"""A live group's owners over time, as looks at it showed them.
+"""A live group's owners over time, as the looks show them.
 
-Rules of this file:
-- Times count in milliseconds since the first look had its last answer. A look is not a moment: each consumer said what
-  it owns at some time between the look's first request (`asked_at`) and its last answer (`answered_at`).
-- A change lies between the request of the last look that showed what was before and the answer of the first that shows
-  what is now: there the truth is, for certain. What is changed and changed back between two looks is not seen.
-- What nobody said is unknown: a consumer that did not answer may still own its queues, and may have got others.
+- Times count in milliseconds since the last answer of the first look. A look is not a moment: each consumer reported
+  its queues between the look's first request (`asked_at`) and its last answer (`answered_at`).
+- A change lies between the request of the last look with the former state and the answer of the first look with the
+  new one. A change that is undone between two looks stays unseen.
+- A consumer that did not answer may still own its queues, and may own others.
 """
 
 from __future__ import annotations
@@ -29,26 +28,22 @@ LineChange = Literal[
 ]
 Outcome = Literal["as-predicted", "earlier", "later", "other-owner", "not-yet", "unknown"]
 OUTCOMES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier", "unknown", "as-predicted")
-"""The gravest first."""
+DIFFERENCES = OUTCOMES[:4]
 _CONVERGED = "when no owner changed, or the group is not converged in the last look"
-DIFFERENCES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier")
 
 
 class Look(Struct, frozen=True):
-    """One look at a group, or one that failed."""
+    """One look at a group; `failed` is why it showed nothing."""
 
-    asked_at: int  # when its first request went out, in milliseconds since 1970, rounded down
-    answered_at: int  # when its last answer was there, rounded up
-    # client ID → the queues that the consumer said it owns; one that did not answer is absent
-    owned: Mapping[str, frozenset[MessageQueue]] = {}
-    unanswered: Mapping[str, str] = {}  # client ID → why a consumer that is listed did not answer
-    listed: frozenset[str] | None = None  # all consumers that brokers list; None when a broker did not say
-    # topic → its readable queues, of the group's topics whose route was read
-    routes: Mapping[str, tuple[MessageQueue, ...]] = {}
-    # queue → its owners under the strategy that the consumers report; None where that cannot be known
-    predicted: Mapping[MessageQueue, tuple[str, ...]] | None = None
-    strategy: str | None = None  # that strategy, or None
-    failed: str | None = None  # why nothing at all was seen; None when something was
+    asked_at: int  # time of the first request, in milliseconds since 1970, rounded down
+    answered_at: int  # time of the last answer, rounded up
+    owned: Mapping[str, frozenset[MessageQueue]] = {}  # client ID → its queues; absent without an answer
+    unanswered: Mapping[str, str] = {}  # client ID → why a listed consumer did not answer
+    listed: frozenset[str] | None = None  # all consumers in brokers' lists; None when a list is missing
+    routes: Mapping[str, tuple[MessageQueue, ...]] = {}  # topic → readable queues, of the routes that were read
+    predicted: Mapping[MessageQueue, tuple[str, ...]] | None = None  # owners under the reported strategy, if known
+    strategy: str | None = None
+    failed: str | None = None
 
 
 class Between(Struct, frozen=True, rename="camel"):
@@ -79,14 +74,9 @@ class Silence(Between, frozen=True):
 
 
 class RecordedInterval(Between, frozen=True):
-    """A stretch of time in which what is known of a queue's owners does not change.
+    """A stretch of time in which the known owners of a queue do not change."""
 
-    Attributes:
-        state: gone (the queue is not there), unassigned, one (owner), duplicate-owners, or unknown (in it the owner
-            changes, or an owner did not answer).
-    """
-
-    state: KnownState
+    state: Annotated[KnownState, "gone, unassigned, one, duplicate-owners or unknown (a change, or no answer)"]
     owners: Annotated[tuple[str, ...], "client IDs that own it for certain, sorted"]
 
     from_us = Microseconds("from_ms")
@@ -107,7 +97,6 @@ class QueueRecording(OfQueue, frozen=True, rename="camel"):
 
     @property
     def longest_bad_ms(self) -> float:
-        """The longest certain gap or overlap."""
         return max(self.longest_gap_at_least_ms, self.longest_overlap_at_least_ms)
 
 
@@ -142,16 +131,10 @@ class RecordingFigures(Struct, frozen=True, rename="camel"):
 
 
 class QueueComparison(OfQueue, frozen=True, rename="camel"):
-    """A queue as it was recorded and as it was predicted.
+    """A queue as it was recorded and as it was predicted."""
 
-    Attributes:
-        outcome: as-predicted, earlier, later (it got its owners before or after the predicted time), other-owner, not-
-            yet (it still has the owners of before) or unknown.
-        owners_predicted: predicted client IDs, sorted; placeholders replaced by those that came.
-    """
-
-    outcome: Outcome
-    owners_predicted: tuple[str, ...]
+    outcome: Annotated[Outcome, "as-predicted, earlier, later, other-owner, not-yet (former owners) or unknown"]
+    owners_predicted: Annotated[tuple[str, ...], "predicted client IDs, sorted; placeholders replaced by real ones"]
     owners_after: Annotated[tuple[str, ...] | None, "the owners in the last look; null when they are unknown"]
     predicted_from_ms: Annotated[int | None, "when it gets them, in the recording's time; null without times"] = None
     predicted_to_ms: Annotated[int | None, "the latest such time of all trials and possible event times"] = None
@@ -160,7 +143,7 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
 
     @property
     def beside_ms(self) -> int:
-        """By how much it was earlier or later, at the least."""
+        """The least time by which it was earlier or later."""
         if self.outcome == "later" and self.seen_from_ms is not None and self.predicted_to_ms is not None:
             return self.seen_from_ms - self.predicted_to_ms
         if self.outcome == "earlier" and self.seen_to_ms is not None and self.predicted_from_ms is not None:
@@ -213,12 +196,7 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
 
 
 class Recording(Struct, frozen=True, rename="camel"):
-    """The owners of a live group's queues over time.
-
-    Attributes:
-        converged_by: prediction (each queue has one owner, the predicted one), unchanged (one owner each, and no
-            prediction is possible), or null: it is not converged in the last look.
-    """
+    """The owners of a live group's queues over time."""
 
     group: Annotated[str, "the group"]
     started_at: Annotated[str, "when the first look had its last answer, ISO-8601 in UTC; all times count from there"]
@@ -226,7 +204,7 @@ class Recording(Struct, frozen=True, rename="camel"):
     every_ms: Annotated[int, "time between two looks"]
     looks: Annotated[int, "how many"]
     ended: Annotated[Ended, "converged, time (the time was over) or interrupted"]
-    converged_by: ConvergedBy | None
+    converged_by: Annotated[ConvergedBy | None, "prediction, unchanged (none is possible) or null (not converged)"]
     strategy: Annotated[str | None, "that the consumers report in the last look; null when it is not known"]
     event_at_ms: Annotated[int | None, "when the event happened, as --event-at says; null without it"]
     figures: Annotated[RecordingFigures, "in numbers"]
@@ -237,13 +215,11 @@ class Recording(Struct, frozen=True, rename="camel"):
 
     @property
     def consumer_changes(self) -> list[ConsumerChange]:
-        """Who joined and who left, in the order of time."""
         found = [change for consumer in self.consumers for change in consumer.changes]
         return sorted(found, key=lambda change: (change.to_ms, change.from_ms))
 
     @property
     def changes(self) -> list[tuple[QueueRecording, OwnerChange]]:
-        """Of all queues, in the order in which they were seen."""
         found = [(queue, change) for queue in self.queues for change in queue.changes]
         return sorted(found, key=lambda pair: (pair[1].to_ms, pair[1].from_ms))
 
@@ -254,8 +230,6 @@ class RecordLine(Struct, frozen=True, rename="camel"):
     Attributes:
         change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
             answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
-        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where a recording is shown
-            again.
     """
 
     at: Annotated[str, "when the look had its last answer, ISO-8601 in UTC"]
@@ -267,6 +241,6 @@ class RecordLine(Struct, frozen=True, rename="camel"):
     client_id: str | None = None
     not_before: Annotated[str | None, "request of the last look with the former state; null for no change"] = None
     not_after: Annotated[str | None, "the last answer of the look that shows it, or null"] = None
-    state: KnownState | None = None
+    state: Annotated[KnownState | None, "of the queue from then on; null where a recording is shown again"] = None
     owners: Annotated[tuple[str, ...] | None, "known owners from then on, sorted; null in the same cases"] = None
     reason: Annotated[str | None, "in a line: why there is no answer, why it ended; or null"] = None

@@ -21,11 +21,8 @@ class Meta(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True, rename="camel", dict=True):
-    """A result of a verb; its fields are the `data` of `-o json`."""
-
     @property
     def meta(self) -> Meta:
-        """What belongs next to the result (raises AttributeError where a function of the engine made it)."""
         found = self.__dict__.get("meta")
         if isinstance(found, Meta):
             return found

@@ -1,4 +1,4 @@
-"""A topic's route: which brokers hold how many of its queues, and the two queue lists that clients make of it."""
+"""A topic's route: the number of its queues on each broker, and the two queue lists that clients make of it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ GLOBAL_SCOPE = "__global__"
 LOGICAL_PREFIX = "__syslo__"
 
 
-QueueNumber = Annotated[int, Meta(ge=-(2**31), le=MOST_QUEUES_OF_A_BROKER)]
-"""How many queues a broker claims; a queue list is built from it. Like Java, fewer than none counts as none."""
+QueueNumber = Annotated[int, Meta(ge=-(2**31), le=MOST_QUEUES_OF_A_BROKER)]  # below 0 counts as 0, as in Java
 
 
 class QueueData(Struct, frozen=True, rename="camel"):
-    """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`)."""
+    """The number of a topic's queues on one broker (`remoting.protocol.route.QueueData`)."""
 
     broker_name: Annotated[str, "name of the broker group"]
     read_queue_nums: Annotated[QueueNumber, "queues that consumers can read"] = 0
@@ -34,18 +33,16 @@ class QueueData(Struct, frozen=True, rename="camel"):
     topic_sys_flag: Annotated[int, "RocketMQ's flags"] = 0
 
     @property
-    def readable(self) -> bool:
-        """Consumers see this broker's queues (`PermName.isReadable`)."""
+    def readable(self) -> bool:  # `PermName.isReadable`
         return self.perm & PERM_READ == PERM_READ
 
     @property
-    def writable(self) -> bool:
-        """Producers may see this broker's queues (`PermName.isWriteable`)."""
+    def writable(self) -> bool:  # `PermName.isWriteable`
         return self.perm & PERM_WRITE == PERM_WRITE
 
 
 class BrokerData(Struct, frozen=True, rename="camel"):
-    """Where a broker group can be reached (`remoting.protocol.route.BrokerData`)."""
+    """The addresses of a broker (`remoting.protocol.route.BrokerData`)."""
 
     cluster: Annotated[str, "cluster name"]
     broker_name: Annotated[str, "name of the broker group"]
@@ -59,7 +56,7 @@ class BrokerData(Struct, frozen=True, rename="camel"):
 
     @property
     def address(self) -> str | None:
-        """Where it is asked: its master, else the slave with the smallest id; None when it has no address."""
+        """The master's address, otherwise the slave's with the smallest ID."""
         return self.broker_addrs[min(self.broker_addrs)] if self.broker_addrs else None
 
 
@@ -92,16 +89,16 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
         return bool(self.topic_queue_mapping_by_broker)
 
     def broker(self, broker_name: str) -> BrokerData | None:
-        """The first BrokerData of that name, as clients look it up; None when the route has none."""
+        """The first BrokerData of that name, as clients look it up."""
         return next((broker for broker in self.broker_datas if broker.broker_name == broker_name), None)
 
     def brokers_by_name(self) -> dict[str, BrokerData]:
         return {broker.broker_name: broker for broker in reversed(self.broker_datas)}
 
     def differs_from(self, other: TopicRouteData) -> bool:
-        """A client that has one and polls the other takes it for a change (`TopicRouteData.topicRouteDataChanged`).
+        """A client that polls `other` sees a change (`TopicRouteData.topicRouteDataChanged`).
 
-        The order of brokers does not matter, nor do cluster, zone and acting master (`BrokerData.equals`).
+        The order of brokers, clusters, zones and acting masters do not count (`BrokerData.equals`).
         """
         return _compared(self) != _compared(other)
 
@@ -140,9 +137,8 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
         return tuple(sort_queues({each for queues in readable for each in queues}))
 
     def serving_brokers(self) -> dict[MessageQueue, str]:
-        """Which real broker each logical queue of a static topic is on; an ordinary topic has none.
+        """The real broker of each logical queue of a static topic, by the newest epoch; others are left out.
 
-        Of several brokers that name a queue the one with the newest epoch counts; a queue that none names is left out.
         Mirrors `ClientMetadata.topicRouteData2EndpointsForStaticTopic` (5.x).
         """
         mapping = self.topic_queue_mapping_by_broker or {}
@@ -201,8 +197,5 @@ def _by_scope(infos: Iterable[TopicQueueMappingInfo]) -> dict[str, list[TopicQue
 
 
 def logical_broker_name(scope: str) -> str:
-    """The broker name of a static topic's queues: `TopicQueueMappingUtils.getMockBrokerName`.
-
-    The global scope loses its first two characters.
-    """
+    """`TopicQueueMappingUtils.getMockBrokerName`; the global scope loses its first two characters."""
     return LOGICAL_PREFIX + (scope[2:] if scope == GLOBAL_SCOPE else scope)

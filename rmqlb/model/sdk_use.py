@@ -26,7 +26,7 @@ class SdkUse(Struct, frozen=True, rename="camel"):
 
 
 def sdks_text(sdks: tuple[SdkUse, ...]) -> str:
-    """All of them in a line; empty where all consumers run Java, or nothing at all is known of them."""
+    """All in a line; empty where all consumers run Java, or nothing is known."""
     if all(each.sdk == "java" and each.assumed in (0, each.consumers) for each in sdks):
         return ""
     return f"client {'library' if len(sdks) == 1 else 'libraries'} {', '.join(each.text for each in sdks)}"

@@ -1,8 +1,4 @@
-"""The scenario of a simulated producer.
-
-Rule of this file: times are whole microseconds (`_us`). Message, attempt and thread numbers start at 1; message #45 is
-the 45th.
-"""
+"""The scenario of a simulated producer. Message, attempt and thread numbers start at 1."""
 
 from __future__ import annotations
 
@@ -29,22 +25,18 @@ from rmqlb.model.message_queue import MessageQueue
 
 Mode = Literal["sync", "async", "oneway"]
 ProxyMode = Literal["local", "cluster"]
-JAVA = "java"
-"""The SDK of `client_version`."""
+JAVA = "java"  # the SDK of `client_version`
 ReactionKind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
-NEWEST = "5.5.0"
-"""The newest client whose classes were run; a later version is given its rules, and told so."""
+NEWEST = "5.5.0"  # the newest client whose classes were run; later versions get its rules
 STATUSES = ("FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
-"""Stored, but not as safely as wanted (`SendStatus`)."""
+"""`SendStatus` of messages that are stored, but not as safely as wanted."""
 MessageNumber = Annotated[int, Meta(ge=1, le=MOST_MESSAGES)]
 Position = Annotated[int, Meta(ge=0)]
 Thresholds = Annotated[tuple[Threshold, ...], Meta(min_length=1, max_length=1000)]
 ROUTE_POLL_US = 30_000_000
 SEND_TIMEOUT_MS = 3000
-REFUSED_US = 1000
-"""What a refused connection takes."""
-HOST_LOSS_US = 120_000_000
-"""After which a NameServer drops a broker that has fallen silent."""
+REFUSED_US = 1000  # time of a refused connection
+HOST_LOSS_US = 120_000_000  # silence after which a NameServer drops a broker
 
 
 class Moment(Struct, frozen=True):
@@ -58,7 +50,7 @@ START = Moment(us=0)
 
 
 class Reaction(Struct, frozen=True):
-    """What a broker does to a send while it fails.
+    """A broker's reaction to a send while it fails.
 
     Attributes:
         kind: refused (no process listens), timeout (silence), slow (a late success), status (stored, but not as
@@ -90,7 +82,6 @@ class Latency(Struct, frozen=True):
 
 
 ASSUMED_LATENCY = Latency("1ms", (1000,))
-"""What a broker's latency is taken for when nothing is said about it."""
 
 
 SelectorFunction = Callable[[list[MessageQueue], Any], MessageQueue | None]
@@ -98,16 +89,13 @@ SelectorFunction = Callable[[list[MessageQueue], Any], MessageQueue | None]
 
 
 class Selector(Struct, frozen=True):
-    """How an application picks the queue itself: one attempt, no retry, no fault strategy (`sendSelectImpl`).
+    """How an application chooses the queue itself: one attempt, no retry, no fault strategy (`sendSelectImpl`).
 
     Attributes:
-        kind: hash, random, machine-room, queue, which is one queue by name, or function, which a user wrote.
-        key_hashes: `hashCode()` of the key of each message in turn, for hash; from the first again when there are
-            fewer keys than messages.
-        queue: for the kind of that name.
-        function: for the kind of that name: (queues, key) → queue.
-        keys: what that function is given with each message in turn; the message's number when there are none.
-        text: what results call that function; empty is by its own name.
+        kind: hash, random, machine-room, queue (by name) or function.
+        key_hashes: for hash, `hashCode()` of the key of each message in turn, starting again at the end.
+        keys: the function's keys, of each message in turn; without any, the message's number.
+        text: the function's name in results; empty is its own.
     """
 
     kind: Literal["hash", "random", "machine-room", "queue", "function"]
@@ -150,12 +138,7 @@ class ProducerSettings(Struct, frozen=True, rename="camel"):
 
 
 class SendScenario(ProducerSettings, frozen=True):
-    """A producer, its load, and the failures of brokers.
-
-    Attributes:
-        selector: the application's queue selector, or None. A function (queues, key) → queue gets the message's number
-            as its key.
-    """
+    """A producer, its load, and the failures of brokers."""
 
     seed: Seed = 1  # JSON Schema cannot have these bounds
     rate: Annotated[Fraction | None, "messages per second over all threads; default: each sends back to back"] = None
@@ -174,7 +157,7 @@ class SendScenario(ProducerSettings, frozen=True):
     latency_max: Annotated[Thresholds | None, "thresholds of latency fault in ms, instead of the version's"] = None
     not_available_duration: Annotated[Thresholds | None, "isolation in ms from each threshold on"] = None
     overshoot_us: Annotated[Time | None, "time of a timed-out SYNC attempt beyond its budget; None: as measured"] = None
-    selector: Selector | SelectorFunction | None = None
+    selector: Annotated[Selector | SelectorFunction | None, "a function gets the message's number as its key"] = None
 
     def __post_init__(self) -> None:
         if self.selector is not None and not isinstance(self.selector, Selector):

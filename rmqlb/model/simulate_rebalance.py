@@ -1,14 +1,14 @@
 """The result of `simulate-rebalance`: consumer groups over time.
 
 - All times count in milliseconds since the start of the simulation.
-- A queue is *owned* by a consumer from when it takes the queue into its process-queue table until it drops it there, or
-  ends. It is *read* from the first pull on, which newer clients send half a second later.
+- A consumer *owns* a queue while the queue is in its process-queue table. It *reads* the queue from the first pull on,
+  which newer clients send half a second later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar, get_type_hints
 
 from msgspec import Struct, defstruct, field
 
@@ -24,7 +24,6 @@ from rmqlb.model.times import Microseconds, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 BAD_STATES: Mapping[str, OwnerState] = {"gap": "unassigned", "overlap": "duplicate-owners", "outage": "outage"}
-"""What should not be, as figures and as intervals call it."""
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 _Time = TypeVar("_Time")
 _Count = TypeVar("_Count")
@@ -33,7 +32,7 @@ _Count = TypeVar("_Count")
 class StartOffset(Struct, frozen=True):
     """Where a new owner starts to pull."""
 
-    # stored (the group's offset), end (of the queue), beginning (offset 0), timestamp (what the broker finds for
+    # stored (the group's offset), end (of the queue), beginning (offset 0), timestamp (the broker's offset for
     # consumeTimestamp), refused (the queue is not taken in this pass), unknown (not enough was observed)
     rule: StartRule
     offset: int | None  # the next message to read
@@ -41,8 +40,6 @@ class StartOffset(Struct, frozen=True):
 
 
 class OfQueue(Struct, frozen=True, rename="camel"):
-    """A fact about one queue."""
-
     topic: str
     broker_name: str
     queue_id: int
@@ -53,39 +50,25 @@ class OfQueue(Struct, frozen=True, rename="camel"):
 
 
 class Takeover(OfQueue, frozen=True, rename="camel"):
-    """A consumer takes a queue.
-
-    Attributes:
-        unread_ms: time without a reading consumer by then; 0 if one read it, null without a first pull.
-        start_rule: where it starts to pull: stored (the group's offset), end (of the queue), beginning (offset 0),
-            timestamp (what the broker finds for consumeTimestamp), refused (the queue is not taken in this pass),
-            unknown (not enough was observed).
-        redelivered_ms: how far the stored offset is behind what was delivered before, at most, as a length of time;
-            times the queue's rate it bounds the messages that are redelivered.
-    """
+    """A consumer takes a queue."""
 
     client_id: str
     at_ms: Annotated[float, "when"]
     reads_from_ms: Annotated[float | None, "its first pull; null if it lost the queue before, or the simulation ended"]
-    unread_ms: float | None
-    start_rule: StartRule
+    unread_ms: Annotated[float | None, "time without a reading consumer by then; 0 if one read it, null without a pull"]
+    start_rule: Annotated[StartRule, "stored, end, beginning, timestamp (by consumeTimestamp), refused or unknown"]
     start_offset: Annotated[int | None, "the next message that it reads; null if unknown"]
     start_reason: Annotated[str, "the reason, in a line"]
-    redelivered_ms: float
+    redelivered_ms: Annotated[float, "bound: time by which the stored offset is behind earlier deliveries"]
     redelivered: Annotated[int | None, "that bound in messages; null if the rate is unknown"]
 
 
 class Interval(Struct, frozen=True, rename="camel"):
-    """A stretch of time in which a queue's owners do not change.
-
-    Attributes:
-        state: gone (the queue does not exist yet, or was removed), outage (its broker is down, or no owner has an
-            address to pull it from), unassigned, one (owner) or duplicate-owners.
-    """
+    """A stretch of time in which a queue's owners do not change."""
 
     from_ms: Annotated[float, "its begin"]
     to_ms: Annotated[float, "its end, which belongs to the next one"]
-    state: OwnerState
+    state: Annotated[OwnerState, "gone (no such queue), outage (cannot be pulled), unassigned, one or duplicate-owners"]
     owners: Annotated[tuple[str, ...], "client IDs, sorted; a process that shares its ID with another is listed twice"]
 
     from_us = Microseconds("from_ms")
@@ -93,12 +76,7 @@ class Interval(Struct, frozen=True, rename="camel"):
 
 
 class QueueTimeline(OfQueue, frozen=True, rename="camel"):
-    """One queue over the whole simulation.
-
-    Attributes:
-        unread_ms: the longest time in which no consumer reads it, outages included: the longest wait of a message. A
-            wait that is not over lasts until the simulation ends.
-    """
+    """One queue over the whole simulation."""
 
     total_gap_ms: Annotated[float, "total time without owner"]
     longest_gap_ms: Annotated[float, "the longest stretch of it"]
@@ -106,7 +84,7 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     longest_overlap_ms: Annotated[float, "the longest stretch of it"]
     total_outage_ms: Annotated[float, "total time in which its broker cannot be read, until an owner pulls again"]
     longest_outage_ms: Annotated[float, "the longest stretch of it"]
-    unread_ms: float
+    unread_ms: Annotated[float, "longest time without a reading consumer, outages and unended waits included"]
     unread_at_end: Annotated[bool, "no consumer reads it when the simulation ends"]
     redelivered: Annotated[int | None, "bound of redelivered messages; null if the rate is unknown"]
     intervals: Annotated[tuple[Interval, ...], "they cover the time from 0 to the end; neighbours differ"]
@@ -118,37 +96,28 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
 
 
 class Step(Struct, frozen=True, rename="camel"):
-    """Something that happened, and why.
-
-    Attributes:
-        what: event, notice, wake, rebalance, keep, drop, take, lock, unlock, pull, heartbeat, route or expire.
-    """
+    """Something that happened, and why."""
 
     at_ms: Annotated[float, "when"]
     who: Annotated[str, "the client ID, `broker NAME` or `NameServer`"]
-    what: str
+    what: Annotated[
+        str, "event, notice, wake, rebalance, keep, drop, take, lock, unlock, pull, heartbeat, route or expire"
+    ]
     text: Annotated[str, "in a line"]
     queues: Annotated[tuple[MessageQueue, ...], "the queues it is about"] = ()
 
 
 class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
-    """The figures of a simulation, or their spreads over many.
+    """The figures of a simulation, or their spreads over many."""
 
-    Attributes:
-        convergence_ms: from the first event to the last change of an owner; null if the group did not converge, or in
-            no trial. 0 if nothing changed.
-        unread_ms: the longest time in which no consumer read a queue, outages included: the longest wait of a message.
-            What is not over, as an outage may be, lasts until the simulation ends.
-    """
-
-    convergence_ms: _Time | None
+    convergence_ms: Annotated[_Time | None, "first event to last owner change; 0 without any, null if not converged"]
     longest_gap_ms: Annotated[_Time, "the longest time that a queue had no owner"]
     total_gap_ms: Annotated[_Time, "queue-time without owner: the sum over all queues"]
     longest_overlap_ms: Annotated[_Time, "the longest time that a queue had duplicate owners"]
     total_overlap_ms: Annotated[_Time, "the sum of it over all queues"]
     longest_outage_ms: Annotated[_Time, "the longest time that a queue's broker could not be read"]
     total_outage_ms: Annotated[_Time, "the sum of it over all queues"]
-    unread_ms: _Time
+    unread_ms: Annotated[_Time, "longest time without a reading consumer, outages and unended waits included"]
     redelivered: Annotated[_Count | None, "bound of redelivered messages; null if a rate is unknown"]
     queues_with_gap: Annotated[_Count, "queues that had no owner at some time"]
     queues_with_overlap: Annotated[_Count, "queues that had several"]
@@ -197,15 +166,18 @@ if TYPE_CHECKING:
 else:
     TimersInMs = defstruct(
         "TimersInMs",
-        [(f"{name[:-3]}_ms", float | None) for name in Timers.__struct_fields__],
-        namespace={"__doc__": (Timers.__doc__ or "").replace("_us: ", "_ms: ").replace("in microseconds", "in ms")},
+        [
+            (f"{name[:-3]}_ms", Annotated[float | None, hint.__metadata__[-1]])
+            for name, hint in get_type_hints(Timers, include_extras=True).items()
+        ],
+        namespace={"__doc__": (Timers.__doc__ or "").replace("in microseconds", "in ms")},
         frozen=True,
         rename="camel",
     )
 
 
 def timers_in_ms(timers: Timers) -> TimersInMs:
-    """Every clock of clients, brokers and NameServers as results have it; null is what the client version does."""
+    """Every clock in milliseconds; null is the default of the client version."""
     return TimersInMs(*(milliseconds_if_known(getattr(timers, name)) for name in timers.__struct_fields__))
 
 
@@ -230,20 +202,15 @@ class SimulatedGroup(Struct, frozen=True, rename="camel"):
 
 
 class SimulatedEvent(Struct, frozen=True, rename="camel"):
-    """Something that happens to the group or its brokers.
-
-    Attributes:
-        read_queues: new number of read queues; null for no change.
-        write_queues: new number of write queues; null for no change.
-    """
+    """Something that happens to the group or its brokers."""
 
     at_ms: Annotated[float, "when"]
     kind: Annotated[EventKind, "what"]
     subject: Annotated[str, "client ID, broker or topic that it is about"]
     strategy: str | None = None
     broker_name: str | None = None
-    read_queues: int | None = field(name="readQueueNums", default=None)
-    write_queues: int | None = field(name="writeQueueNums", default=None)
+    read_queues: Annotated[int | None, "new number; null for no change"] = field(name="readQueueNums", default=None)
+    write_queues: Annotated[int | None, "new number; null for no change"] = field(name="writeQueueNums", default=None)
     with_slaves: Annotated[bool, "the broker's slaves are meant as well"] = False
     text: Annotated[str, "as typed"] = ""
 
@@ -299,7 +266,7 @@ class RebalanceResult(Result, frozen=True):
 
     @property
     def misassigned_throughout(self) -> int:
-        """Queues without an owner, or with duplicate owners, when the simulation begins and when it ends."""
+        """Queues with no or duplicate owners when the simulation begins and when it ends."""
         bad = {"unassigned"} if self.broadcasting else {"unassigned", "duplicate-owners"}
         return sum(
             one.intervals[0].state in bad and one.intervals[-1].state in bad for one in self.queues if one.intervals

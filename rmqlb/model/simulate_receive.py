@@ -1,8 +1,8 @@
 """What `simulate-receive` simulates, and its result.
 
 Times of a scenario are whole microseconds (`_us`), those of the result milliseconds (`_ms`) from the start. Consumers
-and loops have numbers from 1. A message waits from when a broker stores it until a client first receives it; what comes
-back later counts as redelivered, and has times of its own.
+and loops have numbers from 1. A message waits from when a broker stores it until a client first receives it; later
+deliveries count as redelivered, with times of their own.
 """
 
 from __future__ import annotations
@@ -48,19 +48,17 @@ class Crash(Struct, frozen=True):
 
 
 class ReceiveScenario(Struct, frozen=True):
-    """What is simulated.
+    """The clients, their load, and the failures.
 
     Attributes:
-        client: simple (gRPC SimpleConsumer through a Proxy), push (gRPC PushConsumer through a Proxy) or pop (a
-            remoting client in POP mode).
-        loops: receives in parallel of each SimpleConsumer; the others have one per broker.
-        await_us: `awaitDuration` of a SimpleConsumer; the others take theirs from the Proxy or the client.
+        client: simple or push (gRPC SimpleConsumer or PushConsumer through a Proxy), or pop (a remoting client).
+        loops: parallel receives of each SimpleConsumer; the others have one per broker.
+        await_us: `awaitDuration` of a SimpleConsumer; others use the setting of the Proxy or the client.
         invisible_us: `invisibleDuration` of a receive, or `popInvisibleTime`; the Proxy renews that of a PushConsumer.
-        batch: `maxMessageNum`, how many messages a receive takes at the most.
-        rates: messages per second of queues; a queue that is not there gets none. Empty is so rare that each message
-            finds every receive idle.
-        messages: how many are measured, or None for as many as `duration_us` has room for.
-        duration_us: messages that arrive from then on do not count; None without limit.
+        batch: `maxMessageNum`, the most messages of a receive.
+        rates: messages per second of queues, 0 for others; empty is so rare that each message finds every receive idle.
+        messages: number of measured messages; None is as many as fit `duration_us`.
+        duration_us: later messages do not count; None is without limit.
     """
 
     client: ReceiveClient = "simple"
@@ -83,7 +81,6 @@ class ReceiveScenario(Struct, frozen=True):
 
     @property
     def rare(self) -> bool:
-        """Messages are so rare that each finds every receive idle."""
         return not self.rates
 
 
@@ -191,17 +188,11 @@ class CrashReceived(Struct, frozen=True, rename="camel"):
 
 
 class ClosedForms(Struct, frozen=True, rename="camel"):
-    """What needs no simulation.
-
-    Attributes:
-        cycle_ms: time in which receives take all queues once without messages; null without turns.
-        wait_ms: the longest that a message waits when messages are rare: whole turns of the receives in the longest row
-            of queues of other brokers.
-    """
+    """Figures that need no simulation."""
 
     receive_ms: Annotated[float, "the longest that an empty receive takes, with its way there and back"]
-    cycle_ms: float | None
-    wait_ms: float
+    cycle_ms: Annotated[float | None, "time in which receives visit all queues once; null without turns"]
+    wait_ms: Annotated[float, "longest wait of a rare message: turns over the longest row of other brokers' queues"]
     unpolled_ms: Annotated[float | None, "longest time without a receive at a working broker; null without a bound"]
     always_polled: Annotated[int, "parallel receives from which on every broker has one waiting"]
 

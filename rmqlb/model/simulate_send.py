@@ -33,49 +33,37 @@ class Attempt(Struct, frozen=True, rename="camel"):
 
 
 class MessageException(Struct, frozen=True, rename="camel"):
-    """The exception for a lost message: thrown by `send`, or handed to its callback.
-
-    Attributes:
-        text: its message, all lines; null where it holds what only a broker or a socket knows.
-    """
+    """The exception for a lost message: thrown by `send`, or handed to its callback."""
 
     exception_class: Annotated[str, "the class's simple name, such as MQClientException"]
-    text: str | None = None
+    text: Annotated[str | None, "its message, all lines; null where only a broker or a socket knows it"] = None
     response_code: Annotated[int | None, "of an MQClientException or MQBrokerException; null for other classes"] = None
     cause: Annotated[str | None, "simple name of the class of its cause, or null"] = None
 
 
 class LostMessage(Struct, frozen=True, rename="camel"):
-    """One lost message.
-
-    Attributes:
-        at_ms: when the application was told, in milliseconds from the start; if it is lost unnoticed, when the client
-            was done with it.
-    """
+    """One lost message."""
 
     message: Annotated[int, "its number"]
     thread: Annotated[int, "the thread that sent it"]
-    at_ms: float
+    at_ms: Annotated[float, "when the application got the error, or if it got none, when the client was done"]
     reason: Annotated[str, "as in `lostBy` of the totals"]
     brokers_sent: Annotated[tuple[str, ...], "the brokers of its attempts, in order"]
     exception: Annotated[MessageException | None, "the exception that the application gets; null when it gets none"]
 
 
 class ExceptionKind(Struct, frozen=True, rename="camel"):
-    """Messages that ended with exceptions of one kind: one class, code and cause, after the same brokers.
-
-    Attributes:
-        brokers_sent: the brokers of the attempts, in order; null for all kinds together after the first hundred.
-        text: that message's text; others may name other times; null where it holds what only a broker knows.
-    """
+    """Messages that ended with exceptions of one kind: one class, code and cause, after the same brokers."""
 
     messages: Annotated[int, "number of messages"]
     exception_class: Annotated[str, "simple name of the class that the application gets, thrown or in its callback"]
     response_code: Annotated[int | None, "of an MQClientException or MQBrokerException; null for other classes"]
     cause: Annotated[str | None, "simple name of the class of its cause; null without"]
-    brokers_sent: tuple[str, ...] | None
+    brokers_sent: Annotated[
+        tuple[str, ...] | None, "brokers of the attempts; null for all kinds after the first hundred"
+    ]
     first_message: Annotated[int, "number of the first of these messages"]
-    text: str | None
+    text: Annotated[str | None, "text of that message, others may name other times; null where only a broker knows it"]
 
 
 class QueueTally(Struct, frozen=True, rename="camel"):
@@ -105,17 +93,13 @@ class BrokerTally(Struct, frozen=True, rename="camel"):
 
 
 class FailureTaken(Struct, frozen=True, rename="camel"):
-    """A failure and how the producer reacted; times count from the start, in milliseconds.
-
-    Attributes:
-        nameserver_notices_ms: time after which the NameServer drops the broker; null when it never does.
-    """
+    """A failure and how the producer reacted; times count from the start, in milliseconds."""
 
     broker_name: Annotated[str, "the broker that failed"]
     kind: Annotated[ReactionKind, "refused, timeout, slow, read-only, status or code"]
     name: Annotated[str, "RocketMQ's name of a store status or code, otherwise the kind"]
     code: Annotated[int | None, "the response code, where it is one"]
-    nameserver_notices_ms: float | None
+    nameserver_notices_ms: Annotated[float | None, "until the NameServer drops the broker; null when it never does"]
     began_ms: Annotated[float | None, "when it began; null when the simulation did not reach it"]
     ended_ms: Annotated[float | None, "when it ended; null when it did not"]
     failed: Annotated[int, "attempts that failed because of it"]
@@ -242,17 +226,12 @@ class LongestSend(Estimate, frozen=True, rename="camel"):
 
 
 class FailureInTrials(Struct, frozen=True, rename="camel"):
-    """How the producers of many trials reacted to a failure.
-
-    Attributes:
-        isolated: of these, trials in which the broker was isolated or left the producer's list while it lasted.
-        until_isolated: over these, the time from the begin until then; null when there are none.
-    """
+    """How the producers of many trials reacted to a failure."""
 
     broker_name: Annotated[str, "the broker that failed"]
     began: Annotated[int, "trials that reached the failure"]
-    isolated: int
-    until_isolated: TimeSpread | None = field(name="untilIsolatedMs")
+    isolated: Annotated[int, "of these, trials in which the broker was isolated or left the producer's list"]
+    until_isolated: Annotated[TimeSpread | None, "time until then; null without any"] = field(name="untilIsolatedMs")
 
 
 class SendTrials(Struct, frozen=True, rename="camel"):
@@ -301,16 +280,12 @@ class TrialsReport(SendTrials, frozen=True, kw_only=True):
 
 
 class SendResult(Struct, frozen=True, rename="camel"):
-    """Where a producer's messages go while brokers fail.
-
-    Attributes:
-        lost_messages: every lost message and its exception; null where attempts is.
-    """
+    """Where a producer's messages go while brokers fail."""
 
     topic: Annotated[str, "the topic"]
     producer: Annotated[SimulatedProducer, "the producer and its load"] = field(name="scenario")
     attempts: Annotated[tuple[Attempt, ...] | None, "every attempt; null for more than 1,000 messages without --trace"]
-    lost_messages: tuple[LostMessage, ...] | None
+    lost_messages: Annotated[tuple[LostMessage, ...] | None, "every lost message; null where attempts is null"]
     exceptions: Annotated[tuple[ExceptionKind, ...], "exceptions of lost messages, the most frequent first"]
     queues: Annotated[tuple[QueueTally, ...], "queue by queue, in the producer's order"]
     brokers: Annotated[tuple[BrokerTally, ...], "broker by broker, by name"]
@@ -326,7 +301,6 @@ class SendResult(Struct, frozen=True, rename="camel"):
 
     @property
     def in_short(self) -> OtherProducer:
-        """The result as one of several that are compared."""
         producer = self.producer
         return OtherProducer(
             producer.sdk,
@@ -352,5 +326,5 @@ class SendReport(SendResult, frozen=True, kw_only=True):
 
 
 def printed_part(value: Struct, shape: type[Shape]) -> Shape:
-    """The part of a Python answer that is printed as JSON: its fields of that shape, a base of its own."""
+    """The printed part of a Python answer: the fields of its base `shape`."""
     return shape(*(getattr(value, name) for name in shape.__struct_fields__))

@@ -15,52 +15,40 @@ from rmqlb.model.result import Result
 Limit = Literal[
     "unassigned", "duplicate-owners", "max-imbalance", "no-idle", "max-utilisation", "survive", "survive-broker"
 ]
-MOST_SIZE = 1000
-"""Consumers of the largest group that is looked at."""
+MOST_SIZE = 1000  # consumers
 MOST_QUEUES_PER_BROKER = 1024
 MOST_ID_TRIALS = 1000
-MOST_SIZES = 200_000
-"""Points of all curves of one question."""
+MOST_SIZES = 200_000  # points of all curves of one question
 
 
 class SizeLimits(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a group of the right size keeps to; what is null or false is not asked for.
+    """The limits of a group of the right size; null or false is no limit.
 
-    Asked for always: each readable queue has one owner. Strategies that look at rooms, machines or lists may miss that.
-
-    Attributes:
-        max_imbalance: most queues of one consumer over the mean, at most.
-        max_utilisation: of a consumer's threads, the share that consumes, at most (0..1).
-        survive: the same holds after any so many consumers are lost, and after any fewer.
-        share: of the sets of client IDs, the share for which all of this holds, at least (0..1).
+    In every size each readable queue has one owner. Strategies by rooms, machines or lists may leave some without.
     """
 
-    max_imbalance: Annotated[float, Meta(ge=1)] | None = None
+    max_imbalance: Annotated[Annotated[float, Meta(ge=1)] | None, "limit of most queues over the mean"] = None
     no_idle: Annotated[bool, "every consumer has a queue"] = False
-    max_utilisation: Annotated[float, Meta(gt=0, le=1)] | None = None
-    survive: Annotated[int, Meta(ge=0, lt=MOST_SIZE)] = 0
+    max_utilisation: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, "limit of consuming threads (0..1)"] = None
+    survive: Annotated[int, Meta(ge=0, lt=MOST_SIZE), "the same holds after any so many consumers are lost"] = 0
     survive_broker: Annotated[bool, "the same holds after any one broker is lost"] = False
-    share: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    share: Annotated[float, Meta(gt=0, le=1), "least share of ID sets for which all of this holds (0..1)"] = 1.0
 
 
 class SizeQuestion(Struct, frozen=True, kw_only=True):
-    """Which sizes are looked at, and what is asked of them.
+    """The sizes to try, and their limits.
 
     Attributes:
-        consumers: the fewest and the most consumers that are looked at.
-        queues_per_broker: the fewest and the most read queues of each topic on each of its brokers; None leaves them as
-            they are.
+        consumers: the fewest and the most consumers.
+        queues_per_broker: the fewest and the most read queues of each topic on each broker; None changes none.
         strategies: RocketMQ's names; of those that need as few consumers and queues, the first is the answer.
-        work: queue → for how many seconds listeners consume what comes into it in a second, by one thread; without
-            `max_utilisation` it may be empty.
-        work_of_topics: topic without a readable queue → the work of all its messages, in the unit of `work`; the queues
-            that `queues_per_broker` gives it share that evenly.
-        threads: consume threads of a consumer (`consumeThreadMin`, 20 in a client that was not configured).
-        present: client IDs of the group now; the machines of future ones are taken from them, for strategies that look
-            at machines or zones.
-        subscribed: present client ID → its topics, of the consumers that do not read all topics. Then sizes are made of
-            the present consumers, as `plan-rebalance --scale-to` has them, and further ones read all topics.
-        trials: sets of client IDs that are tried where IDs decide.
+        work: queue → seconds that one thread works on its messages of one second; needed for `max_utilisation`.
+        work_of_topics: topic without a readable queue → its work, spread evenly over the queues that it gets.
+        threads: consume threads of a consumer (`consumeThreadMin`, by default 20).
+        present: client IDs of the group now; future ones are on their machines, for strategies that use machines.
+        subscribed: present client ID → its topics, if it does not read all. Sizes then keep the present consumers as
+            `plan-rebalance --scale-to` does, and further ones read all topics.
+        trials: sets of client IDs to try where IDs decide.
     """
 
     limits: Annotated[SizeLimits, "what they keep to"] = SizeLimits()
@@ -95,17 +83,10 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
 
 
 class SizePoint(Struct, frozen=True, rename="camel"):
-    """A group of one size.
-
-    Attributes:
-        imbalance: most queues of one consumer over the mean. Where client IDs decide, the figures are those that the
-            share of ID sets asked for does not exceed.
-        after_loss: after the worst loss of consumers; null when none is asked for, or when without one something fails
-            already with every set of client IDs.
-    """
+    """A group of one size; where client IDs decide, figures that the wanted share of ID sets does not exceed."""
 
     consumers: Annotated[int, "how many"]
-    imbalance: float | None
+    imbalance: Annotated[float | None, "most queues of one consumer over the mean; null when no queue has an owner"]
     idle: Annotated[int, "consumers without a queue"]
     utilisation: Annotated[float | None, "consuming share of the busiest consumer's threads; null without work"]
     satisfied: Annotated[bool, "all limits hold"]
@@ -113,7 +94,7 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     share: Annotated[float, "share of the sets of client IDs for which all hold (0..1)"]
     unassigned: Annotated[int, "queues without an owner"] = 0
     duplicate_owners: Annotated[int, "queues with two or more owners"] = 0
-    after_loss: AfterLoss | None = None
+    after_loss: Annotated[AfterLoss | None, "after the worst loss of consumers; null when none was tried"] = None
     after_broker_loss: Annotated[AfterLoss | None, "after the worst loss of a broker; null in the same cases"] = None
 
 
@@ -146,18 +127,7 @@ class SizedTopic(Struct, frozen=True, rename="camel"):
 
 
 class GroupSize(Result, frozen=True):
-    """How many consumers a group should have.
-
-    Attributes:
-        consumers_now: how many consumers the group has; null when that is unknown, or when they share client IDs or run
-            several strategies or libraries, which no size describes.
-        every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
-            come from trials with different IDs.
-        losses: counted, every loss of consumers was tried in every size; drawn, where `afterLoss.exact` is false some
-            were drawn at random, and a worse one may exist.
-        mixed_subscriptions: present consumers read different topics: each size keeps as many of them as it has, and
-            further consumers read all topics.
-    """
+    """How many consumers a group should have."""
 
     group: Annotated[str | None, "its name; null when the source names none"]
     consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none of those looked at do"]
@@ -168,17 +138,18 @@ class GroupSize(Result, frozen=True):
     best: Annotated[SizePoint, "the answer, or the size that comes nearest; its `fails` are what blocks it"]
     limits: Annotated[SizeLimits, "what was asked for"]
     topics: Annotated[tuple[SizedTopic, ...], "the topics, by name"]
-    consumers_now: int | None
+    consumers_now: Annotated[int | None, "consumers of the group; null when unknown, or when no size describes them"]
     candidates: Annotated[tuple[SizeCandidate, ...], "each strategy and number of queues that was looked at"]
-    every_order: bool
+    every_order: Annotated[bool, "the figures hold for every order of client IDs; false: they come from trials"]
     trials: Annotated[int, "how many sets of client IDs were tried; 0 where they do not matter"]
-    losses: Literal["counted", "drawn"]
+    losses: Annotated[
+        Literal["counted", "drawn"], "counted, all were tried; drawn, some where afterLoss.exact is false"
+    ]
     threads: Annotated[int | None, "consume threads of a consumer; null when no work is given"] = None
     orderly: Annotated[bool, "a queue is consumed by one thread at a time"] = False
     sdk: Annotated[str, "the client library that all consumers are taken to run"] = "java"
-    mixed_subscriptions: bool = False
+    mixed_subscriptions: Annotated[bool, "present consumers read different topics; further ones read all"] = False
     conditions: tuple[TriedCondition, ...] = ()
 
     def at(self, consumers: int) -> SizePoint | None:
-        """The point of that size; None when it was not looked at."""
         return next((point for point in self.curve if point.consumers == consumers), None)

@@ -1,4 +1,4 @@
-"""What was seen of a cluster, in one value: the only thing that sources hand to the engine."""
+"""An observed cluster in one value, the only thing that sources hand to the engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 
 
 class Everything(Struct, frozen=True):
-    """A whole cluster, or what patterns name of it."""
+    """A whole cluster, or the parts that match patterns."""
 
     topics: tuple[str, ...] = ()  # shell patterns of topic names; all topics without any
     groups: tuple[str, ...] = ()  # shell patterns of group names; all groups without any
@@ -32,19 +32,18 @@ class Everything(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """Which parts of a cluster a command needs, so that a source reads no more."""
+    """The parts of a cluster that a command needs, so that a source reads no more."""
 
     topics: tuple[str, ...] | None = None  # topic names, or None for those of the wanted groups
     group: str | None = None
-    owners: bool = True  # who holds which queue now, and how far it has read
-    groups: bool = True  # groups at all; a dump of many need not build them for a route
+    owners: bool = True  # current owners and offsets of queues
+    groups: bool = True  # groups at all; a file with many need not build them for a route
     everything: Everything | None = None  # the whole cluster instead, or None
     retry: bool = False  # the retry topic of the wanted groups too, where it has a route
-    evidence: bool = False  # what consumers say of each queue and topic that they have, for a diagnosis
+    evidence: bool = False  # consumers' reports on each queue and topic, for a diagnosis
     several: tuple[str, ...] = ()
-    # at least 1 s between a consumer's answer and the next request to it, as with evidence
-    spaced: bool = False
-    unasked: frozenset[str] = frozenset()  # client IDs that are not asked what they own
+    spaced: bool = False  # at least 1 s between a consumer's answer and its next request, as with evidence
+    unasked: frozenset[str] = frozenset()  # client IDs without a request for their queues
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -56,7 +55,7 @@ class Wanted(Struct, frozen=True):
         return self.topics[0] if self.topics is not None and len(self.topics) == 1 else None
 
     def groups_among(self, present: Iterable[str]) -> tuple[str, ...]:
-        """The named groups, in the place of each pattern those that it matches, RocketMQ's own left out; each once.
+        """The named groups, and in place of each pattern its matches without RocketMQ's own groups; each once.
 
         >>> Wanted(several=("b", "a*")).groups_among(("ab", "aa", "%RETRY%a", "c"))
         ('b', 'aa', 'ab')
@@ -67,7 +66,7 @@ class Wanted(Struct, frozen=True):
 
 
 class OffsetQuestion(Struct, frozen=True):
-    """A queue that a consumer takes, of which its broker is asked what it would tell the consumer."""
+    """A question to a queue's broker about its answers to a consumer that takes the queue."""
 
     queue: MessageQueue
     address: str
@@ -75,7 +74,7 @@ class OffsetQuestion(Struct, frozen=True):
 
 
 class AssignmentQuestion(Struct, frozen=True):
-    """A consumer on whose behalf a broker is asked for its queues of a topic."""
+    """A question to a broker for a consumer's queues of a topic."""
 
     topic: str
     client_id: str
@@ -85,8 +84,6 @@ class AssignmentQuestion(Struct, frozen=True):
 
 
 class AssignmentAnswer(Struct, frozen=True):
-    """The broker's answer."""
-
     mode: str | None  # PULL or POP; None where no queue says it
     queues: frozenset[MessageQueue] | None  # None where the broker assigns nothing, and the consumer keeps its queues
 
@@ -96,8 +93,7 @@ class RouteSighting(Struct, frozen=True, rename="camel"):
 
     route: TopicRouteData
     seen: Seen
-    # what other NameServers report, where it differs; an empty route where one does not know the topic
-    others: tuple[RouteSighting, ...] = ()
+    others: tuple[RouteSighting, ...] = ()  # differing routes of other NameServers, empty where the topic is unknown
 
 
 UnreadKind = Literal[
@@ -118,15 +114,12 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "part": "part {name}",
     "other": "{name}",
 }
-"""How a part that could not be read is called where people see it."""
+"""Names of unread parts for people."""
 
 
 class Unread(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A part that could not be read."""
-
     kind: UnreadKind
-    # of the topic, group, broker (`groups`), NameServer or Proxy; the number of a redacted part; other parts in words
-    name: str
+    name: str  # topic, group, broker (`groups`), NameServer, Proxy, number of a redacted part, or words
     reason: str
     # of a group: the broker (`members`), the client ID (`member`), both (`link`, see `through`), or brokers' addresses
     detail: str | None = None
@@ -134,21 +127,16 @@ class Unread(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def is_of_server(self) -> bool:
-        """A server did not answer; a consumer that does not is another matter."""
         return self.no_answer and self.kind not in ("member", "link")
 
     @property
     def what(self) -> str:
-        """The part, in words for people.
-
-        >>> Unread("members", "g", "timed out", "b").what
-        'consumers of group g at broker b'
-        """
+        """The part, in words for people."""
         return UNREAD_WORDS[self.kind].format(name=self.name, detail=self.detail)
 
 
 def is_ghost(reason: str) -> bool:
-    """A Java client says that it does not run the group (`ClientRemotingProcessor.getConsumerRunningInfo`)."""
+    """A Java client's answer that it does not run the group (`ClientRemotingProcessor.getConsumerRunningInfo`)."""
     return "not exist in this consumer" in reason
 
 
@@ -156,23 +144,17 @@ _THROUGH = " through "
 
 
 def unread_link(group: str, reason: str, client_id: str, address: str) -> Unread:
-    """A consumer that does not answer through the broker at this address, and does through another one."""
+    """A consumer that answers only through another broker than this."""
     return Unread("link", group, reason, f"{client_id}{_THROUGH}{address}", no_answer=True)
 
 
 def through(part: Unread) -> tuple[str, str]:
-    """The client ID and the broker's address of a `link`.
-
-    >>> through(unread_link("g", "no answer", "10.0.0.1@7", "b:10911"))
-    ('10.0.0.1@7', 'b:10911')
-    """
+    """The client ID and the broker's address of a `link`."""
     client_id, _, address = (part.detail or "").rpartition(_THROUGH)
     return client_id, address
 
 
 class ClusterSnapshot(Struct, frozen=True):
-    """A cluster, or the parts of it that were asked for."""
-
     kind: str  # which kind of source: dashboard, dump, …
     endpoint: str  # URL or path, never with a secret in it
     taken_at: datetime | None = None  # UTC, or None when the source does not report it
@@ -196,12 +178,12 @@ class ClusterSnapshot(Struct, frozen=True):
 
     @property
     def own_topics(self) -> set[str]:
-        """The topics named like a broker or a cluster, which every broker creates (`TopicConfigManager`)."""
+        """Topics named like a broker or a cluster, which every broker creates (`TopicConfigManager`)."""
         brokers = [broker for sighting in self.routes.values() for broker in sighting.route.broker_datas]
         return {name for broker in brokers for name in (broker.broker_name, broker.cluster)}
 
     def parts(self) -> Iterator[ClusterSnapshot]:
-        """The snapshot in pieces: what concerns the whole of it, then each topic, then each group, by name."""
+        """The snapshot in pieces: the common part, then each topic, then each group, by name."""
         piece = replace(self, routes={}, groups={})
         yield piece
         piece = replace(piece, unread=(), notes=())
@@ -218,12 +200,11 @@ def _fits(name: str, globs: tuple[str, ...]) -> bool:
 
 
 def is_pattern(name: str) -> bool:
-    """It is a shell pattern, not a name."""
     return not {*name}.isdisjoint("*?[")
 
 
 def close_names(name: str, names: Iterable[str]) -> str | None:
-    """A hint that gives the names most like one that is not there; None when none is like it."""
+    """A hint with the names most like a missing one; None without any."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, sorted(names), n=3)
@@ -231,7 +212,7 @@ def close_names(name: str, names: Iterable[str]) -> str | None:
 
 
 def suggestion(kind: str, name: str, names: Iterable[str]) -> str:
-    """A hint for a name that is not there: the names most like it, otherwise the first ones there are."""
+    """A hint for a missing name: the most similar names, otherwise the first ones."""
     known = sorted(names)
     if (close := close_names(name, known)) is not None:
         return close

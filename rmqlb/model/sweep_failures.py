@@ -14,19 +14,15 @@ from rmqlb.model.result import Result
 
 LossKind = Literal["consumer", "broker", "master", "host", "zone"]
 LOSS_KINDS: tuple[LossKind, ...] = get_args(LossKind)
-SILENT: tuple[LossKind, ...] = ("host", "zone")
-"""Machines, which fall silent; a process that ends closes its connections."""
+SILENT: tuple[LossKind, ...] = ("host", "zone")  # machines; a process that ends closes its connections
 
 
 class Loss(Struct, frozen=True):
-    """What is lost at once.
+    """What is lost at once."""
 
-    Attributes:
-        kind: consumer (a process ends), broker (it ends with its slaves), master (its slaves stay), host (a machine
-            falls silent with all that runs there), zone (all of its machines).
-    """
-
-    kind: LossKind
+    kind: Annotated[
+        LossKind, "consumer, broker (with slaves), master (slaves stay), host or zone (machines fall silent)"
+    ]
     name: Annotated[str, "client ID, broker name, address or zone"]
 
 
@@ -38,29 +34,19 @@ class LossParts(Loss, frozen=True):
 
 
 class CaseCounts(Struct, frozen=True, rename="camel"):
-    """How many cases there are; a case is one loss, or two at once.
-
-    Attributes:
-        tried: cases with a known result, computed or equal to a computed one; fewer than all where a group is too large
-            for all pairs (finding `searched-in-part`).
-    """
+    """How many cases there are; a case is one loss, or two at once."""
 
     all: Annotated[int, "single losses and pairs of them"]
     singles: Annotated[int, "single losses"]
     pairs: Annotated[int, "pairs of different losses"]
-    tried: int
+    tried: Annotated[int, "cases with a known result; fewer than all where a group is too large for all pairs"]
     computed: Annotated[int, "results computed: one for all equal cases of a group or topic"]
     broken: Annotated[int, "cases that break a limit which holds while nothing is lost"]
     broken_singles: Annotated[int, "single losses among them"]
 
 
 class GroupOutcome(Struct, frozen=True, rename="camel"):
-    """A group after a failure.
-
-    Attributes:
-        without_lock: queues of an orderly group on brokers without a master, which no consumer may consume; null when
-            it is not known whether the group is orderly, or whether a slave stands in for the master.
-    """
+    """A group after a failure."""
 
     consumers: Annotated[int, "client IDs left"]
     queues: Annotated[int, "queues left"]
@@ -70,7 +56,7 @@ class GroupOutcome(Struct, frozen=True, rename="camel"):
     imbalance: Annotated[float | None, "of the queues per consumer; null without queues or consumers"]
     moved: Annotated[int, "queues that go from one owner to another"]
     lag_moved: Annotated[int | None, "messages waiting in the queues that move; null when not known for all of them"]
-    without_lock: int | None
+    without_lock: Annotated[int | None, "queues of an orderly group on brokers without a master; null when unknown"]
 
 
 class TopicOutcome(Struct, frozen=True, rename="camel"):
@@ -93,19 +79,14 @@ class BrokenAlready(Struct, frozen=True, rename="camel"):
 
 
 class Counterexample(BrokenAlready, frozen=True, rename="camel"):
-    """A smallest failure that breaks a limit: none that takes less of the group or topic breaks the same limit.
-
-    Attributes:
-        gap_command: the command that simulates how long queues have no owner meanwhile; null for a topic, where queues
-            stay without an owner or no consumer is left, and where no command line can name what is lost.
-    """
+    """A smallest failure that breaks a limit: none that takes less of the group or topic breaks the same limit."""
 
     losses: Annotated[tuple[Loss, ...], "one, or two at once; of similar cases the one with the most moves"]
     cases: Annotated[int, "similar cases: equal kinds of losses that break the same limit with the same value"]
     group: Annotated[GroupOutcome | None, "the group after it; null for a topic"] = None
     topic: Annotated[TopicOutcome | None, "the topic after it; null for a group"] = None
     command: Annotated[str | None, "the command that shows it in full; null where none can name it"] = None
-    gap_command: str | None = None
+    gap_command: Annotated[str | None, "the command that simulates its gaps; null for a topic, or without gaps"] = None
 
 
 class Unjudged(Struct, frozen=True):
@@ -171,5 +152,4 @@ class FailureSweep(Result, frozen=True):
 
     @property
     def nothing_judged(self) -> bool:
-        """No group and no topic was judged, so the absence of broken limits means nothing."""
         return not self.groups and not self.topics

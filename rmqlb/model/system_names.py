@@ -1,13 +1,11 @@
-"""Topics and groups that RocketMQ makes for itself (`TopicValidator`, `MixAll.PREDEFINE_GROUP_SET`, Proxies; 5.5.0)."""
+"""RocketMQ's own topics and groups (`TopicValidator`, `MixAll.PREDEFINE_GROUP_SET`, Proxies; 5.5.0)."""
 
 from __future__ import annotations
 
 from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
 
-PROXY_SYNC_TOPIC = "DefaultHeartBeatSyncerTopic"
-"""By which Proxies tell each other of their clients (`ProxyConfig.heartbeatSyncerTopicName`)."""
-PROXY_SYNC_GROUP = f"CID_{PROXY_SYNC_TOPIC}"
-"""The consumers of it (`AbstractSystemMessageSyncer.getSystemMessageConsumerId`)."""
+PROXY_SYNC_TOPIC = "DefaultHeartBeatSyncerTopic"  # `ProxyConfig.heartbeatSyncerTopicName`
+PROXY_SYNC_GROUP = f"CID_{PROXY_SYNC_TOPIC}"  # `AbstractSystemMessageSyncer.getSystemMessageConsumerId`
 _TOPICS = {
     *("TBW102", "SCHEDULE_TOPIC_XXXX", "BenchmarkTest", "SELF_TEST_TOPIC", "OFFSET_MOVED_EVENT", "CHECKPOINT_TOPIC"),
     *("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRACE_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"),
@@ -23,22 +21,21 @@ _GROUPS = {
 }
 _GROUP_PREFIXES = ("CID_RMQ_SYS_", "%SYS%")
 SYSTEM_PREFIXES = tuple(dict.fromkeys((*_OWN_TOPIC_PREFIXES, *_GROUP_PREFIXES)))
-"""Of topics and groups that RocketMQ itself reads and writes; no group's or cluster's name follows."""
+"""Prefixes that no name of a group or cluster follows."""
 
 
 def is_system_topic(topic: str) -> bool:
-    """RocketMQ's own topics, and those it makes for retries and dead letters.
+    """RocketMQ's own topics, and those for retries and dead letters.
 
-    Brokers and clusters also have a topic of their own name each, which only the cluster's list can tell.
+    Brokers and clusters also have a topic of their own name each, which only the cluster's list shows.
     """
     return topic in _TOPICS or topic.startswith(_TOPIC_PREFIXES) or topic.endswith(REPLY_SUFFIX)
 
 
 def is_system_group(group: str) -> bool:
-    """RocketMQ's own consumer groups."""
     return group in _GROUPS or group.startswith(_GROUP_PREFIXES)
 
 
 def is_fixed_name(name: str) -> bool:
-    """A topic or group that has this name in every cluster."""
+    """A topic or group that has the same name in every cluster."""
     return name in _TOPICS or name in _GROUPS

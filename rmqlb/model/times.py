@@ -6,21 +6,12 @@ from datetime import datetime
 
 
 def utc_text(at: datetime) -> str:
-    """ISO 8601, with Z for UTC.
-
-    >>> from datetime import UTC
-    >>> utc_text(datetime(2026, 11, 1, 12, tzinfo=UTC))
-    '2026-11-01T12:00:00Z'
-    """
+    """ISO 8601, with Z for UTC."""
     return at.isoformat().replace("+00:00", "Z")
 
 
 def milliseconds(us: int) -> float:
-    """Microseconds as milliseconds, a whole number where they are.
-
-    >>> milliseconds(2_000), milliseconds(1_500)
-    (2, 1.5)
-    """
+    """A whole number where possible."""
     return us // 1000 if us % 1000 == 0 else us / 1000
 
 
@@ -29,7 +20,7 @@ def milliseconds_if_known(us: int | None) -> float | None:
 
 
 class Microseconds:
-    """A property of a Struct: a field in milliseconds as whole microseconds, which count exactly."""
+    """A property of a Struct: a field in milliseconds as whole microseconds."""
 
     def __init__(self, name: str) -> None:
         self.name = name

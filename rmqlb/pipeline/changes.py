@@ -1,7 +1,7 @@
-"""What is different from the night before: one SQL statement over the tables of two nights.
+"""The differences from the night before: one SQL statement over the tables of two nights.
 
-Everything that may change becomes a fact: a key and a value. The facts of both nights are grouped by key, so that each
-table is read once, and rows are shuffled once.
+Each fact that may change has a key and a value. The facts of both nights are grouped by key, so each table is read once
+and rows are shuffled once.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ select {columns} from named where change is not null
 
 
 def changes(warehouse: Warehouse, previous: Mapping[date, date]) -> DataFrame:
-    """The changes of these nights, each with the night before it; of clusters that both nights have."""
+    """The changes of these nights since the night before, for clusters in both."""
     spark = warehouse.spark
     if not previous:
         return spark.createDataFrame([], ddl(Changes))

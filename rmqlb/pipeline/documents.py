@@ -1,7 +1,7 @@
 """Files as snapshots, and a snapshot as rows: the part of ingest that runs in Spark's Python processes.
 
-A unit is what makes snapshots together: a folder `cluster=…/date=…`, whose routes and answers are pieces of one
-snapshot, or any other file by itself. Nothing that a document holds may fail the job: it is rejected with the reason.
+A unit makes snapshots together: a folder `cluster=…/date=…`, whose routes and answers are pieces of one snapshot, or
+any other file alone. No document can fail the job: a bad one is rejected with the reason.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _PATH_HINTS = {
     "topic-not-named": "name it in the path: …/topic=NAME/…",
     "group-not-named": "name it in the path: …/group=NAME/…",
 }
-"""Error code → what helps here in place of an option."""
+"""Error code → hint instead of an option."""
 Code = Literal["future-date", "name-conflict", "negative-count", "unreadable"]
 
 
 class Labels(Struct, frozen=True):
-    """What a file's path says: the folders `cluster=NAME`, `date=YYYY-MM-DD`, `topic=NAME` and `group=NAME`."""
+    """The folders `cluster=NAME`, `date=YYYY-MM-DD`, `topic=NAME` and `group=NAME` in a file's path."""
 
-    folder: str  # without those of a topic or a group
+    folder: str  # without those of a topic or group
     cluster: str | None = None
     date: date | None = None
     topic: str | None = None
@@ -56,16 +56,12 @@ class Labels(Struct, frozen=True):
 
     @property
     def unit(self) -> str | None:
-        """The folder whose files belong together; None where each file stands for itself."""
+        """The folder whose files belong together; None for a file alone."""
         return self.folder if self.cluster is not None and self.date is not None else None
 
 
 def labels(path: str) -> Labels:
-    """What a path says; of two folders with one key the one nearest to the file.
-
-    >>> labels("/dumps/cluster=pay%2Feu/date=2026-11-21/topic=Orders/route.json").cluster
-    'pay/eu'
-    """
+    """The labels of a path; of two folders with one key the nearest to the file counts."""
     found: dict[str, str] = {}
     kept: list[str] = []
     for folder in path.split("/")[:-1]:
@@ -84,16 +80,12 @@ def labels(path: str) -> Labels:
 
 
 class _Rejected(Exception):
-    """A document that cannot be taken, with the code of the quarantine."""
-
     def __init__(self, code: Code, reason: str) -> None:
         super().__init__(reason)
         self.code: Code = code
 
 
 class _Read(Struct):
-    """A document of a file."""
-
     file: ReadFile
     position: int
     labels: Labels
@@ -102,12 +94,11 @@ class _Read(Struct):
 
 
 class DocumentReader(Struct, frozen=True):
-    """How documents are read; it travels to the workers."""
+    """Reads documents in the workers."""
 
-    # the name of the cluster of all documents, as the user says; None takes the path's or the brokers'
-    cluster: str | None
+    cluster: str | None  # of all documents; None is by the path or the brokers
     version: str  # of rmqlb
-    last_day: date  # the last date that is not in the future anywhere on earth
+    last_day: date
 
     def rows(self, batches: Batches) -> Batches:
         """Files (unit, path, length, modified, content) in the order of unit and path → `union_ddl(INGESTED)`."""
@@ -216,7 +207,7 @@ def last_day() -> date:
 
 
 def in_batches(tables: tuple[type[Row], ...], rows: Iterable[Row]) -> Batches:
-    """Rows of these tables as batches of their `union_ddl`."""
+    """Rows of these tables as batches of `union_ddl`."""
     waiting: dict[type[Row], list[Row]] = {table: [] for table in tables}
     size = 0
     for row in rows:
@@ -231,7 +222,6 @@ def in_batches(tables: tuple[type[Row], ...], rows: Iterable[Row]) -> Batches:
 
 
 def read_back(document: str) -> ClusterSnapshot:
-    """The snapshot in a column `document`, which names the file that it came from."""
     body = document.encode()
     where = decode(body, _Sourced).source.endpoint
     return read_document(body, where, Wanted(evidence=True), limit=LARGEST_FILE).snapshot
@@ -269,7 +259,7 @@ def _group(key: Mapping[str, Any], snapshot: ClusterSnapshot, name: str) -> Grou
 
 
 def of_group(snapshot: ClusterSnapshot, name: str) -> ClusterSnapshot:
-    """The part of a snapshot that decides what happens to one group."""
+    """The part of a snapshot that decides about one group."""
     group = snapshot.groups.get(name)
     topics: set[str] | None = None
     if group is not None and group.topics is not None:
@@ -289,7 +279,6 @@ def of_group(snapshot: ClusterSnapshot, name: str) -> ClusterSnapshot:
 
 
 def _consumers(group: ConsumerGroup) -> tuple[Consumer, ...] | None:
-    """Each process with its client library: a channel of a broker that lists as many as `client_ids` counts."""
     if group.client_ids is None:
         return None
     strategies = reported_strategies(group)
@@ -326,7 +315,6 @@ def _routes(snapshot: ClusterSnapshot) -> Iterator[Any]:
 
 
 def _must_count(snapshot: ClusterSnapshot) -> None:
-    """No number of queues or messages is negative (raises _Rejected)."""
     for route in _routes(snapshot):
         for data in route.queue_datas:
             if min(data.read_queue_nums, data.write_queue_nums) < 0:
@@ -340,10 +328,9 @@ def _must_count(snapshot: ClusterSnapshot) -> None:
 
 
 def _content(path: str) -> bytes:
-    """A file of this machine (raises DocumentError)."""
     try:
         state = os.stat(path)
-        if not stat.S_ISREG(state.st_mode):  # a pipe that nobody writes to would keep the job for ever
+        if not stat.S_ISREG(state.st_mode):  # a pipe without a writer would block the job for ever
             raise DocumentError(f"{path} is no regular file")
         if state.st_size > LARGEST_FILE:
             raise too_large(path, LARGEST_FILE)

@@ -1,7 +1,6 @@
 """A group, or the topics of a cluster, judged by the engine: the part of judge that runs in Spark's Python processes.
 
-Every answer is the engine's own: `show-groups`, `show-owners`, `sweep-failures`, `plan-rebalance` and `check` call the
-same functions.
+The functions are those of `show-groups`, `show-owners`, `sweep-failures`, `plan-rebalance` and `check`.
 """
 
 from __future__ import annotations
@@ -39,25 +38,21 @@ from rmqlb.pipeline.spark import Batches
 from rmqlb.pipeline.tables import Assignments, Figures, Findings, Row, Sends, WhatIf
 
 PER_GROUP: tuple[type[Row], ...] = (Assignments, Figures, Findings, WhatIf, Sends)
-"""The tables whose rows come from here."""
 _OF_GROUPS: tuple[LossKind, ...] = ("consumer", "host", "broker", "master")
 _OF_TOPICS: tuple[LossKind, ...] = ("broker", "master", "host")
 
 
 class Adds(Protocol):
-    """Where workers add what they have done."""
-
-    def add(self, term: Any) -> None:
-        """So many more, or these more."""
+    def add(self, term: Any) -> None: ...
 
 
 class Judge(Struct, frozen=True):
-    """What groups and topics are judged by; it travels to the workers."""
+    """The settings of judge in the workers."""
 
-    settings: Settings  # what consumers' strategy objects were constructed with
-    strategies: tuple[str, ...] = ()  # further strategies under which figures and assignments are computed
-    policy: Policy | None = None  # the limits of the fleet; None for none
-    rules_used: Adds | None = None  # collects the nights and rules of the policy that found something to check
+    settings: Settings  # constructor arguments of the strategies
+    strategies: tuple[str, ...] = ()  # further strategies for figures and assignments
+    policy: Policy | None = None  # the limits of the fleet
+    rules_used: Adds | None = None  # collects (night, rule) of the policy's rules with something to check
 
     def rows(self, batches: Batches) -> Batches:
         """Rows (cluster, date, group, document) → `union_ddl(PER_GROUP)`; without a group, the cluster's topics."""
@@ -73,8 +68,6 @@ class Judge(Struct, frozen=True):
 
 
 class _Of(Struct):
-    """One group of a night, or the topics of a cluster."""
-
     date: date
     cluster: str
     name: str | None
@@ -113,14 +106,14 @@ class _Of(Struct):
         yield from self._limits(GROUP)
 
     def topics(self) -> Iterator[Row]:
-        """The topics without a writable broker left, and the limits of topics."""
+        """The topics without a writable broker after a loss, and the limits of topics."""
         own = self.snapshot.own_topics
         for topic, sighting in sorted(self.snapshot.routes.items()):
             if topic in own or is_system_topic(topic):
                 continue
             try:
                 subject = TopicSubject(sighting)
-            except DataError:  # a static topic, or NameServers that disagree: its queues follow no single broker
+            except DataError:  # a static topic, or NameServers that disagree
                 continue
             queues = subject.queues
             now: dict[str, Any] = {"writable_brokers": len(queues), "writable_queues": sum(queues.values())}
@@ -152,7 +145,6 @@ class _Of(Struct):
         )
 
     def _under(self, facts: Group, strategy: str, now: Owners | None) -> Iterator[Row]:
-        """The figures and assignments under another strategy."""
         row: dict[str, Any] = {**dict.fromkeys(Figures.__struct_fields__), **self._key, "group": self.name}
         row |= {"strategy": strategy, "runs": False, "origin": "given"}
         try:
@@ -228,7 +220,7 @@ class _Of(Struct):
         return WhatIf(group=self.name or "", **row)
 
     def _limits(self, about: str) -> Iterator[Row]:
-        """The limits of the policy that the group or the topics did not pass."""
+        """The policy's limits that did not pass."""
         policy = self.judge.policy
         if policy is None:
             return
@@ -290,7 +282,6 @@ def _per_consumer(even: Spread | None) -> dict[str, Any]:
 
 
 def _problem(facts: Group) -> RmqlbError | None:
-    """Why the owners of its queues cannot be predicted; None where they can."""
     if facts.broadcasting:
         found = broadcasting_finding(facts.title, facts.name)
         return DataError(found.message, code=found.code)
@@ -304,7 +295,7 @@ def _problem(facts: Group) -> RmqlbError | None:
 
 
 def _most_lag(facts: Group, owners: Owners, client_ids: Sequence[str]) -> int | None:
-    """Unread messages of the consumer with the most; None when those of a queue that it owns are unknown."""
+    """Unread messages of the consumer with the most; None when those of an owned queue are unknown."""
     of = dict.fromkeys(client_ids, 0)
     for queue, own in owners.items():
         lag = _lag(facts, queue)
@@ -329,7 +320,7 @@ def _text(value: object) -> str | None:
 def fleet_findings(
     night: date, policy: Policy | None, used: Sequence[str], silent: Sequence[str]
 ) -> Iterator[Findings]:
-    """The findings that are about no single cluster's document: silent clusters, and rules with nothing to check."""
+    """Findings outside any cluster's document: silent clusters, and rules with nothing to check."""
     for cluster in silent:
         yield Findings(
             date=night,

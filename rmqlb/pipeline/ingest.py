@@ -1,7 +1,7 @@
 """`pipeline ingest`: new files → snapshots, quarantine, groups and queues.
 
-A file is known again by name, size and time. The driver decides which files are read and which snapshot of a cluster
-and night counts; the documents are read by one `mapInArrow` (`documents.py`).
+A file is identified by name, size and time. The driver decides which files are read and which snapshot of a cluster and
+night counts; one `mapInArrow` reads the documents (`documents.py`).
 """
 
 from __future__ import annotations
@@ -42,16 +42,14 @@ if TYPE_CHECKING:
 _BYTES_A_TASK = 4 << 20
 _MOST_TASKS = 512
 _INPUT = "unit string, path string, length bigint, modified bigint, content binary"
-_HEAD = [column for column in columns(Snapshots) if column != "document"]
-"""Columns of a snapshot as the driver sees it."""
+_HEAD = [column for column in columns(Snapshots) if column != "document"]  # for the driver
 Heads = Sequence[Snapshots]
 
 
 def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
-    """The files of this machine that the inputs stand for, and the URIs among the inputs (raises DataError).
+    """The files of this machine, and the URIs, of the inputs: files, folders, patterns and URIs (raises DataError).
 
-    An input is a file, a folder with all below it, a pattern, or a URI. Names that begin with `.` or `_` are skipped
-    in folders.
+    Names in folders that begin with `.` or `_` are skipped.
     """
     files: dict[str, ReadFile] = {}
     uris: list[str] = []
@@ -84,7 +82,7 @@ def _below(root: str) -> Iterator[ReadFile]:
 def _file(path: str) -> ReadFile:
     try:
         state = os.stat(path)
-    except OSError:  # a broken link: it is read, and rejected
+    except OSError:  # a broken link, which is rejected later
         return ReadFile(path, 0, 0)
     return ReadFile(path, state.st_size, state.st_mtime_ns // 1_000_000)
 
@@ -92,10 +90,10 @@ def _file(path: str) -> ReadFile:
 def ingest(
     warehouse: Warehouse, local: Sequence[ReadFile], uris: Sequence[str], cluster: str | None = None, *, force: bool
 ) -> PipelineResult:
-    """Read the files that are new, or with `force` all, and write their nights (raises DataError).
+    """Read the new files, with `force` all, and write their nights (raises DataError).
 
-    This process is the only one that writes. `cluster` names the cluster of all files; None takes it from the path or
-    the brokers.
+    This process must be the only writer. `cluster` names the cluster of all files; by default the path or the brokers
+    do.
     """
     files = [*local, *(file for uri in uris for file in _files_at(warehouse, uri))]
     nights = warehouse.nights()
@@ -117,7 +115,6 @@ def _files_at(warehouse: Warehouse, uri: str) -> list[ReadFile]:
 
 
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
-    """Night → what tells that the files in its folder `date=…` are the same as before."""
     of: dict[date, list[ReadFile]] = {}
     for file in files:
         day = labels(file.path).date
@@ -129,7 +126,7 @@ def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
 def _unknown(
     warehouse: Warehouse, files: Sequence[ReadFile], nights: Mapping[date, Night], digests: Mapping[date, str]
 ) -> list[ReadFile]:
-    """The new files; the digests spare looking into the tables of the nights in which nothing has changed."""
+    """The new files; digests show nights without changes, whose tables need no look."""
     same = {day for day, digest in digests.items() if day in nights and nights[day].inputs == digest}
     rest = [file for file in files if labels(file.path).date not in same]
     if not rest:
@@ -144,7 +141,6 @@ def _unknown(
 
 
 def _known(warehouse: Warehouse, days: Sequence[date]) -> Iterator[ReadFile]:
-    """The files that these nights were read from, and those that this version of rmqlb rejected."""
     from pyspark.sql import functions as fn
 
     taken = warehouse.read(Snapshots, days).select(fn.explode("files").alias("file"))
@@ -154,7 +150,6 @@ def _known(warehouse: Warehouse, days: Sequence[date]) -> Iterator[ReadFile]:
 
 
 def _inputs(warehouse: Warehouse, files: Sequence[ReadFile]) -> DataFrame:
-    """The files in the order of units, those of one unit in one task."""
     spark = warehouse.spark
     size = sum(file.length for file in files)
     units = {labels(file.path).unit or file.path for file in files}
@@ -255,10 +250,10 @@ def _utc(at: datetime | None) -> datetime | None:
 def _rivals(
     new: Sequence[Snapshots], kept: Sequence[Snapshots], before: Sequence[Snapshots]
 ) -> Iterator[tuple[Snapshots, str]]:
-    """New snapshots that name another cluster than the rest of the night does: no broker has an address in common.
+    """New snapshots that share no broker address with others of the same cluster name and night.
 
-    A snapshot that shares an address with one that is in the warehouse stays. Where none does, nobody can tell which
-    one is right, and all are rejected.
+    A snapshot that shares an address with one in the warehouse stays. If none does, the right one is unknown, and all
+    are rejected.
     """
     for day, cluster in sorted({(head.date, head.cluster) for head in new}):
         here = [head for head in new if (head.date, head.cluster) == (day, cluster) and head.broker_addresses]
@@ -293,7 +288,7 @@ def _conflict(head: Snapshots, file: ReadFile, other: str) -> Quarantine:
 def _chosen(
     warehouse: Warehouse, staged: DataFrame, table: type[Row], choice: DataFrame, days: Collection[date]
 ) -> DataFrame:
-    """The rows of the snapshots in `choice`, new and old; of groups and queues only of the snapshots that count."""
+    """The rows of the snapshots in `choice`, new and old; groups and queues only of snapshots that count."""
     from pyspark.sql import functions as fn
 
     keys = ["date", "cluster", "snapshot"]
@@ -331,13 +326,12 @@ def _plain(value: Any) -> Any:
 
 
 def silent(warehouse: Warehouse, day: date, expected: Collection[str]) -> list[str]:
-    """The expected clusters without a snapshot in that night."""
     rows = warehouse.read(Snapshots, [day]).where("counts").select("cluster").collect()
     return sorted(set(expected) - {row[0] for row in rows})
 
 
 def read_expected(path: str) -> tuple[str, ...]:
-    """The clusters that must report, one a line; `#` begins a comment (raises DataError)."""
+    """The clusters that must report, one per line; `#` begins a comment (raises DataError)."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = [line.partition("#")[0].strip() for line in file.read(1 << 20).splitlines()]

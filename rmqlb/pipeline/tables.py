@@ -1,7 +1,7 @@
 """The tables of the warehouse: each is one Struct, and a column is a field with its description.
 
 Spark's DDL, the Arrow schema and the documentation derive from these classes. Column names are those of rmqlb's JSON.
-Every table is partitioned by `date`, the night, and every row has its cluster. Null means unknown or not applicable.
+Every table is partitioned by `date`, the night, and every row has its cluster. Null is unknown or not applicable.
 """
 
 from __future__ import annotations
@@ -275,9 +275,7 @@ class Changes(Row, frozen=True):
 
 
 INGESTED: tuple[type[Row], ...] = (Snapshots, Quarantine, Groups, Queues)
-"""What `pipeline ingest` writes."""
 JUDGED: tuple[type[Row], ...] = (Assignments, Figures, Findings, WhatIf, Sends, Changes)
-"""What `pipeline judge` writes."""
 TABLES = (*INGESTED, *JUDGED)
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
@@ -285,21 +283,13 @@ _SPARK = {str: "string", int: "bigint", float: "double", bool: "boolean", dateti
 
 
 def name(table: type[Row]) -> str:
-    """The table's folder.
-
-    >>> name(WhatIf)
-    'what_if'
-    """
+    """The table's folder, such as `what_if`."""
     return _WORD.sub("_", table.__name__).lower()
 
 
 @cache
 def columns(table: type[Struct]) -> dict[str, str]:
-    """Column → Spark's type, the cluster first, `date` last as Spark reads a partition.
-
-    >>> columns(Quarantine)["file"]
-    'struct<`path`: string, `length`: bigint, `modified`: bigint>'
-    """
+    """Column → Spark's type, the cluster first, `date` last as Spark reads a partition."""
     hints = get_type_hints(table)
     named = zip(table.__struct_fields__, table.__struct_encode_fields__, strict=True)
     found = {column: _spark(hints[field]) for field, column in named}
@@ -309,12 +299,10 @@ def columns(table: type[Struct]) -> dict[str, str]:
 
 
 def ddl(table: type[Struct]) -> str:
-    """The table's schema as Spark reads it."""
     return ", ".join(f"`{column}` {kind}" for column, kind in columns(table).items())
 
 
 def arrow_schema(table: type[Struct]) -> pa.Schema:
-    """The table's schema in Arrow."""
     import pyarrow as pa
 
     hints = get_type_hints(table)
@@ -323,12 +311,12 @@ def arrow_schema(table: type[Struct]) -> pa.Schema:
 
 
 def union_ddl(tables: tuple[type[Row], ...]) -> str:
-    """A schema with a struct for each table, of which every row has one."""
+    """A schema with a struct for each table, one of which every row has."""
     return ", ".join(f"`{name(table)}` struct<{_fields(table)}>" for table in tables)
 
 
 def union_batch(tables: tuple[type[Row], ...], rows: Sequence[Row]) -> pa.RecordBatch:
-    """Rows of one table, at least one, as a batch of the `union_ddl` of these tables."""
+    """Rows of one table, at least one, as a batch of `union_ddl`."""
     import pyarrow as pa
 
     own = type(rows[0])
@@ -352,7 +340,6 @@ def _values(rows: Sequence[Row], field: str) -> list[Any]:
 
 
 def documentation() -> str:
-    """All tables and columns as Markdown."""
     return "\n".join(line for table in TABLES for line in _documented(table))
 
 
@@ -370,7 +357,7 @@ def _fields(table: type[Struct]) -> str:
 
 
 def _required(hint: Any) -> Any:
-    """The type without None, a Literal as the type of its values, a tuple as `(tuple, its element)`."""
+    """The type without None; a Literal as text."""
     if get_origin(hint) in (Union, types.UnionType):
         (hint,) = (each for each in get_args(hint) if each is not type(None))
     if get_origin(hint) is Literal:

@@ -2,13 +2,12 @@
 
     groups/date=2026-11-21/part-….parquet    a table's rows of one night
     _nights/date=2026-11-21/TOKEN            the night is whole: removed before its tables change, written after
-    _ingested/date=2026-11-21/TOKEN.DIGEST   the same for what ingest writes; the digest is of the night's input files
-    _staging/                                rows on their way; what a kill leaves there is removed by the next run
-    _writer                                  who writes now
+    _ingested/date=2026-11-21/TOKEN.DIGEST   the same for tables of ingest; the digest is of the night's input files
+    _staging/                                new rows; the next run removes the remains of a killed run
+    _writer                                  the process that writes now
 
-Rules of this file:
-- A night is replaced as a whole: its rows are complete in `_staging` before the old ones go.
-- Tokens are names of empty files, so that one listing of `_nights` and `_ingested` tells the state of all nights.
+- A night is replaced as a whole: its new rows are complete in `_staging` before the old ones go.
+- Tokens are names of empty files, so one listing of `_nights` and `_ingested` shows the state of all nights.
 """
 
 from __future__ import annotations
@@ -37,16 +36,13 @@ _STAGING, _WRITER = "_staging", "_writer"
 _DATE = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _OVERWRITE = _RECURSIVE = True  # Java's arguments have no names
-_MOST_ROWS = 10_000_000
-"""A Parquet file of so many rows stays below 128 MB."""
+_MOST_ROWS = 10_000_000  # keeps a Parquet file below 128 MB
 
 
 class Night(Struct, frozen=True):
-    """What the markers say of a night."""
-
     ingested: str | None = None  # changes whenever the night's snapshots do; None while they are being written
     inputs: str | None = None  # the digest of the night's input files
-    judged: str | None = None  # what its figures were made from; None while they are not whole
+    judged: str | None = None  # a digest of the input of its figures; None while they are not whole
 
 
 def location(place: str | None) -> str:
@@ -67,18 +63,14 @@ def location(place: str | None) -> str:
 
 
 def is_uri(path: str) -> bool:
-    """It names a storage other than this machine's files."""
     return _SCHEME.match(path) is not None
 
 
 def short(*texts: object) -> str:
-    """A short text that differs when these do."""
     return hashlib.sha256(repr(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class Warehouse:
-    """The tables at one place, read and written through Spark."""
-
     def __init__(self, spark: SparkSession, place: str) -> None:
         self.spark = spark
         self.place = place  # as `location` gives it
@@ -90,11 +82,9 @@ class Warehouse:
     # -- reading
 
     def dates(self, table: type[Row]) -> list[date]:
-        """The nights of which the table has rows, whether or not they are whole."""
         return sorted(_days(self._names(name(table))))
 
     def nights(self) -> dict[date, Night]:
-        """Every night with what its markers say, in order."""
         found: dict[date, dict[str, str]] = {}
         for folder in (NIGHTS, INGESTED):
             for path in self.files_in(f"{self.place}/{folder}"):
@@ -104,11 +94,9 @@ class Warehouse:
         return {day: _night(found[day]) for day in sorted(found)}
 
     def whole_nights(self) -> list[date]:
-        """The nights that readers see."""
         return [day for day, night in self.nights().items() if night.judged is not None]
 
     def read(self, table: type[Row], days: Iterable[date]) -> DataFrame:
-        """The table's rows of these nights."""
         there = set(self.dates(table))
         paths = [f"{self.place}/{name(table)}/date={day}" for day in sorted(set(days)) if day in there]
         if not paths:
@@ -117,7 +105,7 @@ class Warehouse:
         return reader.parquet(*paths).select(*columns(table))
 
     def files_in(self, uri: str) -> list[ReadFile]:
-        """All files below a folder, hidden ones left out; nothing where there is no folder."""
+        """All files below a folder, without hidden ones; none where the folder is missing."""
         path = self._path(uri)
         if not path.getFileSystem(self._conf).exists(path):
             return []
@@ -133,11 +121,7 @@ class Warehouse:
 
     @contextmanager
     def writing(self) -> Iterator[bool]:
-        """While this process is the only one that writes; True when an interrupted run left rows behind.
-
-        Raises:
-            DataError: another process writes.
-        """
+        """Lock out other writers; yields whether an interrupted run left rows behind (raises DataError)."""
         with _locked(self.place) if not is_uri(self.place) else self._claimed():
             interrupted = self._delete(_STAGING)
             try:
@@ -147,13 +131,11 @@ class Warehouse:
                     self._delete(_STAGING)
 
     def stage(self, frame: DataFrame, step: str) -> DataFrame:
-        """The same rows from a file, so that they are computed once."""
         path = f"{self.place}/{_STAGING}/{step}"
         frame.write.mode("overwrite").parquet(path)
         return self.spark.read.schema(frame.schema).parquet(path)
 
     def replace(self, table: type[Row], frame: DataFrame, days: Collection[date]) -> None:
-        """Put these rows in the place of the table's rows of these nights."""
         if not days:
             return
         staged = f"{self.place}/{_STAGING}/{name(table)}"
@@ -174,18 +156,17 @@ class Warehouse:
                     raise UsageError(f"{self.place}/{name(table)}/{part}: cannot be written", code="cannot-write")
 
     def unmark(self, day: date, *, ingested: bool) -> None:
-        """Say that a night is not whole; `ingested`: not even its snapshots."""
+        """Mark a night as not whole; `ingested`: its snapshots neither."""
         self._delete(f"{NIGHTS}/date={day}")
         if ingested:
             self._delete(f"{INGESTED}/date={day}")
 
     def mark(self, day: date, folder: str, token: str) -> None:
-        """Say that a night is whole."""
         self._delete(f"{folder}/date={day}")
         self._files.create(self._path(f"{self.place}/{folder}/date={day}/{token}")).close()
 
     def drop_before(self, first: date) -> list[date]:
-        """Drop the nights before this date, but none that is the last of a cluster; returns those dropped."""
+        """Drop nights before this date, except the last night of a cluster; returns the dropped ones."""
         days = self.dates(Snapshots)
         old = [day for day in days if day < first]
         if not old:
@@ -211,7 +192,7 @@ class Warehouse:
 
     @contextmanager
     def _claimed(self) -> Iterator[None]:
-        """By a file that only one process can create, where the file system can say so."""
+        """Claim the warehouse by a file that only one process can create."""
         path = self._path(f"{self.place}/{_WRITER}")
         mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
         try:
@@ -243,7 +224,7 @@ class Warehouse:
 
 
 def first_kept(nights: Iterable[date], keep_days: int, today: date) -> date:
-    """The first night that is kept, counted from the last one that is not in the future."""
+    """The first night to keep, counted from the last night that is not in the future."""
     past = [day for day in nights if day <= today]
     return max(past, default=today) - timedelta(days=keep_days - 1)
 
@@ -265,7 +246,6 @@ def _plain(uri: str) -> str:
 
 
 def make_folder(place: str) -> None:
-    """Make the folder of a warehouse on this machine (raises UsageError)."""
     try:
         os.makedirs(place, exist_ok=True)
     except OSError as error:
@@ -274,7 +254,7 @@ def make_folder(place: str) -> None:
 
 @contextmanager
 def _locked(folder: str) -> Iterator[None]:
-    """By a lock on a file, which the system releases however the process ends."""
+    """Lock a file of the warehouse; the system releases the lock however the process ends."""
     path = os.path.join(folder, _WRITER)
     make_folder(folder)
     try:
@@ -296,7 +276,6 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _is_dead(who: Mapping[str, Any]) -> bool:
-    """The process was one of this machine, and is gone."""
     if who.get("host") != socket.gethostname():
         return False
     try:

@@ -1,8 +1,8 @@
 """The signature that a broker checks when its ACL is on (`aclEnable` in 4.x, `authenticationEnabled` in 5.x).
 
-The content that is signed is the values of all extFields, AccessKey and SecurityToken included and Signature left out,
-in the order of their keys (by UTF-16 unit, as Java sorts), then the body. The signature is the Base64 of HMAC-SHA1
-under the secret key. The opaque is not signed, so `Exchange` may set it afterwards.
+The signed content is the values of all extFields, AccessKey and SecurityToken included and Signature left out, in the
+order of their keys (by UTF-16 unit, as in Java), then the body. The signature is the Base64 of HMAC-SHA1 with the
+secret key. The opaque is not signed, so `Exchange` may set it afterwards.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SIGNATURE: Final = "Signature"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credentials:
-    """Who asks, as `org.apache.rocketmq.acl.common.SessionCredentials` (raises UsageError)."""
+    """`org.apache.rocketmq.acl.common.SessionCredentials` (raises UsageError)."""
 
     access_key: str
-    secret_key: str  # key of the signature; never sent, never printed
-    security_token: str | None = None  # token of a temporary account, or None; sent, never printed
+    secret_key: str  # never sent, never printed
+    security_token: str | None = None  # of a temporary account; sent, never printed
 
     def __post_init__(self) -> None:
         if not self.access_key:

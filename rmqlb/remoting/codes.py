@@ -1,7 +1,7 @@
 """The numbers in `RemotingCommand.code`, with the names of RocketMQ 5.5.0.
 
-`RequestCode` holds what rmqlb may send and nothing else: every code in it reads, and is needed. The codes of requests
-are the same in 4.9, which does not know those from 351 on. A far side may answer any number.
+`RequestCode` has exactly the requests of rmqlb, which all read. Their codes are the same in 4.9, which lacks those from
+351 on. A server may answer any number.
 """
 
 from __future__ import annotations
@@ -11,40 +11,39 @@ from typing import Final
 
 
 class RequestCode(IntEnum):
-    """Requests that rmqlb sends, all of them reads, as `org.apache.rocketmq.remoting.protocol.RequestCode`."""
+    """`org.apache.rocketmq.remoting.protocol.RequestCode`."""
 
-    # The offset that the group has stored of a queue; 22 (QUERY_NOT_FOUND) when it has none. Without
-    # `setZeroIfNotFound`, as clients ask: a queue whose first message is still in the broker's memory (before 5.1: not
-    # yet left to the disk) is answered with 0 when nothing is stored.
+    # The group's stored offset of a queue; 22 (QUERY_NOT_FOUND) without one. Without `setZeroIfNotFound`, as in
+    # clients' requests, the answer is 0 if nothing is stored and the queue's first message is still in the broker's
+    # memory (before 5.1: not yet on disk only).
     QUERY_CONSUMER_OFFSET = 14
-    # A queue's first message that was stored at this time or later, in milliseconds since 1970.
+    # The first message stored at this time or later, in milliseconds since 1970.
     SEARCH_OFFSET_BY_TIMESTAMP = 29
-    GET_MAX_OFFSET = 30  # the end of a queue, the number of its next message; 0 of a queue that is not there
-    GET_MIN_OFFSET = 31  # the first message that is not deleted yet; less than 0 of a queue that is not there
+    GET_MAX_OFFSET = 30  # the end of a queue, the number of its next message; 0 without the queue
+    GET_MIN_OFFSET = 31  # the first message that is not deleted yet; below 0 without the queue
     GET_ROUTEINFO_BY_TOPIC = 105  # the TopicRouteData of a topic; 17 (TOPIC_NOT_EXIST) if there is none
     GET_BROKER_CLUSTER_INFO = 106  # all brokers and their addresses by cluster; keys of `brokerAddrs` are bare integers
-    # The configuration of all groups. Without its paging fields every broker answers everything at once.
+    # The configuration of all groups; without paging fields every broker sends everything at once.
     GET_ALL_SUBSCRIPTIONGROUP_CONFIG = 201
-    # Connections and subscriptions of a group; 206 (CONSUMER_NOT_ONLINE) if nobody is online.
+    # Connections and subscriptions of a group; 206 (CONSUMER_NOT_ONLINE) without a consumer online.
     GET_CONSUMER_CONNECTION_LIST = 203
     GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206  # 1 with remark `disable` where `enableAllTopicList` is off
     GET_CONSUME_STATS = 208  # broker and consumer offset of every queue of a group
-    # What one client holds and does, with `jstackEnable` the stack traces of its threads. The broker asks the client;
-    # it answers 207 (CONSUME_MSG_TIMEOUT) after 10 s, and 1 when it knows no such client or cannot reach it.
+    # A client's queues and state, with `jstackEnable` its stack traces. The broker asks the client, and answers 207
+    # (CONSUME_MSG_TIMEOUT) after 10 s, or 1 when it has no such client or cannot reach it.
     GET_CONSUMER_RUNNING_INFO = 307
-    # To a broker since 5.0. One before it answers that it does not know the code, or nothing at all.
+    # For brokers since 5.0. An older one answers that the code is unknown, or nothing.
     GET_TOPIC_CONFIG = 351  # the broker's TopicConfig, attributes included; 17 (TOPIC_NOT_EXIST) without one
-    QUERY_ASSIGNMENT = 400  # the queues that the broker would assign to a client, and whether to PULL or POP them
-    GET_ALL_MESSAGE_REQUEST_MODE = 402  # PULL or POP where it was set; the others have the broker's default
-    POLLING_INFO = 200055  # how many receive requests (POP) of the group wait for a message of any queue (queueId -1)
+    QUERY_ASSIGNMENT = 400  # the queues that the broker would assign to a client, and PULL or POP
+    GET_ALL_MESSAGE_REQUEST_MODE = 402  # PULL or POP where it was set; others have the broker's default
+    POLLING_INFO = 200055  # number of the group's waiting receive requests (POP) for any queue (queueId -1)
 
 
-READ_ONLY: Final = frozenset(RequestCode)
-"""The allow-list that `Exchange.send` checks; a plain int is in it if its number is."""
+READ_ONLY: Final = frozenset(RequestCode)  # the allow-list of `Exchange.send`
 
 
 class ResponseCode(IntEnum):
-    """Answers, as `org.apache.rocketmq.remoting.protocol.ResponseCode` and `RemotingSysResponseCode`."""
+    """`org.apache.rocketmq.remoting.protocol.ResponseCode` and `RemotingSysResponseCode`."""
 
     RPC_TIME_OUT = -1006
     RPC_SEND_TO_CHANNEL_FAILED = -1004

@@ -1,12 +1,11 @@
-"""Frames: how commands follow one another in a stream of bytes; the client's side of one connection.
+"""Frames: commands in a stream of bytes, on the client's side of one connection.
 
     int32 total, the number of bytes after it | int8 serialize type, int24 length of the header | header | body
 
-- Both lengths are checked as soon as they are there, before anything is waited for: what is kept between two calls is
-  never more than the start of one frame that may be.
-- How the stream is cut into pieces makes no difference: the same bytes give the same commands, then the same error. So
-  an error that comes behind good commands in one piece is raised by the next call, and `broken` tells of it at once.
-  There is no way to find the next frame after a bad one: a broken decoder stays broken.
+- Both lengths are checked on arrival, so at most the start of one valid frame is kept between two calls.
+- The pieces of the stream make no difference: the same bytes give the same commands, then the same error. An error
+  after good commands in one piece is raised by the next call, and `broken` shows it at once. The next frame after a bad
+  one cannot be found, so a broken decoder stays broken.
 - Only requests of `codes.READ_ONLY` that want a response leave this file.
 """
 
@@ -23,17 +22,16 @@ from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand
 from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
 
 MAX_FRAME: Final = 16 * 1024 * 1024
-"""Bytes of the longest frame taken, its length field included (`NettyDecoder`,
+"""Bytes of the longest accepted frame, its length field included (`NettyDecoder`,
 `com.rocketmq.remoting.frameMaxLength`)."""
-MAX_HEADER: Final = 1024 * 1024
-"""Bytes of the longest header taken; RocketMQ's format ends at 16 MiB - 1, its servers stay below a few KiB."""
+MAX_HEADER: Final = 1024 * 1024  # bytes; the format allows 16 MiB - 1, servers stay below a few KiB
 
 _TOTAL: Final = Struct(">i")
 _META: Final = Struct(">I")
 _PREFIX: Final = _TOTAL.size + _META.size
 _HEADER_LENGTH: Final = 0x00FFFFFF
 
-# By serialize type (`org.apache.rocketmq.remoting.protocol.SerializeType`).
+# Serialize type → decoder (`org.apache.rocketmq.remoting.protocol.SerializeType`).
 _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = {
     0: decode_json_header,
     1: decode_binary_header,
@@ -41,10 +39,9 @@ _DECODERS: Final[dict[int, Callable[[bytes, bytes | None], RemotingCommand]]] = 
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
-    """One whole frame with a JSON header, its length field included, as `RemotingCommand.encode` builds it.
+    """One whole frame with a JSON header (`RemotingCommand.encode`).
 
-    ValueError when a number does not fit 32 bits or the header 24 bits of length. UsageError when a text of the command
-    holds a lone surrogate.
+    ValueError when a number exceeds 32 bits or the header's length 24 bits, UsageError for a lone surrogate.
     """
     for number in (command.code, command.version, command.opaque, command.flag):
         if not INT32_MIN <= number <= INT32_MAX:
@@ -56,7 +53,7 @@ def encode_frame(command: RemotingCommand) -> bytes:
 
 
 class FrameDecoder:
-    """Turns received bytes into commands; does what `NettyDecoder` and `RemotingCommand.decode` do."""
+    """Turns received bytes into commands (`NettyDecoder`, `RemotingCommand.decode`)."""
 
     def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
         self._buffer = bytearray()
@@ -78,7 +75,7 @@ class FrameDecoder:
             while (end := self._frame_end(start)) is not None:
                 commands.append(_decode_frame(self._buffer, start, end))
                 start = end
-            # One cut for all frames of this piece, so that many small frames cost no more than one large one.
+            # One cut for all frames of this piece, so many small frames cost no more than one large one.
             del self._buffer[:start]
         except ProtocolError as error:
             self._error = error.message
@@ -88,7 +85,7 @@ class FrameDecoder:
         return commands
 
     def _frame_end(self, start: int) -> int | None:
-        """Where the frame at `start` ends, None if it is not all there; both its lengths are checked."""
+        """The end of the frame at `start`, None if it is incomplete; both lengths are checked."""
         if len(self._buffer) - start < _TOTAL.size:
             return None
         total: int = _TOTAL.unpack_from(self._buffer, start)[0]
@@ -115,14 +112,14 @@ def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
 
 
 class RequestNotAllowedError(ValueError):
-    """A command was to be sent that is not on the read-only allow-list; a mistake in rmqlb, not in its input."""
+    """A command outside the read-only allow-list; a bug in rmqlb, not in its input."""
 
 
 class Exchange:
-    """Numbers the requests of one connection, and finds the response to the last one among all that comes.
+    """Numbers the requests of one connection, and finds the response to the last one.
 
-    Everything else is dropped, never an error: a server may send requests of its own (40,
-    NOTIFY_CONSUMER_IDS_CHANGED), and a late answer must not be taken for another.
+    All else is dropped without an error: a server may send its own requests (40, NOTIFY_CONSUMER_IDS_CHANGED), and a
+    late answer must not count as another's.
     """
 
     def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
@@ -144,7 +141,7 @@ class Exchange:
         return encode_frame(replace(command, opaque=self._last))
 
     def receive(self, data: bytes | bytearray | memoryview) -> RemotingCommand | None:
-        """The response to the last request when it has come (raises ProtocolError; after a good response later)."""
+        """The response to the last request, if complete (raises ProtocolError; after a good response later)."""
         found = None
         for command in self._decoder.feed(data):
             if command.is_response and command.opaque == self._last:

@@ -1,14 +1,14 @@
 """A command's header in its two forms: JSON (serialize type 0) and binary (serialize type 1, ROCKETMQ).
 
-rmqlb writes JSON alone, which every server reads, as RocketMQ's Java writes it, byte for byte: keys in alphabetical
-order, no spaces, no null, no escapes above ASCII. A 4.x server answers in the request's form, a 5.x server in its own
-(its property `rocketmq.serialize.type`, JSON unless set): the answer to a JSON request may be binary.
+rmqlb writes JSON, which every server reads, byte for byte as RocketMQ's Java does: sorted keys, no spaces, no null, no
+escapes above ASCII. A 4.x server answers in the request's form, a 5.x server in its own (`rocketmq.serialize.type`,
+JSON unless set), so the answer to a JSON request may be binary.
 
-JSON is read more strictly than fastjson reads it: `code`, `opaque` and `flag` must be there (Java reads a missing code
-as 0, which means success), integers have 32 bits, a key comes once (fastjson takes the last), NaN, infinities and lone
-surrogates (`?` in Java) are refused. It is read as leniently where that costs nothing: unknown keys and the sender's
-language are skipped, a missing version is 0; null is the same as absent. Values of extFields are
-text: numbers as they were written (fastjson's generations disagree only on exponents and on -0), `true`, `false`.
+JSON is read more strictly than by fastjson: `code`, `opaque` and `flag` are required (Java reads a missing code as 0,
+which is success), integers have 32 bits, keys are unique (fastjson takes the last), NaN, infinities and lone surrogates
+(`?` in Java) are refused. Unknown keys and the sender's language are skipped, a missing version is 0, null is absence.
+Values of extFields are text: numbers as written (fastjson's generations disagree only on exponents and on -0), `true`,
+`false`.
 
 Binary, all integers big endian and signed:
 
@@ -16,11 +16,11 @@ Binary, all integers big endian and signed:
     int32 length, remark in UTF-8
     int32 length of what follows, then for each extField: int16 length, key in UTF-8, int32 length, value in UTF-8
 
-A length is checked against the remaining bytes before anything is taken; the header must end where its last field does
-(Java would take the rest for the body). A remark of length 0 is None, an extField of length 0 the empty text.
+A length is checked against the remaining bytes first; the header must end with its last field (Java would take the rest
+for the body). A remark of length 0 is None, an extField of length 0 the empty text.
 
-A text of ours that cannot be encoded came from the user (a topic typed in another encoding): a usage error. Bytes that
-cannot be decoded are the far side's fault: a protocol error. No message repeats the text, which may be a secret.
+A text of ours that cannot be encoded came from the user: a usage error. Bytes that cannot be decoded are the server's
+fault: a protocol error. No message repeats the text, which may be a secret.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand
 
 
 class _NumberText(str):
-    """A JSON number as it is written, so that no number in a header can be slow to read or lose digits."""
+    """A JSON number as written, so that no number is slow to read or loses digits."""
 
     __slots__ = ()
 
@@ -65,8 +65,8 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), so
 def encode_json_header(command: RemotingCommand) -> bytes:
     """The header as `RemotingSerializable.encode` writes it (raises UsageError).
 
-    extFields are left out if there are none: a 5.x broker that finds an empty object logs an error for each paging
-    field that it misses in code 21 or 201.
+    extFields are left out if empty: for an empty object a 5.x broker logs an error per missing paging field in code 21
+    or 201.
     """
     members: dict[str, object] = {
         "code": int(command.code),
@@ -84,7 +84,7 @@ def encode_json_header(command: RemotingCommand) -> bytes:
 
 
 def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
-    """The command of a JSON header; mirrors `RemotingSerializable.decode` (raises ProtocolError)."""
+    """Mirrors `RemotingSerializable.decode` (raises ProtocolError)."""
     try:
         members = _DECODER.decode(decode_text(header, "header"))
     except json.JSONDecodeError as error:
@@ -138,7 +138,7 @@ _INT32: Final = Struct(">i")
 
 
 def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
-    """The command of a binary header; mirrors `RocketMQSerializable.rocketMQProtocolDecode` (raises ProtocolError)."""
+    """Mirrors `RocketMQSerializable.rocketMQProtocolDecode` (raises ProtocolError)."""
     reader = _Reader(header)
     code, _language, version, opaque, flag = _FIXED.unpack(reader.take(_FIXED.size))
     remark = reader.text(_INT32, "remark") or None
@@ -163,8 +163,6 @@ def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
 
 
 class _Reader:
-    """Takes bytes off the front of a header, never more than there are."""
-
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
@@ -188,14 +186,14 @@ class _Reader:
 
 
 def encode_text(text: str, what: str) -> bytes:
-    """`text` in UTF-8 (raises UsageError)."""
+    """UTF-8 (raises UsageError)."""
     if not _is_text(text):
         raise UsageError(f"{what} is not valid text: it cannot be written in UTF-8")
     return text.encode()
 
 
 def _is_text(text: str) -> bool:
-    """Whether a text has no lone surrogate. The codec's own error, which carries the text along, stays in here."""
+    """The text has no lone surrogate. The codec's own error, which has the text, stays in here."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -13,23 +13,22 @@ from typing import IO
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.part")
-_ABANDONED_S = 3600.0
-"""A writer adds to its file within seconds; after this time without a change, the writer was killed."""
+_ABANDONED_S = 3600.0  # without a change; its writer, which adds within seconds, was killed
 
 
 def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
-    """Put a text in a file's place, as `new_file` does; ValueError when the path holds what no path can."""
+    """Replace a file as `new_file` does (raises ValueError for an impossible path)."""
     with new_file(path, mode=mode) as file:
         file.write(text.encode())
 
 
 @contextmanager
 def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of the one at `path` when the block ends well (raises ValueError).
+    """A file to write to, which replaces the one at `path` when the block succeeds (raises ValueError).
 
-    An interrupt leaves the old file or the new one, and nothing beside it. A symbolic link is replaced, not followed.
-    The mode None is that of the file replaced, or the umask's; a durable file is waited for until the disk has it.
-    A kill leaves a hidden `.NAME.SUFFIX.part`, which a later run removes when the leftover is an hour old.
+    An interrupt leaves the old file or the new one, and nothing else. A symbolic link is replaced, not followed. By
+    default the mode is that of the replaced file, or the umask's; a durable file is synced to the disk. A kill leaves a
+    hidden `.NAME.SUFFIX.part`, which a run removes an hour later.
     """
     kept = _mode(path) if mode is None else mode
     folder, name = os.path.split(path)
@@ -37,7 +36,7 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
         if of == name:
             with suppress(OSError):
                 os.unlink(leftover)
-    # A process ID is no suffix: in a container every run has the same one.
+    # A process ID would not be unique: in a container every run has the same one.
     partial = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.part")
     descriptor = os.open(partial, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
     try:
@@ -56,10 +55,7 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
 
 
 def make_private_folder(path: str) -> None:
-    """Make the folder and its missing parents for the user alone, whatever the umask is (raises OSError).
-
-    A folder that exists keeps its mode.
-    """
+    """Make the folder and its missing parents for the user alone; existing ones keep their mode (raises OSError)."""
     parent = os.path.dirname(path)
     if parent and not os.path.isdir(parent):
         make_private_folder(parent)
@@ -69,7 +65,7 @@ def make_private_folder(path: str) -> None:
 
 @cache
 def _leftovers(folder: str) -> tuple[tuple[str, str], ...]:
-    """Abandoned files of killed writers and the names that they were for; a run looks once in each folder."""
+    """Files of killed writers and the names that they were for; cached for a run."""
     latest, found = time.time() - _ABANDONED_S, []
     with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer tells why it is unusable
         for entry in entries:

@@ -1,7 +1,7 @@
-"""The HTTP admin endpoint: RocketMQ's Dashboard (or the older console) in front of NameServers and brokers.
+"""RocketMQ's Dashboard (or the older console) as an HTTP endpoint in front of NameServers and brokers.
 
-Only the paths of `READ_PATHS` are ever asked for, all by GET; the one POST is the login. The Dashboard answers its own
-errors with HTTP 200 and a `status` other than 0 in the envelope.
+Only the paths of `READ_PATHS` are requested, by GET; the one POST is the login. The Dashboard reports its own errors
+with HTTP 200 and a `status` other than 0 in the envelope.
 """
 
 from __future__ import annotations
@@ -50,15 +50,13 @@ _TIMED_OUT = "RemotingTimeoutException"
 
 
 class DashboardReads:
-    """The reads of a cluster through its Dashboard."""
-
     kind = "dashboard"
 
     def __init__(
         self,
         url: str,  # scheme, host, port and context path, without user or password
         settings: HttpSettings,
-        credentials: Credentials | None = None,  # used when the Dashboard asks for a login; None when there are none
+        credentials: Credentials | None = None,  # for a Dashboard that requests a login
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.endpoint = url.rstrip("/")
@@ -68,11 +66,11 @@ class DashboardReads:
         self._login = threading.Lock()
 
     def topics(self) -> list[str]:
-        """All topics; the Dashboard marks RocketMQ's own by `%SYS%` before their names."""
+        """All topics, RocketMQ's own with the prefix `%SYS%`."""
         return self._read("/topic/list.query", {}, docs.TopicListDocument).topic_list
 
     def groups(self) -> list[str]:
-        """All groups that the Dashboard's cache holds; it can lag behind the cluster."""
+        """All groups in the Dashboard's cache, which may lag behind the cluster."""
         items = self._read("/consumer/groupList.query", {"skipSysGroup": "false"}, list[docs.GroupItem])
         return [item.group for item in items]
 
@@ -83,7 +81,6 @@ class DashboardReads:
             return False
 
     def route(self, topic: str) -> RouteSighting | None:
-        """The topic's route, from the one NameServer that the Dashboard asks."""
         path, name = "/topic/route.query", topic.removeprefix("%SYS%")
         try:
             document = self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}")
@@ -99,7 +96,7 @@ class DashboardReads:
         return {name: address for name, data in table if (address := docs.broker(data).address)}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        """The consumers that one broker lists; older Dashboards ask one at random instead."""
+        """The consumers in one broker's list; older Dashboards choose the broker at random."""
         params = {"consumerGroup": group, "address": address}
         try:
             return self._read("/consumer/consumerConnection.query", params, docs.ConnectionsDocument)
@@ -109,14 +106,13 @@ class DashboardReads:
             raise
 
     def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, None]:
-        """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
         params = {"consumerGroup": group, "address": ",".join(addresses)}
         path = "/consumer/queryTopicByConsumer.query"
         return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument])), None
 
     @property
     def broker_reads(self) -> None:
-        """A Dashboard forwards no question about single queues, assignments or POP."""
+        """None: a Dashboard forwards no question about single queues, assignments or POP."""
 
     def running_info(
         self,
@@ -130,7 +126,7 @@ class DashboardReads:
         return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
     def silent_brokers_answer(self) -> bool:
-        """The Dashboard asks brokers by itself, each time anew."""
+        """A Dashboard asks brokers itself, each time again."""
         return False
 
     def unread(self) -> list[Unread]:
@@ -143,7 +139,7 @@ class DashboardReads:
         return docs.convert(self._data(path, params), kind, self.endpoint + path + detail)
 
     def _data(self, path: str, params: dict[str, str]) -> object:
-        """The data inside the envelope of a read, after logging in where that is asked for."""
+        """The data in the envelope, after a login where requested."""
         if path not in READ_PATHS:
             raise AssertionError(f"{path} is not on the list of reads")
         answer = self._http.get(path, params)
@@ -154,7 +150,7 @@ class DashboardReads:
                     hint="name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file",
                     code="login-needed",
                 )
-            with self._login:  # the first request logs in, alone; the session's cookie then serves all
+            with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)
                 if _asks_for_login(answer):
                     log_in(self._http, self._credentials, self.endpoint)
@@ -169,7 +165,7 @@ def _asks_for_login(answer: Answer) -> bool:
 
 
 def _open(answer: Answer) -> object:
-    """The data of the envelope (raises EndpointError, ProtocolError)."""
+    """The data in the envelope (raises EndpointError, ProtocolError)."""
     where, url_hint = answer.where, "is this the Dashboard's URL, context path included?"
     if answer.status == 401:
         hint = "does a proxy in front ask for a login?"
@@ -190,29 +186,29 @@ def _open(answer: Answer) -> object:
         raise ProtocolError(f"{where}: not a Dashboard's answer", hint=hint, code="not-a-dashboard")
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
-        # What a broker answered the Dashboard (`MQClientException`), or that it did not.
+        # A broker's answer to the Dashboard (`MQClientException`), or its absence.
         code = re.search(_CODE, text)
         timed_out = ResponseCode.RPC_TIME_OUT if _TIMED_OUT in text else None
         raise Refused(f"{where}: {docs.first_line(text)}", text, response_code=int(code[1]) if code else timed_out)
     return envelope["data"]
 
 
-# httpx has no limit on the whole of an answer: a server that sends a byte a second, or 300 KB that unpack to 300 MB,
-# keeps it busy or fills the memory. So each attempt has a deadline that every read of its socket respects, bodies are
-# requested unpacked, counted as they come, and unpacked here if the server packs them all the same.
+# httpx does not limit the whole answer: a server that sends a byte per second, or 300 KB that unpack to 300 MB, would
+# block it or fill the memory. So each attempt has a deadline for all reads of its socket; bodies are requested
+# unpacked, counted on receipt, and unpacked here if need be.
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    timeout: float = 5.0  # seconds that one attempt may take from connecting to the last byte
+    timeout: float = 5.0  # seconds of one attempt, from connecting to the last byte
     retries: int = 2
-    ca_file: str | None = None  # the only CA certificates to trust, or None for the system's
+    ca_file: str | None = None  # the only trusted CA certificates; None is the system's
     max_bytes: int = DEFAULT_LIMIT
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
-    deadline: Deadline = NO_DEADLINE  # after which nothing is asked any more, whatever `timeout` is
+    deadline: Deadline = NO_DEADLINE  # of all requests, whatever `timeout` is
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +220,7 @@ class Answer:
 
 
 class HttpClient:
-    """A client of one endpoint; may be used by several threads (raises UsageError)."""
+    """A client of one endpoint; thread-safe (raises UsageError)."""
 
     def __init__(self, base_url: str, settings: HttpSettings) -> None:
         self._settings = settings
@@ -240,7 +236,7 @@ class HttpClient:
         self._client.close()
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
-        """Read, and after a passing fault read again (raises EndpointError, ProtocolError)."""
+        """Read, with retries on transient faults (raises EndpointError, ProtocolError)."""
         settings, where = self._settings, f"GET {self._base}{path}"
         attempt = 0
         while True:
@@ -263,7 +259,7 @@ class HttpClient:
     def post(
         self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]
     ) -> Answer:
-        """Send once, never again: only for logging in."""
+        """Send once, without retries: only for the login."""
         try:
             return self._once("POST", path, json=json, data=form, headers=headers)
         except PassingFault as fault:
@@ -290,7 +286,7 @@ class HttpClient:
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
             problem = f"{where}: the connection broke: {reason(error)}"
             raise PassingFault(ProtocolError(problem, code="connection-broke")) from None
-        except (httpx.ConnectError, UnicodeError) as error:  # UnicodeError: of Python's or httpx's IDNA
+        except (httpx.ConnectError, UnicodeError) as error:  # UnicodeError: IDNA of Python or httpx
             if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
                 hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
                 raise EndpointError(f"{where}: TLS failed: {reason(error)}", hint=hint, code="tls-failed") from None
@@ -300,17 +296,17 @@ class HttpClient:
             raise (failed if isinstance(error, UnicodeError) else PassingFault(failed)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise EndpointError(f"{where}: {reason(error)}") from None
-        except DocumentError as error:  # the far side's doing; a document's code would mean another exit code
+        except DocumentError as error:  # the server's fault; a document's code would mean another exit code
             raise ProtocolError(error.message, hint=error.hint) from None
         finally:
             _attempt.deadline = NO_DEADLINE
 
 
-_attempt = threading.local()  # `deadline`: by which the attempt of this thread must be over
+_attempt = threading.local()  # `deadline`: the end of this thread's attempt
 
 
 def _within(timeout: float | None, late: type[Exception]) -> float | None:
-    """The timeout of one operation, cut to the rest of the attempt (raises `late`)."""
+    """The timeout of one operation, bounded by the attempt (raises `late`)."""
     rest = getattr(_attempt, "deadline", NO_DEADLINE).rest
     if rest <= 0:
         raise late("deadline")
@@ -318,7 +314,7 @@ def _within(timeout: float | None, late: type[Exception]) -> float | None:
 
 
 class _BoundedStream(httpcore.NetworkStream):
-    """A socket whose every operation ends by the deadline of its thread."""
+    """A socket whose operations end by the deadline of their thread."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
@@ -356,7 +352,7 @@ class _BoundedBackend(httpcore.SyncBackend):
 
 
 class _BoundedTransport(httpx.HTTPTransport):
-    """httpx's own transport over sockets with a deadline; httpx has no public way to choose the sockets."""
+    """httpx's own transport on bounded sockets; httpx has no public way to choose the sockets."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         super().__init__(verify=tls, trust_env=False)
@@ -370,15 +366,11 @@ _CSRF = "/rocketmq-dashboard/csrf-token"
 @dataclass(frozen=True, slots=True)
 class Credentials:
     user: str
-    # gives the password when it is needed (from a file, the environment or a prompt)
-    password: Callable[[], str] = field(repr=False)
+    password: Callable[[], str] = field(repr=False)  # called when needed (a file, the environment or a prompt)
 
 
 def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
-    """Log in; the session's cookie stays in the client (raises EndpointError).
-
-    Dashboards after 2.1.0 take JSON and want a CSRF token, older ones take a form.
-    """
+    """Log in by JSON with a CSRF token (Dashboards after 2.1.0) or a form; raises EndpointError."""
     fields = {"username": credentials.user, "password": credentials.password()}
     token = _envelope(http.get(_CSRF)).get("data")
     name, value = (token.get("headerName"), token.get("token")) if isinstance(token, dict) else (None, None)
@@ -394,7 +386,7 @@ def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
 
 
 def _envelope(answer: Answer) -> dict[str, object]:
-    """The answer's object; where it has no status of its own, or HTTP's is not 200, the status is HTTP's."""
+    """The answer's object; without a status of its own, or with an HTTP error, the status is HTTP's."""
     try:
         value = json.loads(answer.body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A dump, from a file or stdin: read within bounds, unpacked, and handed to whoever understands its content."""
+"""A dump, from a file or stdin: read within bounds, unpacked, and recognised by its content."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ class DumpSource(NothingToAsk):
             raise DocumentError(problem, hint=hint, code="cannot-read") from None
 
 
-# A file that is not one strict JSON document is taken apart at lines: a document begins at a line whose first character
-# is `{` or `[`, or after a line that holds a whole one. So a line that is cut short loses itself and no other. Nothing
-# is built before its size and its number of values are known to be bounded.
+# A file that is not one strict JSON document is split at lines: a document begins at a line with `{` or `[` first, or
+# after a line with a whole one. So a truncated line loses only itself. Nothing is built before its size and its number
+# of values are known to be bounded.
 
 LARGEST_FILE = 4 * DEFAULT_LIMIT  # bytes, packed and unpacked, of a file with several documents
 GZIP = b"\x1f\x8b"
@@ -74,26 +74,23 @@ _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What one document says."""
-
-    snapshot: ClusterSnapshot  # all of it
-    snapshots: int = 1  # how many whole snapshots it holds
-    pieces: Pieces | None = None  # its routes and answers, for `merge`; None when it is one snapshot in strict JSON
+    snapshot: ClusterSnapshot
+    snapshots: int = 1  # number of whole snapshots in it
+    pieces: Pieces | None = None  # routes and answers, for `merge`; None for one snapshot in strict JSON
 
     @property
     def kind(self) -> Literal["snapshot", "pieces"]:
-        """`pieces` when it holds no whole snapshot, so that what it says may be merged with what others say."""
+        """`pieces` when it holds no whole snapshot, so it may be merged with others."""
         return "snapshot" if self.snapshots else "pieces"
 
     @property
     def cluster(self) -> str | None:
-        """The names of the RocketMQ clusters that its brokers are in, sorted; None when none is named."""
         routes = (sighting.route for sighting in self.snapshot.routes.values())
         return ",".join(sorted({broker.cluster for route in routes for broker in route.broker_datas} - {""})) or None
 
     @property
     def taken_at(self) -> datetime | None:
-        """Of a snapshot, UTC: as it says, else when the last of its parts was seen; None when neither tells."""
+        """UTC, from the snapshot, otherwise the latest time of its parts."""
         seen = [self.snapshot.taken_at]
         if self.snapshot.taken_at is None:
             seen = [sighting.seen.at for sighting in self.snapshot.routes.values()]
@@ -106,13 +103,13 @@ class Document(msgspec.Struct, frozen=True):
 def read_document(
     body: bytes,  # unpacked
     where: str,
-    wanted: Wanted | None = None,  # the parts of a snapshot that are read; all but evidence by default
+    wanted: Wanted | None = None,  # by default everything but evidence
     *,
     topic: str | None = None,  # of a route that does not name its own
     group: str | None = None,  # of an answer that does not name its own
-    limit: int = DEFAULT_LIMIT,  # bytes; what is not one snapshot in strict JSON may have half of it
+    limit: int = DEFAULT_LIMIT,  # bytes; half of it for anything but one snapshot in strict JSON
 ) -> Document:
-    """What one document says, whatever its kind: its content tells, never its name (raises DataError)."""
+    """Read one document of any kind, recognised by its content (raises DataError)."""
     wanted = wanted or Wanted()
     if len(body) > limit:
         raise too_large(where, limit)
@@ -122,7 +119,7 @@ def read_document(
     heading = snapshot_file.heading(body)
     if heading is not None:
         return Document(snapshot_file.read_body(body, heading, where, wanted))
-    # What may be anything is built whole, keys and all, and takes twice the memory of a snapshot.
+    # Other documents are built whole, keys and all, and take twice the memory of a snapshot.
     if len(body) > limit // 2:
         raise too_large(where, limit // 2, "and not one whole snapshot in JSON")
     require_few_values(body, where, limit // 2)
@@ -132,7 +129,7 @@ def read_document(
 
 
 def merge(documents: Iterable[Document], where: str) -> Document:
-    """What several documents say in pieces as one, the later over the earlier."""
+    """Several documents' pieces as one document; later ones win."""
     whole = Pieces(where)
     for document in documents:
         if document.pieces is not None:
@@ -141,12 +138,12 @@ def merge(documents: Iterable[Document], where: str) -> Document:
 
 
 def split_documents(content: bytes, where: str) -> list[bytes]:
-    r"""The documents of a file, out of its gzip if it is in one; at least one, which may be empty.
+    r"""The documents of a file, unpacked; at least one, which may be empty.
 
     >>> split_documents(b'{"a": 1}\n{"b": \n{"c": 3}\n', "x")
     [b'{"a": 1}', b'{"b":', b'{"c": 3}']
 
-    DocumentError when the gzip is damaged or cut short, or the content larger than `LARGEST_FILE`.
+    DocumentError when the gzip is damaged or truncated, or the content larger than `LARGEST_FILE`.
     """
     if len(content) > LARGEST_FILE:
         raise too_large(where, LARGEST_FILE)
@@ -154,8 +151,8 @@ def split_documents(content: bytes, where: str) -> list[bytes]:
     with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         decode(body, msgspec.Raw)
         return [body.strip()]
-    # A JVM writes noise before a command's own output; bytes that are not text stay as they are. An earlier line
-    # that is noise is blanked only before the first document, so nothing of a document is lost.
+    # A JVM writes noise before a command's own output. A line of noise is blanked only before the first document, so
+    # nothing of a document is lost; bytes that are not text stay.
     text = body
     with suppress(UnicodeDecodeError):
         text = without_noise(body.decode("utf-8-sig")).encode()
@@ -178,11 +175,11 @@ def _is_whole(line: bytes) -> bool:
 
 _FIRST_LINE = re.compile(rb"[ \t\r\n]*([{\[][^\n]{,80})")
 _OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]")
-"""Two columns, as consumerConnection, consumerProgress and clusterList begin; a YAML file may begin with a comment."""
+"""Two columns of consumerConnection, consumerProgress or clusterList; a YAML file may begin with a comment."""
 _SKIPPED = frozenset(
     "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
 )
-"""Fields of Dashboard answers that are known, and say nothing about routes, consumers or owners."""
+"""Fields of Dashboard answers without routes, consumers or owners."""
 _EXPECTED = "expected a snapshot, a route or a Dashboard response"
 
 
@@ -203,13 +200,11 @@ class _GroupPieces:
 
 
 class Pieces:
-    """What the documents of one dump have said so far."""
-
     def __init__(
         self, where: str, wanted: Wanted | None = None, topic: str | None = None, group: str | None = None
     ) -> None:
-        self._where = where  # the dump, as errors name it
-        self._wanted = wanted or Wanted()  # the parts of a snapshot that are read; all by default
+        self._where = where
+        self._wanted = wanted or Wanted()
         self._topic = topic  # of a route that does not name its own
         self._group = group  # of an answer that does not name its own
         self._routes: dict[str, RouteSighting] = {}
@@ -250,7 +245,6 @@ class Pieces:
             self._add(value, where)
 
     def merge(self, later: Pieces) -> None:
-        """Add what another dump's documents say, as if they had been read after these."""
         self._routes |= later._routes
         for name, pieces in later._groups.items():
             self._pieces(name).merge(pieces)
@@ -282,7 +276,6 @@ class Pieces:
             self._add(document, self._where if len(documents) == 1 else f"{self._where}, document {number}")
 
     def _add(self, value: object, where: str) -> None:
-        """One document; DocumentError when it is none of the known kinds, or carries an error instead of an answer."""
         if isinstance(value, dict) and {"status", "data"} <= value.keys():
             value = docs.open_envelope(value, where)
         if isinstance(value, list):
@@ -338,7 +331,6 @@ class Pieces:
         self._pieces(item.group.removeprefix("%SYS%")).items.append(item)
 
     def _add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
-        """A route whose document does not say of which topic it is (raises DocumentError)."""
         topic = docs.route_topic(document) or self._topic
         if topic is None:
             raise DocumentError(
@@ -388,7 +380,7 @@ class Pieces:
             views = tuple(MemberView(docs.connections(doc), Seen(where)) for doc, where in pieces.connections)
         elif item is not None and item.count == 0:
             views = ()
-        # The subscription's topics, as all brokers tell them; else those of which offsets are known.
+        # The subscription's topics as all brokers report them, otherwise topics with known offsets.
         tables = [doc.subscription_table for doc, _ in pieces.connections if doc.subscription_table is not None]
         topics = {topic for table in tables for topic in table} if tables else {queue.topic for queue in pieces.queues}
         ids = None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)

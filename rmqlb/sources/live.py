@@ -1,11 +1,11 @@
 """A running cluster as a source, whatever it speaks.
 
-- QUERY_ASSIGNMENT (400) changes nothing. It names a client ID and needs no connection of that client, so `rmqlb` can
-  ask on behalf of any consumer (`QueryAssignmentProcessor.queryAssignment` of 5.5.0).
-- `GET_CONSUME_STATS` reports offset 0 where nothing is stored. Consumers ask otherwise
+- QUERY_ASSIGNMENT (400) changes nothing and needs no connection of the client ID that it names, so `rmqlb` can request
+  assignments for any consumer (`QueryAssignmentProcessor.queryAssignment` of 5.5.0).
+- `GET_CONSUME_STATS` reports offset 0 where nothing is stored. Consumers use another request
   (`RebalancePushImpl.computePullFromWhereWithException`), and so does this file.
-- RocketMQ 5's gRPC clients are connected to a Proxy. In cluster mode brokers list none of them, and see receive
-  requests (POP) of their group come from the Proxy.
+- RocketMQ 5's gRPC clients connect to a Proxy. In cluster mode brokers list none of them, and receive POP requests for
+  their group from the Proxy.
 """
 
 from __future__ import annotations
@@ -75,10 +75,9 @@ _Value = TypeVar("_Value", str, int)
 
 
 class LiveSource:
-    """A running cluster, read once; a part that cannot be read is noted as unread and does not spoil the rest.
+    """A running cluster, read once; a part that cannot be read is noted as unread.
 
-    The reads go through a Dashboard or through NameServers and brokers, whose connections each method closes at its
-    end. Brokers are asked one by one for a group's consumers, and their answers are kept apart.
+    Each broker lists a group's consumers separately. Each method closes the connections of `reads`.
     """
 
     def __init__(
@@ -188,7 +187,7 @@ class LiveSource:
         questions: Sequence[Question],
         progress: Progress,
     ) -> list[tuple[Question, Answer]] | None:
-        """The answers that there are; None where brokers cannot be asked."""
+        """The answers; None where brokers cannot be asked."""
         batches: dict[str, list[Question]] = {}
         for question in questions:
             batches.setdefault(question.address, []).append(question)
@@ -196,7 +195,7 @@ class LiveSource:
         self._begin(Wanted(), progress)
 
         def of_broker(address: str) -> list[tuple[Question, Answer]]:
-            """Ask until the broker is silent or does not know the question, so that its silence costs little."""
+            """Stop at the first silence or unknown request code of the broker, so that silence costs one timeout."""
             answers: list[tuple[Question, Answer]] = []
             for question in batches[address] if reads is not None else ():
                 try:
@@ -229,7 +228,6 @@ class LiveSource:
         return [sighting for topic in topics if (sighting := self._found.get(topic)) is not None]
 
     def _all_routes(self, topics: Iterable[str]) -> None:
-        """The routes of topics that the cluster lists; one that has none all the same is noted as unread."""
         names = sorted(topics)
         self._routes(names, tolerant=True)
         for topic in names:
@@ -237,7 +235,6 @@ class LiveSource:
                 self._unread.append(Unread("route", topic, "it is listed and has no route"))
 
     def _groups(self) -> list[ConsumerGroup]:
-        """The wanted groups; where patterns name them, one that cannot be read is noted as unread."""
         wanted, everything = self._wanted, self._wanted.everything
         if everything is None and not any(map(is_pattern, wanted.named)):
             return [self._group(name) for name in wanted.named]
@@ -261,7 +258,7 @@ class LiveSource:
         return [group for _, group in answers]
 
     def _with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
-        """The groups, those read again of which a broker kept silent that answers when it is asked once more."""
+        """Read again the groups for which a silent broker answers a second request."""
         names = sorted({part.name for part in self._unread if part.is_of_server} & self._requested)
         if not names or self._deadline.has_passed or not self.reads.silent_brokers_answer():
             return groups
@@ -376,10 +373,7 @@ class LiveSource:
         return reported
 
     def _readable(self, reports: Mapping[str, MemberReport]) -> list[MessageQueue]:
-        """The queues of all topics to which consumers say that they subscribe.
-
-        A broker has the topics of the last heartbeat only, and tells of no others how far the group has read them.
-        """
+        """The queues of all topics in consumers' reports; brokers list only the topics of the last heartbeat."""
         topics = {topic for report in reports.values() for topic in report.topics or ()}
         sightings = self._routes(sorted(t for t in topics if not t.startswith(RETRY_PREFIX)), tolerant=True)
         return [queue for sighting in sightings for queue in sighting.route.subscribe_queues()]
@@ -387,11 +381,10 @@ class LiveSource:
     def _with_reports(
         self, group: ConsumerGroup, lags: Mapping[str, int] = MappingProxyType({})
     ) -> tuple[ConsumerGroup, dict[str, str], dict[str, frozenset[MessageQueue]]]:
-        """What its consumers say of themselves, through which broker each was asked, and what each of them holds.
+        """Reports of its consumers, the broker address that each was read through, and the queues of each.
 
-        Each is asked through the broker where the group has most unread (`lags`, by address): if one of its links is
-        cut, messages wait at that link's broker. gRPC clients are not asked, for whom a broker with a Proxy in it waits
-        10 s in vain (5.5.0), nor those that only a Proxy lists, which does not know the question.
+        Each consumer is read through the broker with the largest lag (`lags`, by address): messages wait at the broker
+        whose link is cut. For gRPC clients a broker with a Proxy waits 10 s (5.5.0), so they are left out.
         """
         listed: dict[str, list[str]] = {}
         for view in sorted(group.views or (), key=lambda view: lags.get(view.broker_addr or "", 0)):
@@ -427,11 +420,11 @@ class LiveSource:
     def _through_any(
         self, group: str, client_id: str, addresses: Sequence[str]
     ) -> tuple[docs.RunningInfoDocument, str]:
-        """The answer of a consumer through the first of these brokers, or where there is none, through the next one.
+        """The answer of a consumer through the first of these brokers, otherwise through the second.
 
-        A consumer that answers through the second broker only is asked through the first once more: silence again is
-        that link's, not the consumer's. Only a diagnosis asks twice: a process that stands still answers everything
-        that it was asked when it goes on. A Dashboard finds its own way, whatever broker is named.
+        A consumer that answers only through the second broker gets another request through the first: if that times
+        out too, the link is cut. Only a diagnosis does this: a process that stands still answers all requests later. A
+        Dashboard chooses the broker itself.
         """
         first, *others = addresses
         try:
@@ -451,11 +444,11 @@ class LiveSource:
     def _running_info(
         self, group: str, client_id: str, address: str, *, stacks: bool = False
     ) -> docs.RunningInfoDocument:
-        """A consumer's own report, asked for by one request at a time, also where it is in several groups.
+        """A consumer's own report, by one request at a time over all groups.
 
-        A Java client answers on the threads that handle its brokers' answers, as many as it has processors, and asks
-        brokers for offsets that it has not in memory (`DefaultMQPushConsumerImpl.consumerRunningInfo`). When all of
-        them wait for such an answer, it consumes nothing until a timeout of 5 s, for each queue.
+        A Java client answers on the threads that handle its brokers' answers, one per processor, and requests offsets
+        from brokers (`DefaultMQPushConsumerImpl.consumerRunningInfo`). If all threads wait for such an answer, the
+        client consumes nothing until a timeout of 5 s, for each queue.
         """
         spaced = self._wanted.spaced or self._wanted.evidence
         with self._pace.turn(client_id, self._deadline, spaced=spaced), self._slots:
@@ -463,10 +456,9 @@ class LiveSource:
             return self.reads.running_info(group, client_id, address, stacks=stacks)
 
     def _unlisted(self, group: ConsumerGroup) -> ConsumerGroup:
-        """A group of which no broker lists a consumer, with what shows whether it is consumed all the same.
+        """A group without consumers at brokers, with what shows whether a Proxy consumes it.
 
-        Its topics, where no Proxy knows them, are those of which it has stored offsets; of the wanted ones receive
-        requests are asked for too.
+        Its topics, where no Proxy lists them, are those with stored offsets.
         """
         name, addresses = group.group, list(self.reads.brokers(group.group).values())
 
@@ -507,7 +499,7 @@ class LiveSource:
         slots: bool = True,
         show: Progress | None = None,
     ) -> list[tuple[Item, Answer]]:
-        """Ask for each item, a few at a time; one that fails is noted as the `unread` part, or its error raised."""
+        """Ask for each item, a few at a time; a failure is noted as the `unread` part, or raised without it."""
 
         def in_turn(item: Item) -> Answer:
             with self._slots if slots else nullcontext():
@@ -527,7 +519,7 @@ class LiveSource:
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
                     part = unread(item, reason)
-                    # A consumer that was not asked (no way to its broker, or the deadline) is not silent.
+                    # A consumer without a request (no way to its broker, or the deadline) is not silent.
                     silent = part.kind != "member" and error.code in ("unreachable", "deadline")
                     self._unread.append(replace(part, no_answer=silent or _no_answer_in_time(error)))
         return answers
@@ -537,15 +529,11 @@ class LiveSource:
 
 
 def _no_answer_in_time(error: RmqlbError) -> bool:
-    """No answer came to us, or none to the broker or Dashboard that asked for us."""
     return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)
 
 
 def _with_stored(reads: NameServerReads, group: str, states: States, address: str) -> tuple[States, str | None]:
-    """The states with what is stored where 0 is reported, and why some still say 0 without telling what it means.
-
-    Of an empty queue it makes no difference whether 0 is stored.
-    """
+    """The states with stored offsets where 0 is reported, and why some remain 0; for an empty queue 0 is correct."""
     zeros = [queue for queue, state in states.items() if state.consumer_offset == 0 and state.broker_offset != 0]
     reported = dict(states)
     for queue in sort_queues(zeros)[:_MOST_QUEUES]:
@@ -559,7 +547,6 @@ def _with_stored(reads: NameServerReads, group: str, states: States, address: st
 
 
 def _at_takeover(reads: NameServerReads, group: str, question: OffsetQuestion) -> QueueState:
-    """A queue as its broker answers a consumer that takes it."""
     queue, address = question.queue, question.address
     stored = reads.stored_offset(group, queue, address)
     end = reads.max_offset(queue, address)
@@ -589,7 +576,7 @@ def _dead_letters(reads: NameServerReads, group: ConsumerGroup, addresses: Seque
 def _with_request_modes(group: ConsumerGroup, reads: NameServerReads, via: Mapping[str, str]) -> ConsumerGroup:
     """The group with the modes that brokers have for it; `via`: client ID → address of a broker that lists it.
 
-    They play no part, and are not asked for, when all consumers say that they rebalance by themselves: those pull.
+    Groups whose consumers all rebalance themselves need none: those consumers pull.
     """
     reports = group.reports
     if all(client_id in reports and reports[client_id].client_rebalance for client_id in via):

@@ -25,31 +25,29 @@ if TYPE_CHECKING:
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
 _LONGEST_ADDRESS_LIST = 64 * 1024
-DEADLINE_S = 60.0
-"""Seconds for all reads of one reading together, where nothing else is said."""
+DEADLINE_S = 60.0  # default for all reads of one reading
 _ALMOST = r"(?i)\s*(https?|rocketmqs?):/*(?=[^/].*@)"
-"""What is mistyped must not be taken for a file: errors say a file's whole name, and a URL may hold a password."""
+"""A mistyped URL must not count as a file: errors have a file's whole name, and a URL may hold a password."""
 
 
 class Access(Struct, frozen=True):
     user: str | None = None
     password: Callable[[str], str] | None = None
     ca_file: str | None = None
-    timeout: float = 5.0  # seconds for one answer
+    timeout: float = 5.0  # seconds per answer
     retries: int = 2
     max_bytes: int = DEFAULT_LIMIT  # largest dump or answer
     access_key: str | None = None
-    secret_key: Callable[[], str] | None = None  # gives its secret key when it is needed
+    secret_key: Callable[[], str] | None = None  # called when the key is needed
     security_token: str | None = None
-    client_cert: str | None = None  # PEM file with the certificate to show, or None
-    client_key: str | None = None  # PEM file with its key, or None when it is in the same file
-    tls_name: str | None = None  # name expected in every certificate, or None for the host's own
+    client_cert: str | None = None  # PEM file
+    client_key: str | None = None  # PEM file; None when the key is in the certificate's file
+    tls_name: str | None = None  # name expected in every certificate; None is the host's own
     map_address: tuple[str, ...] = ()  # FROM=TO rules for addresses behind a tunnel
-    proxies: tuple[str, ...] = ()  # whose remoting ports tell consumers that brokers do not list
-    pace: Pace | None = None  # when each consumer may be asked again, for all readings that share it
-    deadline_s: float = DEADLINE_S  # seconds for all reads of one reading together
-    # what the reads of one reading share: its deadline, and which servers were silent; None begins another reading
-    reading: tuple[Deadline, SilentServers] | None = None
+    proxies: tuple[str, ...] = ()  # remoting ports of Proxies that list further consumers
+    pace: Pace | None = None  # shared by all readings
+    deadline_s: float = DEADLINE_S  # of one reading
+    reading: tuple[Deadline, SilentServers] | None = None  # shared by the reads of one reading; None begins another
 
 
 def for_another_reading(access: Access) -> Access:
@@ -60,7 +58,6 @@ def for_another_reading(access: Access) -> Access:
 
 
 def open_source(text: str, access: Access) -> DumpSource | LiveSource:
-    """The source that a URL, a path or `-` names (raises UsageError)."""
     if access.map_address:
         from rmqlb.sources.native.address_map import parse_address_map
 
@@ -113,7 +110,6 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource
 
 
 def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> LiveSource:
-    """The cluster with its Proxies, read with TLS when the source has it, or one Proxy is given as rocketmqs://."""
     from rmqlb.sources.live import LiveSource
 
     proxies = None
@@ -166,8 +162,8 @@ def _over_http(text: str, access: Access) -> LiveSource:
 def _address_server(url: str, access: Access) -> LiveSource:
     """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
 
-    Raises UsageError with an access key and plain HTTP: whoever answers for the address server would choose the hosts
-    that get signed requests.
+    Raises UsageError for an access key over plain HTTP: an impostor of the address server would choose the hosts that
+    get signed requests.
     """
     from rmqlb.sources.dashboard import HttpClient, HttpSettings
 
@@ -215,7 +211,7 @@ def _without_login(text: str) -> tuple[str, str | None]:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        # What is mistyped before an @ may be a password: one with a slash in it looks like a port.
+        # Text before an @ may be a password: one with a slash in it looks like a port.
         problem = "its login, host or port is malformed" if "@" in text else error
         raise UsageError(f"the source is not a URL: {problem}") from None
     if not host:
@@ -237,4 +233,4 @@ OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
     "http": _over_http,
     "https": _over_http,
 }
-"""Scheme → what opens it; those of `source_text.LIVE`."""
+"""Scheme → opener, for the schemes of `source_text.LIVE`."""

@@ -1,4 +1,4 @@
-"""How requests are made: how many at once, how often to a consumer, until when, again after a fault."""
+"""The pace of requests: parallel ones, gaps per consumer, deadlines, retries."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Answer = TypeVar("Answer")
 def ask_concurrently(ask: Callable[[Item], Answer], items: Sequence[Item], most: int) -> Iterator[list[Future[Answer]]]:
     """Ask for the items in at most `most` threads; the futures are in the order of the items.
 
-    At the end and after an error nothing more is asked, and the threads are waited for; after an interrupt nothing is.
-    The standard thread pool waits then, behind a silent server as long as all its timeouts together.
+    At the end and after an error no further item is asked for, and the threads are awaited; after an interrupt they are
+    not. The standard thread pool would wait for a silent server's timeouts.
     """
     futures: list[Future[Answer]] = [Future() for _ in items]
     waiting = deque(zip(items, futures, strict=True))
@@ -60,9 +60,9 @@ def ask_concurrently(ask: Callable[[Item], Answer], items: Sequence[Item], most:
 
 
 class Pace:
-    """When each consumer may be asked again, over all readings that share it; may be used by several threads.
+    """When each consumer may be asked again, over all readings that share it; thread-safe.
 
-    Whoever waits for a consumer's turn holds nothing that another request needs.
+    A thread that waits for a turn holds nothing that other requests need.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -74,7 +74,7 @@ class Pace:
 
     @contextmanager
     def turn(self, client_id: str, deadline: Deadline, *, spaced: bool) -> Iterator[None]:
-        """A consumer's one turn, `spaced` from the one before (raises EndpointError when that is too late)."""
+        """A consumer's turn, `spaced` from the previous one (raises EndpointError at the deadline)."""
         with self._lock:
             turn = self._turns.setdefault(client_id, threading.Lock())
         with turn:
@@ -89,7 +89,7 @@ class Pace:
 
 
 class Deadline:
-    """The moment after which nothing is asked any more; none when its length, in seconds, is None."""
+    """The end of all requests; None seconds is no end."""
 
     def __init__(self, seconds: float | None, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -105,14 +105,14 @@ class Deadline:
         return self.rest <= 0
 
     def left(self) -> float:
-        """Seconds until then, more than 0 (raises TimeoutError)."""
+        """Remaining seconds, more than 0 (raises TimeoutError)."""
         left = self.rest
         if left <= 0:
             raise TimeoutError("the deadline has passed")
         return left
 
     def must_leave(self, seconds: float = 0, what: str = "not asked") -> None:
-        """Refuse what could only be asked that much later (raises EndpointError)."""
+        """Refuse a request so many seconds later (raises EndpointError)."""
         if self.rest <= seconds:
             hint = "a longer --deadline leaves more time"
             raise EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")
@@ -122,13 +122,12 @@ NO_DEADLINE = Deadline(None)
 
 
 def reason(error: Exception) -> str:
-    """Why a connection failed, in a few words: without error numbers and OpenSSL's source lines."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(_NOISE.sub("", text).split())
 
 
 class PassingFault(Exception):
-    """A fault after which a read may be tried again."""
+    """A fault after which a read may be repeated."""
 
     def __init__(self, error: EndpointError) -> None:
         super().__init__(error.message)
@@ -136,14 +135,14 @@ class PassingFault(Exception):
 
 
 def wait_before_retry(
-    attempt: int,  # how often the read was tried again already; each time doubles the longest wait, up to 5 s
+    attempt: int,  # number of earlier retries; each doubles the longest wait, up to 5 s
     sleep: Callable[[float], None],
     jitter: Callable[[], float],  # a number in [0, 1)
     *,
-    requested: float = 0.0,  # seconds that the far side asked for; heeded up to 5
+    requested: float = 0.0,  # seconds that the server requested, up to 5
     left: float = math.inf,
 ) -> bool:
-    """Wait for a while of chance length; False when there was no time for it, and nothing was waited for.
+    """Wait for a random time; False, without a wait, when the time left is too short.
 
     >>> wait_before_retry(1, print, lambda: 0.5), wait_before_retry(9, print, lambda: 0.5, requested=3.0)
     0.2
@@ -171,26 +170,25 @@ _PROMPT = frozenset(
         RequestCode.QUERY_CONSUMER_OFFSET,
     }
 )
-"""Every server answers these by itself and at once, so that no answer shows a silent server. A broker passes the
-request for a consumer's running information on (`AdminBrokerProcessor.callConsumer`), works on the progress of a large
-group for a while, and 4.9 never answers a request code that it does not know."""
+"""Requests that servers answer themselves at once, so a missing answer shows a silent server. Brokers forward the
+request for a consumer's running information (`AdminBrokerProcessor.callConsumer`), need time for the progress of a
+large group, and in 4.9 never answer an unknown request code."""
 
 
 class SilentServers:
-    """Servers that do not answer, remembered while a cluster is read: each costs one timeout, not one per read."""
+    """Servers without answers, noted while a cluster is read: each costs one timeout, not one per read."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._errors: dict[str, EndpointError] = {}
 
     def note(self, address: str, code: int, error: EndpointError) -> None:
-        """Remember the server if a request with this code, which failed, shows that it is silent."""
         if error.code == "unreachable" or (error.code == "no-answer" and code in _PROMPT):
             with self._lock:
                 self._errors[address] = error
 
     def must_answer(self, address: str) -> None:
-        """Refuse to ask a silent server again (raises EndpointError with the reason of its first silence)."""
+        """Refuse to ask a silent server again (raises EndpointError with the first reason)."""
         error = self._errors.get(address)
         if error is not None:
             raise EndpointError(error.message, hint=error.hint, code=error.code)

@@ -1,4 +1,4 @@
-"""Response codes of brokers, as users write them."""
+"""Response codes of brokers, as users type them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FAILURES = [code.name for code in ResponseCode if code is not ResponseCode.SUCCE
 
 
 def response_code(text: str, option: str) -> tuple[str, int] | None:
-    """The name and number of a broker's response code, given by either; None if there is none (raises UsageError)."""
+    """Name and number of a broker's response code, given by either; None if unknown (raises UsageError)."""
     name = text.upper()
     if text.isdecimal() and len(text) < 9:
         known = {code.value: code.name for code in ResponseCode}

@@ -1,4 +1,4 @@
-"""What the sources share."""
+"""Common parts of the sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def utc_now() -> datetime:
 
 
 class NothingToAsk:
-    """A source that has what it has: no broker and no consumer can be asked anything more."""
+    """A source without a broker or consumer to ask."""
 
     live = False
 
@@ -33,16 +33,16 @@ class NothingToAsk:
 
 
 class Refused(EndpointError):
-    """The far side answered, and the answer is an error."""
+    """The server's answer is an error."""
 
     code = "refused"
 
     def __init__(
         self,
         message: str,
-        text: str,  # the far side's own words, whole
+        text: str,  # the server's own words, whole
         *,
-        response_code: int | None = None,  # RocketMQ's, or None where it is only part of the text
+        response_code: int | None = None,  # RocketMQ's; None where the text has it
         hint: str | None = None,
         code: str | None = None,
     ) -> None:
@@ -52,11 +52,7 @@ class Refused(EndpointError):
 
 
 def redact_secrets(text: str, *secrets: str | None) -> str:
-    """The text with each secret replaced by `***`; shorter than 4, it would be found in ordinary words.
-
-    >>> redact_secrets("bad password s3cret", "s3cret", None)
-    'bad password ***'
-    """
+    """Replace each secret by `***`, except those shorter than 4, which ordinary words contain."""
     for secret in secrets:
         if secret and len(secret) >= 4:
             text = text.replace(secret, "***")

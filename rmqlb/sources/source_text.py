@@ -1,4 +1,4 @@
-"""What the text of a source says without opening it, importing next to nothing."""
+"""Facts in the text of a source, without opening it and with hardly any import."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import re
 
 from rmqlb.errors import UsageError
 
-LIVE = {"NameServers": ("rocketmq", "rocketmqs"), "Dashboard": ("http", "https")}
-"""What is asked of a running cluster → the schemes of its sources; all else is a dump."""
+LIVE = {"NameServers": ("rocketmq", "rocketmqs"), "Dashboard": ("http", "https")}  # other sources are dumps
 LIVE_SCHEMES = tuple(scheme for schemes in LIVE.values() for scheme in schemes)
-# Compiled when they are asked for, since most commands ask for none but the first.
+# Compiled on use, since most commands need only the first.
 _SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]*)://(.*)"
 _URL = r"(?i)\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)"
 _USER = r"(?i)(https?://)([^/?#@:]+)@([^@]*)"
@@ -20,7 +19,7 @@ _HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Da
 
 
 def is_live(text: str | None) -> bool:
-    """The source is a running cluster, which is asked for what is wanted only; a dump has what it has.
+    """The source is a running cluster, not a dump.
 
     >>> is_live("rocketmq://h:9876"), is_live("HTTP://h"), is_live("cluster.json"), is_live(None)
     (True, True, False, False)
@@ -30,7 +29,7 @@ def is_live(text: str | None) -> bool:
 
 
 def user_in(text: str) -> str | None:
-    """Who logs in, as a Dashboard's URL says it.
+    """The user in a Dashboard's URL.
 
     >>> user_in("https://me@h:8082"), user_in("https://h:8082"), user_in("rocketmq://h"), user_in("a@b.json")
     ('me', None, None, None)
@@ -42,16 +41,11 @@ def user_in(text: str) -> str | None:
 
 
 def without_user(text: str) -> str:
-    """The same source, which leaves open who logs in.
-
-    >>> without_user("https://me@h:8082/x"), without_user("a@b.json")
-    ('https://h:8082/x', 'a@b.json')
-    """
     return re.sub(_USER, r"\1\3", text)
 
 
 def is_login_without_scheme(text: str) -> bool:
-    """Whether the text is no file that exists, but begins as a URL's USER:PASSWORD@HOST does.
+    """The text names no existing file, and begins like a URL's USER:PASSWORD@HOST.
 
     >>> is_login_without_scheme("u:secret@h:9876"), is_login_without_scheme("a/b:c@d"), is_login_without_scheme("a@b")
     (True, False, False)
@@ -60,7 +54,7 @@ def is_login_without_scheme(text: str) -> bool:
 
 
 def shown_source(text: str) -> str:
-    """The source as it may be shown: of a URL's login no more than the user, and nothing from ? or # on.
+    """The source for messages: of a login only the user, and nothing from ? or # on.
 
     >>> shown_source("https://me@h:8082"), shown_source("https://me:secret@h"), shown_source("http://h/?token=secret")
     ('https://me@h:8082', 'https://me:***@h', 'http://h/?***')
@@ -76,7 +70,7 @@ def shown_source(text: str) -> str:
 
 
 def check_source(text: str, where: str) -> None:
-    """Refuse what cannot be kept as a context's source (UsageError), a password above all; no message repeats it."""
+    """Refuse texts that no context may keep, above all passwords, without repeating them (raises UsageError)."""
     match = re.fullmatch(_SCHEME, text)
     if match is None:
         if not os.path.isabs(text):

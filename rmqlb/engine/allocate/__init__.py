@@ -62,7 +62,6 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
 
 
 def names_inside(strategy: str, settings: Settings) -> list[str]:
-    """The names from the outermost wrapper to the strategy inside all of them."""
     names, inner = [], settings.inner
     while strategy not in settings.custom and (parts := strategy.partition("-"))[0] in WRAPPERS:
         names.append(parts[0])
@@ -71,7 +70,7 @@ def names_inside(strategy: str, settings: Settings) -> list[str]:
 
 
 def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
-    """The first strategy, of it and those inside it, that lacks what it cannot go without, and the options for it."""
+    """The first strategy, including inner ones, that lacks required settings, and the options for them."""
     for name in names_inside(strategy, settings):
         needs = RULES[name].needs if name in RULES else None
         if needs is not None and needs.given(settings) is None:
@@ -84,7 +83,6 @@ def is_pinned(strategy: str, settings: Settings) -> bool:
 
 
 def custom_inside(strategy: str, settings: Settings) -> str | None:
-    """The name of the strategy that a user wrote, where it is one or stands inside a wrapper."""
     innermost = names_inside(strategy, settings)[-1]
     return innermost if innermost in settings.custom else None
 
@@ -92,12 +90,12 @@ def custom_inside(strategy: str, settings: Settings) -> str | None:
 def prepare(
     strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings, sdk: Sdk = JAVA
 ) -> Strategy:
-    """A strategy for lists in the order in which the client passes them (raises AllocationError, UsageError)."""
+    """The strategy for lists in the order of the client's call (raises AllocationError, UsageError)."""
     return strategy_class(strategy, settings, sdk)(queues, client_ids, settings)
 
 
 class StrategySettings(TypedDict, total=False):
-    """What strategies need: a keyword of `allocate` each, with the meaning that it has in `Settings`."""
+    """Settings of strategies as keywords of `allocate`, with the meanings in `Settings`."""
 
     virtual_nodes: int
     consumer_idcs: Iterable[str] | None
@@ -127,21 +125,21 @@ def allocate(
             or PIN and PIN_OVER_ALL. A wrapper may name its inner strategy: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`. Or a
             function (group, client id, queues, client ids) → queues, as `AllocateMessageQueueStrategy.allocate`.
         queues: the read queues of one topic, in any order.
-        client_ids: the group's consumers, in any order; an id that two processes share stands twice.
-        presorted: take both lists as they stand instead of sorting them as clients do.
-        sdk: the client library that the consumers run: `java`, `go` or `cpp`, or with its version, `go@2.1.2`.
-        sdks: client id → its own library, where it is another one; each consumer's share is what its own computes. A
-            C++ consumer runs AVG in any group: its library has no other strategy.
-        settings: what strategies need, as `StrategySettings` says.
+        client_ids: the group's consumers, in any order; an ID of two processes appears twice.
+        presorted: use both lists in their order instead of sorting them as clients do.
+        sdk: the client library of the consumers: `java`, `go` or `cpp`, or with its version, `go@2.1.2`.
+        sdks: client ID → its own library, which computes its share. A C++ consumer runs AVG in any group: its library
+            has no other strategy.
+        settings: `StrategySettings`.
 
     Returns:
-        Client id → its queues, for each distinct id, in the order of the sorted ids.
+        Client ID → its queues, for each distinct ID, in the order of the sorted IDs.
 
     Raises:
         AllocationError: a consumer's client throws; the text is RocketMQ's.
-        DataError: a function returns something else than a list of the queues.
-        UsageError: there is no such strategy or library, no consumer's library has the strategy, or an argument is of
-            the wrong type.
+        DataError: a function does not return a list of the queues.
+        UsageError: an unknown strategy or library, a strategy that no consumer's library has, or an argument of the
+            wrong type.
     """
     name, prepared = _prepared(strategy, queues, client_ids, presorted, settings)
     usual, own = given_sdks(sdk, sdks)
@@ -149,7 +147,7 @@ def allocate(
     sdk_of = {client_id: own.get(client_id, usual) for client_id in ids}
     must_have(name, sdk_of.values() if ids else (usual,))
     if not ids:
-        prepared.strategy(name, usual).share("nobody")  # every client would throw; so does this
+        prepared.strategy(name, usual).share("nobody")  # throws as every client would
     return {client_id: list(prepared.strategy(name, its).share(client_id)) for client_id, its in sdk_of.items()}
 
 
@@ -165,13 +163,13 @@ def allocate_for(
 ) -> list[MessageQueue]:
     """One consumer's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
 
-    A consumer that is not in `client_ids` gets nothing, as in RocketMQ. The library of the others makes no difference.
-    The other arguments are those of `allocate`.
+    A consumer that is not in `client_ids` gets nothing, as in RocketMQ. The libraries of others do not matter. Other
+    arguments are those of `allocate`.
 
     Raises:
         AllocationError: this consumer's client throws; the text is RocketMQ's.
-        DataError: a function returns something else than a list of the queues.
-        UsageError: there is no such strategy, or an argument is of the wrong type.
+        DataError: a function does not return a list of the queues.
+        UsageError: an unknown strategy, or an argument of the wrong type.
     """
     require(client_id, str, "client_id")
     name, prepared = _prepared(strategy, queues, client_ids, presorted, settings)
@@ -181,7 +179,7 @@ def allocate_for(
 
 
 class PreparedStrategies:
-    """A topic's queues and a group's consumers as each library sorts them, with the strategies prepared for them."""
+    """A topic's queues and a group's consumers in each library's order, with the strategies prepared for them."""
 
     def __init__(
         self,
@@ -197,7 +195,7 @@ class PreparedStrategies:
         self._strategies: dict[tuple[str, str], Strategy] = {}
 
     def strategy(self, name: str, sdk: Sdk) -> Strategy:
-        """What consumers of this library run in a group of the strategy (raises AllocationError, UsageError)."""
+        """The strategy that consumers of this library run in a group of strategy `name` (raises as `prepare`)."""
         key = sdk.strategy(name), sdk.name
         if key not in self._strategies:
             self._strategies[key] = prepare(key[0], *self.lists(sdk), self._settings, sdk)
@@ -228,14 +226,14 @@ def _prepared(
 
 
 def given_sdks(sdk: str, sdks: Mapping[str, str] | None) -> tuple[Sdk, dict[str, Sdk]]:
-    """The libraries that a caller names: the usual one, and by client id (raises UsageError)."""
+    """The usual library, and the libraries by client ID (raises UsageError)."""
     require(sdk, str, "sdk")
     require(sdks, Mapping[str, str] | None, "sdks")
     return sdk_named(sdk).sdk, {client_id: sdk_named(its).sdk for client_id, its in (sdks or {}).items()}
 
 
 def must_have(strategy: str, sdks: Iterable[Sdk]) -> None:
-    """Refuse (UsageError) a strategy that none of the libraries has: no consumer could run it."""
+    """Refuse a strategy that none of the libraries has (raises UsageError)."""
     known = tuple(dict.fromkeys(sdks))
     if known and all(sdk.strategy(strategy) != strategy for sdk in known):
         raise UsageError(
@@ -267,7 +265,7 @@ def _settings(given: StrategySettings) -> Settings:
 
 
 def check_settings(settings: Settings) -> None:
-    """Refuse settings that no strategy object can be constructed with (raises UsageError)."""
+    """Refuse settings that no strategy accepts (raises UsageError)."""
     require(settings, Settings, "Settings")
     for name in ("broker_zones", "client_zones"):
         pattern = getattr(settings, name)

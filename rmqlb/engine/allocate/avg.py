@@ -12,8 +12,8 @@ class Averagely(Prepared):
     """`AllocateMessageQueueAveragely`, the default of every consumer.
 
     With m queues and c consumers, consumer i (its first place in the sorted list) gets m // c queues in a row, the
-    first m % c consumers one more. With fewer queues than consumers the first m consumers get one queue each. An id
-    that stands twice counts twice but only its first block is taken: the second block stays unassigned.
+    first m % c consumers one more. With fewer queues than consumers the first m consumers get one queue each. An ID
+    that appears twice counts twice but only its first block is taken: the second block stays unassigned.
 
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
     >>> strategy = Averagely(queues, ["x", "y", "z"], Settings())
@@ -46,7 +46,7 @@ class Averagely(Prepared):
 class AveragelyByCircle(Prepared):
     """`AllocateMessageQueueAveragelyByCircle`: with c consumers, queue i goes to consumer i % c.
 
-    An id that stands twice counts twice but takes only its first place's queues; the others stay unassigned.
+    An ID that appears twice counts twice but takes only its first place's queues; the others stay unassigned.
 
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
     >>> strategy = AveragelyByCircle(queues, ["x", "y", "z"], Settings())

@@ -1,4 +1,4 @@
-"""Whether a strategy does what a group needs: each queue to one consumer, the same answer to the same question."""
+"""Whether a strategy gives each queue to one consumer, and the same answer to the same question."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 _Item = TypeVar("_Item")
 _SHUFFLES = 2
-_MOST_WORK = 2_000_000
-"""Members × queues of a topic up to which every consumer is asked again with the lists in other orders."""
+_MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is asked again in other orders
 _SAMPLE = 20
 Answers = dict[str, tuple[MessageQueue, ...] | None]  # client id → its queues, sorted; None where the strategy throws
 
@@ -31,7 +30,7 @@ def check_strategy(
     group: str = "",
     settings: Settings | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a strategy, as far as these queues and consumers show it; () when it is as it should be.
+    """Faults of a strategy, as far as these queues and consumers show them; () without any.
 
     Each consumer is asked for its queues, then again, and again with the lists in other orders. The codes of findings:
     `custom-unassigned`, `custom-duplicate-owners`, `custom-throws` (consumers whose client throws), `custom-order` (the
@@ -40,12 +39,12 @@ def check_strategy(
     Args:
         strategy: a name, or a function (group, client id, queues, client ids) → queues.
         queues: of one or several topics, in any order; clients ask for each topic alone.
-        client_ids: the consumers; an id that several processes share counts once, as no strategy can tell them apart.
+        client_ids: the consumers; duplicates count once, as no strategy can distinguish them.
         group: the group's name, for a function.
         settings: those of the strategy.
 
     Raises:
-        DataError: a function returns something else than a list of the queues.
+        DataError: a function does not return a list of the queues.
         UsageError: there is no such strategy.
     """
     name, own = with_function(strategy, replace(settings or Settings(), group=group))
@@ -80,7 +79,7 @@ def check_strategy(
 def own_findings(
     strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What users' own strategies and pins do wrong, also inside of others (raises DataError)."""
+    """Faults of users' own strategies and pins, also inside wrappers (raises DataError)."""
     group = queues, client_ids, settings
     return *custom_findings(strategies, *group), *pin_findings(strategies, *group)
 
@@ -96,7 +95,7 @@ def custom_findings(
 def pin_findings(
     strategies: Iterable[str], queues: Iterable[MessageQueue], client_ids: Iterable[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What pinning topics to machines leaves unassigned: by a mistake in it, or because no consumer runs there."""
+    """Queues that pins leave unassigned: by a mistake, or because no consumer runs on the machines."""
     names = [name for name in dict.fromkeys(strategies) if is_pinned(name, settings)]
     topics = _by_topic(queues) if names else {}
     ids = sort_client_ids(set(client_ids))

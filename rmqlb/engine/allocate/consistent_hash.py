@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH: consumers stand on a ring of hashes, each queue goes to the next consumer on it."""
+"""CONSISTENT_HASH: consumers have places on a ring of hashes; each queue goes to the next consumer on it."""
 
 from __future__ import annotations
 
@@ -17,24 +17,18 @@ if TYPE_CHECKING:
 
 
 MOST_ENTRIES = 1_000_000
-"""On one ring, which is made in some 2 seconds then and takes some 200 MB. RocketMQ's default is 10 a consumer, and
-each consumer makes the whole ring again for each topic every 20 seconds: more would keep real clients busy."""
+"""On one ring: 2 seconds and 200 MB. RocketMQ's default is 10 per consumer, and each consumer makes the ring again for
+each topic every 20 seconds, so more would keep real clients busy."""
 
-Ring = Mapping[int, tuple[str, int]]
-"""Hash → (client id, number of the entry among the consumer's own)."""
+Ring = Mapping[int, tuple[str, int]]  # hash → (client ID, number of the consumer's entry)
 
 
 class ConsistentHash(Prepared):
     """`AllocateMessageQueueConsistentHash` with `ConsistentHashRouter` and its MD5 function.
 
     Each consumer puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring; a queue's text is its Java
-    `toString`. An id that stands twice just has more entries, so no queue is lost. The text is hashed as UTF-8 (5.x;
+    `toString`. An ID that appears twice just has more entries, so no queue is lost. The text is hashed as UTF-8 (5.x;
     4.9 uses the platform's charset, which is the same for ASCII names).
-
-    >>> queues = [MessageQueue("T", "broker-a", i) for i in range(4)]
-    >>> strategy = ConsistentHash(queues, ["10.0.0.10@1", "10.0.0.1@2", "10.0.0.9@1"], Settings())
-    >>> [queue.queue_id for queue in strategy.share("10.0.0.1@2")]
-    [1, 3]
     """
 
     _next = staticmethod(bisect_left)  # an entry at the queue's own hash is the queue's
@@ -75,10 +69,7 @@ class ConsistentHash(Prepared):
     @staticmethod
     @lru_cache(maxsize=2)
     def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
-        """The ring, and its hashes in order; of two entries with one hash the later wins.
-
-        Topics have the same ring; it is kept for the two lists, before and after, that are compared.
-        """
+        """The ring, and its sorted hashes; of two entries with one hash the later wins. Topics have the same ring."""
         ring: dict[int, tuple[str, int]] = {}
         entries: Counter[str] = Counter()
         for client_id in client_ids:
@@ -96,7 +87,7 @@ class ConsistentHash(Prepared):
         return ring_hash(text)
 
     def _position(self, queue: MessageQueue) -> int | None:
-        """The next ring position from the queue's hash on, else the smallest of all."""
+        """The first ring position from the queue's hash on, otherwise the smallest of all."""
         if not self._positions:
             return None
         return self._positions[self._next(self._positions, self._hash(str(queue))) % len(self._positions)]
@@ -112,7 +103,7 @@ class ConsistentHash(Prepared):
 
 
 def check_ring(members: int, virtual_nodes: int) -> None:
-    """Refuse a ring that takes many seconds and gigabytes; UsageError when it has more than `MOST_ENTRIES` entries."""
+    """Refuse a ring of more than `MOST_ENTRIES` entries (raises UsageError)."""
     entries = members * virtual_nodes
     if entries > MOST_ENTRIES:
         raise UsageError(
@@ -125,16 +116,13 @@ def check_ring(members: int, virtual_nodes: int) -> None:
 
 @lru_cache(maxsize=1 << 16)
 def ring_hash(text: str) -> int:
-    """`ConsistentHashRouter.MD5Hash`: the first four bytes of the MD5, big-endian, in [0, 2^32).
-
-    Whoever compares many lists of consumers asks for the same entries and queues again and again.
-    """
+    """`ConsistentHashRouter.MD5Hash`: the first four bytes of the MD5, big-endian, in [0, 2^32)."""
     return int.from_bytes(_md5()(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")
 
 
 @cache
 def _md5() -> Callable[..., hashlib._Hash]:
-    """Loaded when the first ring is built: OpenSSL costs every other command 3 ms at its start."""
+    """Imported late: OpenSSL costs 3 ms at start."""
     import hashlib
 
     return hashlib.md5

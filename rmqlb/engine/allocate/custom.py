@@ -1,10 +1,8 @@
 """Strategies that users write: a Python function with the arguments of `AllocateMessageQueueStrategy.allocate`.
 
-Rules of this file:
-- A function is asked as a client asks its strategy object: once for each consumer and each time again, with lists
-  of its own. It decides everything itself, checks of empty lists included.
-- What it raises is what a client's strategy throws. What it returns wrongly is a mistake in its file, and an error of
-  its own.
+- A function is called as a client calls its strategy object: for each consumer, each time, with its own lists. It makes
+  all checks itself, including those of empty lists.
+- An exception counts as the client's. A wrong return value is a mistake in the user's file, with its own error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The strategies of rocketmq-client-go: AVG and AVG_BY_CIRCLE assign as Java's, the others by rules of their own.
 
-Rules of this file:
-- A Go strategy throws nothing where Java's checks do: without queues, consumers or an id of its own it returns nil.
-- MACHINE_ROOM_NEARBY is AVG (`AllocateByMachineNearby` calls `AllocateByAveragely`), so that it looks at no zone.
+- A Go strategy returns nil where Java's checks throw: without queues, consumers or its own ID in the list.
+- MACHINE_ROOM_NEARBY is AVG (`AllocateByMachineNearby` calls `AllocateByAveragely`) and ignores zones.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class GoMachineRoom(_WithoutErrors, ByMachineRoom):
 
     Of c consumers and k queues in the listed rooms, consumer i gets the block i*(k//c) .. of *all* queues, and, if
     i < k % c, queue c*(k//c)+i of those in the rooms. So queues of other rooms have owners, queues of the listed rooms
-    may have none, and a queue may have two. A room is what stands before the only `@` of a broker's name.
+    may have none, and a queue may have two. A room is the text before the only `@` of a broker's name.
 
     >>> queues = [MessageQueue("T", name, i) for name in ("q@b", "r@b") for i in range(3)]
     >>> strategy = GoMachineRoom(queues, ["x", "y"], Settings(consumer_idcs=frozenset({"r"})))
@@ -74,11 +73,6 @@ class GoConsistentHash(_WithoutErrors, ConsistentHash):
     Each consumer puts the entries `0CLIENTID`, `1CLIENTID`, … on a ring of CRC-32 (IEEE) values; a queue goes to the
     first entry *behind* its own. A second process with an id adds no entries. 0 entries for each consumer panic, fewer
     leave the ring empty.
-
-    >>> queues = [MessageQueue("T", "broker-a", i) for i in range(4)]
-    >>> strategy = GoConsistentHash(queues, ["10.0.0.10@1", "10.0.0.1@2", "10.0.0.9@1"], Settings())
-    >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("10.0.0.10@1", "10.0.0.1@2", "10.0.0.9@1")]
-    [[1], [0, 2], [3]]
     """
 
     _next = staticmethod(bisect_right)

@@ -62,13 +62,12 @@ class ByMachineRoom(Prepared):
         return self._behind(client_id, f"{len(self._inside)} queues in the listed rooms")
 
     def _sizes(self) -> tuple[int, int]:
-        """The queues of a block, and of all blocks."""
         size = len(self._inside) // len(self._client_ids)
         return size, size * len(self._client_ids)
 
 
 def room(broker_name: str) -> str | None:
-    """The room in a broker's name, `ROOM@NAME`; None when the name has another form."""
+    """The room in a broker's name, `ROOM@NAME`; None for names of another form."""
     parts = split(broker_name, "@")
     return parts[0] if len(parts) == 2 else None
 
@@ -120,7 +119,7 @@ class MachineRoomNearby(Prepared):
 
     @cached_property
     def _by_zone(self) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
-        """Zone → strategy: of zones with consumers, and of those without; both in Java's string order of zones."""
+        """Zone → strategy, of zones with consumers and of zones without, in Java's string order."""
         queues: defaultdict[str, list[MessageQueue]] = defaultdict(list)
         for queue in self._queues:
             queues[self._broker_zone(queue)].append(queue)
@@ -149,7 +148,6 @@ def _zone(zones: Zones | None, name: str, what: str) -> str:
 
 
 def resolve(zones: Zones | None, name: str) -> str | None:
-    """The zone of a broker name or client id; None when it has none (raises UsageError)."""
     if zones is None:
         return None
     if isinstance(zones, Mapping):
@@ -165,7 +163,7 @@ def resolve(zones: Zones | None, name: str) -> str | None:
 
 
 def _delegate(strategy: Strategy, client_id: str) -> Sequence[MessageQueue]:
-    """The inner strategy's answer; Java throws when a CONFIG inside returns null."""
+    """The inner strategy's answer; Java throws when an inner CONFIG returns null."""
     if isinstance(strategy, ByConfig) and strategy.configured(client_id) is None:
         raise AllocationError("java.lang.NullPointerException")
     return strategy.share(client_id)

@@ -1,4 +1,4 @@
-"""PIN and PIN_OVER_ALL: topics pinned to machines, as applications write it, rightly and by mistake."""
+"""PIN and PIN_OVER_ALL: topics pinned to machines, as applications do it, rightly and by mistake."""
 
 from __future__ import annotations
 
@@ -13,16 +13,9 @@ from rmqlb.model.words import counted
 class Pinned(Prepared):
     """A topic pinned to machines: consumers elsewhere get nothing, the others share by an inner strategy.
 
-    Not one of RocketMQ's classes: it is the wrapper that users write around them. A consumer's machine is what stands
+    Not one of RocketMQ's classes: it is the wrapper that users write around them. A consumer's machine is the text
     before the first `@` of its client id. When no consumer runs on a chosen machine, every queue is unassigned.
     Machines may be chosen for some topics only; all consumers share the others.
-
-    >>> from rmqlb.engine.allocate.avg import Averagely
-    >>> queues = [MessageQueue("T", "a", i) for i in range(2)]
-    >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
-    >>> strategy = Pinned(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
-    >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
-    [0, 2]
     """
 
     asks_all = False
@@ -61,13 +54,6 @@ class PinnedOverAll(Pinned):
     Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A consumer on a chosen machine
     calls the inner strategy with the whole list of consumers and takes its share of that; one elsewhere returns
     nothing. The shares of those others stay unassigned. A topic without machines of its own is shared by all.
-
-    >>> from rmqlb.engine.allocate.avg import Averagely
-    >>> queues = [MessageQueue("T", "a", i) for i in range(4)]
-    >>> settings = Settings(hosts=frozenset({"10.0.0.2"}))
-    >>> strategy = PinnedOverAll(Averagely, queues, ["10.0.0.1@1", "10.0.0.2@1"], settings)
-    >>> [len(strategy.share(id)) for id in ("10.0.0.1@1", "10.0.0.2@1")]
-    [0, 2]
     """
 
     asks_all = True
@@ -86,9 +72,9 @@ class PinnedOverAll(Pinned):
 
 
 def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:
-    """The machines that take part in the topic of these queues; None when all do.
+    """The machines for the topic of these queues; None when all take part.
 
-    Without machines of its own a topic has those of all topics; where only single topics are pinned, it has none.
+    A topic without its own machines has those of all topics; where only single topics are pinned, None.
     """
     if queues and queues[0].topic in settings.pins:
         return settings.pins[queues[0].topic]
@@ -96,5 +82,5 @@ def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozense
 
 
 def host(client_id: str) -> str:
-    """The machine in a client id (`ClientConfig.buildMQClientId`): the text before the first `@`, without brackets."""
+    """The machine of a client ID (`ClientConfig.buildMQClientId`): the text before the first `@`, without brackets."""
     return client_id.partition("@")[0].strip("[]")

@@ -1,4 +1,4 @@
-"""The table of strategies: with each, all that others have to know of it. Leaving something out is an error."""
+"""The table of strategies, with all that other code needs to know of each."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from rmqlb.engine.allocate.strategy import Settings, Strategy
 
 
 class Needs(Struct, frozen=True):
-    """What a strategy cannot go without: the options that say it, and what settings have of it, None when not given."""
+    """Required settings: their options, and their values in `Settings`, None when not given."""
 
     options: str
     given: Callable[[Settings], object]
 
 
 class StrategyRule(Struct, frozen=True):
-    # what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then made for
-    # each place that they can have), its id or zone by name, its machine, or a hash of its id (which redacted names
-    # change)
+    # the fact of a consumer that decides its share: its place in the sorted list (a plan with placeholders tries each),
+    # its ID or zone, the machine, or a hash of the ID (which redacted names change)
     decides: Literal["place", "name", "machine", "hash"]
-    java_class: str | None  # the simple name that its clients report; None where RocketMQ has none
-    needs: Needs | None  # None when it needs nothing; it is then compared wherever strategies are
-    # its class, as MODULE.NAME of this folder: a command runs one or two of them, and imports no others
-    place: str
-    wraps: bool = False  # its class takes another strategy's, and then what that one takes
+    java_class: str | None  # the reported simple name; None where RocketMQ has no such class
+    needs: Needs | None  # None when it needs nothing; every comparison then has it
+    place: str  # MODULE.NAME in this folder, imported when needed
+    wraps: bool = False  # its constructor takes an inner class first
 
 
 _ZONES = Needs(
@@ -63,18 +61,15 @@ RULES: Mapping[str, StrategyRule] = {
     "PIN": StrategyRule("machine", None, _MACHINES, place="pin.Pinned", wraps=True),
     "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, place="pin.PinnedOverAll", wraps=True),
 }
-"""By RocketMQ's own names, in the order of every list of strategies."""
+"""By RocketMQ's names, in the order of all lists of strategies."""
 
 NAMES = tuple(RULES)
 SIMPLE = tuple(name for name, rule in RULES.items() if not rule.wraps)
 WRAPPERS = tuple(name for name, rule in RULES.items() if rule.wraps)
 WITHOUT_SETTINGS = tuple(name for name, rule in RULES.items() if rule.needs is None)
 PINNED = tuple(name for name, rule in RULES.items() if rule.decides == "machine")
-"""Those that look at a consumer's machine."""
 BY_PLACE = tuple(name for name, rule in RULES.items() if rule.decides == "place")
-"""Those for which of a consumer only its place in the list counts."""
 HASHING = tuple(name for name, rule in RULES.items() if rule.decides == "hash")
-"""Those for which other names are other owners."""
 JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.java_class is not None}
 
 

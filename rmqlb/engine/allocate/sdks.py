@@ -1,7 +1,7 @@
-"""The client libraries whose consumers rebalance by themselves, and what of each decides who owns a queue.
+"""The client libraries whose consumers rebalance themselves, and their rules for owners.
 
-A consumer computes its share by its own library's rules, and only its own share: a group of several libraries is
-computed consumer by consumer. Clients that speak gRPC are not here, as they own no queue.
+A consumer computes its share by its own library's rules, so a group of several libraries is computed consumer by
+consumer. gRPC clients own no queue and are not here.
 """
 
 from __future__ import annotations
@@ -22,21 +22,19 @@ SdkName = Literal["java", "go", "cpp"]
 class Sdk(Struct, frozen=True, kw_only=True, eq=False):
     name: SdkName  # as users name it
     library: str  # the repository of the library
-    oldest: str  # the first version of those that were read, and have these rules
-    newest: str  # the last of them
-    vectors: int  # how many answers of the library these rules are held to (`tests/data/vectors/README.md`)
-    live: bool  # they are held to running groups too (`tests/live`)
-    order: Callable[[str], bytes]  # the key by which it sorts client ids, and topics and brokers of queues
-    languages: tuple[str, ...]  # as its connections name theirs (`LanguageCode`)
-    shells: tuple[str, ...] = ()  # of libraries that are a shell around it, if they name their own
-    # strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here takes no
-    # strategy inside
+    oldest: str  # the first version that was read and has these rules
+    newest: str  # the last such version
+    vectors: int  # answers of the library that test these rules (`tests/data/vectors/README.md`)
+    live: bool  # running groups test them too (`tests/live`)
+    order: Callable[[str], bytes]  # sort key of client IDs, topics and brokers
+    languages: tuple[str, ...]  # of its connections (`LanguageCode`)
+    shells: tuple[str, ...] = ()  # languages of libraries that wrap it
+    # strategy → MODULE.NAME of this folder, where it is not Java's; a wrapper here has no inner strategy
     classes: Mapping[str, str] = field(default_factory=dict)
-    only: str | None = None  # the one strategy that its consumers run, since no other can be set; None where any can be
+    only: str | None = None  # the only strategy of its consumers; None where any can be set
     reports: tuple[str, ...] = ()  # `version` of the connections of all its versions; () where it is the library's own
 
     def strategy(self, wanted: str) -> str:
-        """The strategy that its consumers run in a group whose strategy this is."""
         return wanted if self.only is None else self.only
 
     def __str__(self) -> str:
@@ -44,7 +42,7 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def byte_order(text: str) -> bytes:
-    """How languages sort whose strings are UTF-8 bytes; what no broker can send of a string arrives as `?`."""
+    """Sort key of languages with UTF-8 strings; unpaired surrogates arrive as `?`."""
     return text.encode("utf-8", "replace")
 
 
@@ -90,26 +88,19 @@ CPP = Sdk(
     only="AVG",
     reports=("V3_1_8", "V4_6_0"),
 )
-SDKS: Mapping[str, Sdk] = {sdk.name: sdk for sdk in (JAVA, GO, CPP)}
-"""By name, the most usual first."""
+SDKS: Mapping[str, Sdk] = {sdk.name: sdk for sdk in (JAVA, GO, CPP)}  # the most usual first
 
 _OF_LANGUAGE = {language: sdk for sdk in SDKS.values() for language in (*sdk.languages, *sdk.shells)}
 
 
 class SdkGuess(Struct, frozen=True):
-    """A consumer's library, and whether that is more than a guess."""
-
     sdk: Sdk
     assumed: bool = False
 
 
 @lru_cache(maxsize=64)
 def sdk_named(text: str) -> SdkGuess:
-    """The library that a user names, `go` or `go@2.1.2`; assumed for a version that was not read.
-
-    Raises:
-        UsageError: there is no such library, or the text after the @ is no version.
-    """
+    """The library named `go` or `go@2.1.2`; assumed for a version that was not read (raises UsageError)."""
     name, at, version = text.partition("@")
     sdk = SDKS.get(name)
     if sdk is None:
@@ -121,9 +112,9 @@ def sdk_named(text: str) -> SdkGuess:
 
 
 def sdk_of_connection(language: str | None, version: str | None) -> SdkGuess:
-    """The library behind a connection as brokers list it (`LanguageCode`, `MQVersion`), or the nearest one, assumed.
+    """The library of a connection in brokers' lists (`LanguageCode`, `MQVersion`), or the nearest one, assumed.
 
-    All versions of the Go and of the C++ library report one or two fixed versions of RocketMQ, not their own.
+    All versions of the Go and C++ libraries report one or two fixed versions of RocketMQ, not their own.
     """
     sdk = _OF_LANGUAGE.get(language or "", JAVA)
     is_known = language in sdk.languages and not (version and sdk.reports and version not in sdk.reports)

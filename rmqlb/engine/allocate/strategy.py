@@ -1,4 +1,4 @@
-"""What every allocation strategy looks like, and the checks that RocketMQ makes before most of them."""
+"""The interface of allocation strategies, and RocketMQ's common checks."""
 
 from __future__ import annotations
 
@@ -14,47 +14,38 @@ from rmqlb.errors import AllocationError
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
 from rmqlb.model.message_queue import MessageQueue
 
-BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
-"""Those that brokers have, whatever a client is set to (`QueryAssignmentProcessor`, 5.5.0)."""
+BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # those of brokers (`QueryAssignmentProcessor`, 5.5.0)
 DEFAULT_VIRTUAL_NODES = 10
-VirtualNodes = Annotated[int, Meta(ge=-(2**31), le=MOST_VIRTUAL_NODES)]
-"""Below 0, the strategy's own constructor throws."""
+VirtualNodes = Annotated[int, Meta(ge=-(2**31), le=MOST_VIRTUAL_NODES)]  # below 0, the constructor throws
 
 Zones = Mapping[str, str | None] | Callable[[str], str | None] | str | re.Pattern[str]
-"""Where brokers or clients are: a mapping by name, a function of the name, or a pattern with the zone as its group."""
+"""Zones of brokers or clients: a mapping by name, a function of the name, or a pattern with the zone as its group."""
 
 ConfigLists = Sequence[MessageQueue] | Mapping[str, Sequence[MessageQueue]]
-"""What CONFIG was given: one list for every consumer, or a list by client id."""
+"""The setting of CONFIG: one list for every consumer, or a list by client ID."""
 
 
 StrategyFunction = Callable[[str, str, list[MessageQueue], list[str]], Sequence[MessageQueue]]
-"""A strategy that a user writes: of the group, the own client id, all queues and all client ids, the own queues.
-
-The arguments are those of `AllocateMessageQueueStrategy.allocate`, both lists sorted as clients sort them.
-"""
+"""A user's strategy, `AllocateMessageQueueStrategy.allocate`: (group, client ID, sorted queues, sorted client IDs)."""
 
 
 class Settings(Struct, frozen=True):
-    """What the members' strategy objects were constructed with."""
+    """Constructor arguments of the consumers' strategy objects."""
 
-    virtual_nodes: VirtualNodes = DEFAULT_VIRTUAL_NODES  # CONSISTENT_HASH, ring entries a consumer
-    # MACHINE_ROOM, the rooms whose queues are taken (`consumeridcs`); None when never set
-    consumer_idcs: frozenset[str] | None = None
-    config: ConfigLists | None = None  # CONFIG, the configured queues; None when never set
-    inner: str = "AVG"  # MACHINE_ROOM_NEARBY, PIN and PIN_OVER_ALL, name of the strategy inside
-    broker_zones: Zones | None = None  # MACHINE_ROOM_NEARBY, broker name → zone
-    client_zones: Zones | None = None  # MACHINE_ROOM_NEARBY, client id → zone
-    # PIN and PIN_OVER_ALL, the machines that take part, as they stand before the `@` of a client id
-    hosts: frozenset[str] | None = None
-    # the same for single topics; one that is not in it has `hosts`, or without these all machines
-    pins: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    # name → the function behind it, of strategies that users write
-    custom: Mapping[str, StrategyFunction] = field(default_factory=dict)
-    group: str = ""  # the group's name, which such a function is given
+    virtual_nodes: VirtualNodes = DEFAULT_VIRTUAL_NODES  # CONSISTENT_HASH: ring entries per consumer
+    consumer_idcs: frozenset[str] | None = None  # MACHINE_ROOM: the listed rooms (`consumeridcs`); None when never set
+    config: ConfigLists | None = None  # CONFIG: the configured queues; None when never set
+    inner: str = "AVG"  # MACHINE_ROOM_NEARBY, PIN, PIN_OVER_ALL: name of the inner strategy
+    broker_zones: Zones | None = None  # MACHINE_ROOM_NEARBY: broker name → zone
+    client_zones: Zones | None = None  # MACHINE_ROOM_NEARBY: client ID → zone
+    hosts: frozenset[str] | None = None  # PIN, PIN_OVER_ALL: the machines, as before the `@` of a client ID
+    pins: Mapping[str, frozenset[str]] = field(default_factory=dict)  # topic → its own machines instead of `hosts`
+    custom: Mapping[str, StrategyFunction] = field(default_factory=dict)  # name → user's function
+    group: str = ""  # argument of such a function
 
 
 def with_function(strategy: str | StrategyFunction, settings: Settings) -> tuple[str, Settings]:
-    """The strategy by name, and settings that know the function behind it (raises UsageError)."""
+    """The strategy by name, and settings with the function (raises UsageError)."""
     if isinstance(strategy, str):
         return strategy, settings
     from rmqlb.engine.user_functions import STRATEGY, as_function, name_for
@@ -65,9 +56,9 @@ def with_function(strategy: str | StrategyFunction, settings: Settings) -> tuple
 
 
 class Strategy(Protocol):
-    """One strategy, prepared once for a topic's queues and a group's consumers, then asked consumer by consumer.
+    """One strategy, prepared once for a topic's queues and a group's consumers.
 
-    The constructor takes `(queues, client_ids, settings)`, both lists in the order in which the client passes them.
+    The constructor takes `(queues, client_ids, settings)`, both lists in the order of the client's call.
     """
 
     # the queues that this consumer's own call returns (raises AllocationError)
@@ -77,11 +68,10 @@ class Strategy(Protocol):
 
 
 StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
-"""What makes a strategy of queues, client ids and settings: its class, or a wrapper around another one's."""
 
 
 def first_indexes(client_ids: Sequence[str]) -> dict[str, int]:
-    """Client id → its first place in the list, as Java's `List.indexOf`; a second process with the id has no place."""
+    """Client ID → its first place in the list, as Java's `List.indexOf`."""
     indexes: dict[str, int] = {}
     for index, client_id in enumerate(client_ids):
         indexes.setdefault(client_id, index)
@@ -117,7 +107,7 @@ class Prepared:
         return client_id in self._indexes
 
     def why_idle(self, client_id: str) -> str:
-        """Where places in the list decide, the consumer's is behind the last queue."""
+        """For strategies by place: the consumer's place is after the last queue."""
         return self._behind(client_id, f"{len(self._queues)} queues")
 
     def _behind(self, client_id: str, queues: str) -> str:

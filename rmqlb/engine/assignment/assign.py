@@ -1,4 +1,4 @@
-"""Every member of a group runs its strategy for a topic: the rebalance's end, without its way there."""
+"""The owners of a topic once every consumer of a group has run its strategy."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ _NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so that its sh
 
 
 class Members(Struct, frozen=True):
-    """A group's members and how they allocate."""
+    """A group's consumers and how they allocate."""
 
-    # in any order; an id that two processes share stands twice
-    client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]
+    client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]  # in any order; duplicate IDs are kept
     # name, or a function (group, client ID, queues, client IDs) → queues, which goes into the settings under its name
     strategy: str | StrategyFunction
-    settings: Settings = Settings()  # what the strategy objects were constructed with
+    settings: Settings = Settings()  # constructor arguments of the strategy
     strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)  # client ID → its own
     subscribed: Mapping[str, Set[str]] = field(default_factory=dict)  # client ID → its topics, where they are known
-    broadcasting: bool = False  # each of them reads every queue, whatever the strategy
-    sdk: str = JAVA.name  # the client library that they run, `java`, `go` or `cpp`
+    broadcasting: bool = False  # each consumer reads every queue, whatever the strategy
+    sdk: str = JAVA.name  # client library: `java`, `go` or `cpp`
     sdk_of: Mapping[str, str] = field(default_factory=dict)  # client ID → its own library
     by_broker: bool = False  # brokers assign their queues (`clientRebalance=false`), by two strategies only
     by_broker_of: Mapping[str, bool] = field(default_factory=dict)  # client ID → the same, where it differs
@@ -58,12 +57,12 @@ class Members(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """RocketMQ's name of the strategy, a wrapper's with the inner one's; BROADCASTING where none is asked."""
+        """RocketMQ's name of the strategy, with the inner one's; BROADCASTING where no strategy decides."""
         return BROADCASTING if self.broadcasting else full_name(self.group_strategy, self.settings)
 
     @property
     def group_strategy(self) -> str:
-        """Name of the strategy of those members that have none of their own, as given: of a wrapper perhaps alone."""
+        """The given name of the usual strategy, of a wrapper possibly without the inner one."""
         return str(self.strategy)
 
     def strategy_for(self, client_id: str) -> str:
@@ -73,7 +72,7 @@ class Members(Struct, frozen=True):
         return sdk_named(self.sdk_of.get(client_id, self.sdk)).sdk
 
     def is_answered(self, client_id: str, strategy: str) -> bool:
-        """Under this strategy the member computes its share itself, or the brokers that it asks have the strategy."""
+        """With this strategy the consumer computes its share itself, or its brokers have the strategy."""
         return strategy in BROKER_STRATEGIES or not self.by_broker_of.get(client_id, self.by_broker)
 
     def runs(self, client_id: str) -> tuple[str, Sdk]:
@@ -82,7 +81,7 @@ class Members(Struct, frozen=True):
 
     @property
     def sdks(self) -> tuple[Sdk, ...]:
-        """The libraries that members run; without members the one that they would."""
+        """The libraries of the consumers; without consumers the usual one."""
         usual = sdk_named(self.sdk).sdk
         if not self.sdk_of or not self.client_ids:
             return (usual,)
@@ -90,7 +89,7 @@ class Members(Struct, frozen=True):
 
 
 def runnable(strategies: Iterable[str], members: Members) -> list[str]:
-    """Those of the strategies that some member can run, which is any of them but in C++ alone."""
+    """The strategies that some consumer can run: all but in C++ alone."""
     return [name for name in strategies if any(sdk.strategy(name) == name for sdk in members.sdks)]
 
 
@@ -99,7 +98,6 @@ def under(members: Members, strategy: str) -> Members:
 
 
 def owners_at_rest(routes: Iterable[TopicRouteData], members: Members) -> Owners:
-    """Queue → its owners, over several topics, once all members have rebalanced; errors are those of `assign`."""
     return merged(assign(route, members) for route in routes)
 
 
@@ -108,7 +106,7 @@ def merged(assignments: Iterable[Assignment]) -> Owners:
 
 
 def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
-    """Why a member gets no queue of several topics: one reason, or each with the topics that it holds for."""
+    """Why a consumer gets no queue: one reason, or each reason with its topics."""
     topics: dict[str, list[str]] = {}
     for assignment in assignments:
         reason = assignment.failures.get(client_id) or assignment.idle.get(client_id, "")
@@ -119,10 +117,10 @@ def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
 
 
 def assign(route: TopicRouteData, members: Members, *, explain: bool = False) -> Assignment:
-    """Who owns each queue of the topic once all members have rebalanced with the same view (raises AllocationError).
+    """The owners of a topic's queues once all consumers have rebalanced with the same view (raises AllocationError).
 
-    The member list is the group's, not the topic's: a member that does not subscribe to the topic still takes its
-    place, and its share is read by nobody. Mirrors `RebalanceImpl.rebalanceByTopic` in CLUSTERING mode.
+    The consumers are the group's, not the topic's: one that does not subscribe to the topic keeps its place, and nobody
+    reads its share. Mirrors `RebalanceImpl.rebalanceByTopic` in CLUSTERING mode.
     """
     if members.broadcasting:
         return _broadcast(route, members, explain=explain)
@@ -168,7 +166,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
 
 
 def _broadcast(route: TopicRouteData, members: Members, *, explain: bool) -> Assignment:
-    """Every queue belongs to each member that subscribes to the topic (`rebalanceByTopic` in BROADCASTING mode)."""
+    """Every queue belongs to each consumer of the topic (`rebalanceByTopic` in BROADCASTING mode)."""
     queues, ids = route.subscribe_queues(), sort_client_ids(members.client_ids)
     reads = {each: route.topic in members.subscribed.get(each, {route.topic}) for each in ids}
     owners = dict.fromkeys(queues, tuple(each for each in reads if reads[each]))
@@ -202,7 +200,7 @@ def _hint(members: Members) -> str:
 def _reasons(
     queues: Sequence[MessageQueue], owners: Owners, members: Members, strategies: PreparedStrategies, takers: Set[str]
 ) -> dict[MessageQueue, str]:
-    """Why each queue goes where it goes: by its owners' strategies, and where it has no owner by all that are run."""
+    """Reason of each queue by its owners' strategies, without an owner by all strategies in use."""
     run = {i: members.runs(i) for i in takers if members.is_answered(i, members.strategy_for(i))}
     if takers and not run:
         return dict.fromkeys(queues, _NOT_AT_BROKERS)

@@ -1,4 +1,4 @@
-"""The judge: measures any assignment, and knows nothing of how it came about."""
+"""Measures of any assignment, however it came about."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 
 def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
-    """Client id → how many queues it owns, 0 included, in the order of the ids."""
+    """Client ID → number of its queues, 0 included."""
     owned = Counter(client_id for its_owners in owners.values() for client_id in its_owners)
     return {client_id: owned[client_id] for client_id in client_ids}
 
 
 def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = False) -> Spread:
-    """How evenly the queues lie on the members; in BROADCASTING, duplicate owners are the rule and counted as none."""
+    """How evenly consumers own the queues; in BROADCASTING duplicate owners are right and not counted."""
     processes = Counter(client_ids)
     numbers = list(counts(owners, processes).values())
     held = sum(numbers)
@@ -31,19 +31,17 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
         if broadcasting
         else sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
         queues_per_consumer=QueuesPerConsumer(min(numbers), held / len(numbers), max(numbers)) if numbers else None,
-        # Divided once, so that 3 over 15/7 is the 1.4 that somebody writes as a limit, and not the next number above.
+        # One division, so that 3 over 15/7 is exactly the 1.4 that a user writes as a limit.
         imbalance=max(numbers) * len(numbers) / held if held else None,
         consumers=len(processes),
     )
 
 
 def minimum_moves(before: Owners, after_queues: Iterable[MessageQueue], client_ids: Iterable[str]) -> int | None:
-    """The fewest moves with which a topic's queues can lie evenly on the members; None when there is no member.
+    """The fewest moves after which consumers own a topic's queues evenly; None without a consumer.
 
-    Even means: every queue has one owner, and no member has two queues more than another. A queue moves when it had
-    an owner before and afterwards has another.
-
-    With q queues and c members, q % c members may keep q // c + 1 of theirs, the others q // c.
+    Even means that every queue has one owner and no consumer has two queues more than another: with q queues and c
+    consumers, q % c consumers may keep q // c + 1 of theirs, the others q // c. A move is from one owner to another.
     """
     members, queues = set(client_ids), list(after_queues)
     if not members:

@@ -1,8 +1,8 @@
-"""Consumers that ask brokers for their queues (QUERY_ASSIGNMENT): in PULL mode brokers give owners, by POP readers.
+"""Consumers that let brokers assign queues (QUERY_ASSIGNMENT): owners in PULL mode, readers in POP mode.
 
-A consumer asks when it does not rebalance by itself (`clientRebalance=false`), is not orderly and does not broadcast.
-It asks a broker of the topic at random, which answers by its own list of the group's consumers and its own route;
-brokers that do not agree give different answers. Mirrors `QueryAssignmentProcessor` of 5.5.0.
+A consumer requests its queues if `clientRebalance=false`, it is not orderly and does not broadcast. A random broker of
+the topic answers from its own consumer list and route, so brokers that disagree give different answers. Mirrors
+`QueryAssignmentProcessor` of 5.5.0.
 """
 
 from __future__ import annotations
@@ -31,23 +31,18 @@ from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 from rmqlb.model.words import counted, of_all
 
 RequestMode = Literal["PULL", "POP"]
-ANY_QUEUE = -1
-"""In the place of a queue's number: the broker takes messages from any of its queues."""
-DEFAULT_SHARE = -1
-"""`defaultPopShareQueueNum`: every consumer may read every queue."""
+ANY_QUEUE = -1  # instead of a queue's number: the broker takes messages from any of its queues
+DEFAULT_SHARE = -1  # `defaultPopShareQueueNum`: every consumer may read every queue
 _LMQ_PREFIX = "%LMQ%"
 
 
 class AskedBroker(Struct, frozen=True):
-    """What a broker answers from."""
-
     broker_name: str
-    # the group's consumers that are connected to it, an entry per connection; None when it does not know the group
-    client_ids: tuple[str, ...] | None
+    client_ids: tuple[str, ...] | None  # a consumer per connection; None when the broker does not know the group
     # its mode for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), otherwise its `defaultMessageRequestMode`
     mode: RequestMode = "PULL"
-    pop_share_queue_num: int = DEFAULT_SHARE  # POP: a consumer reads the queues of so many others too; 0 or less: all
-    balances: bool = True  # `serverLoadBalancerEnable`; a broker that does not balance gives each consumer every queue
+    pop_share_queue_num: int = DEFAULT_SHARE  # POP: of how many others a consumer reads queues too; 0 or less: all
+    balances: bool = True  # `serverLoadBalancerEnable`; otherwise each consumer gets every queue
 
 
 def assign_pop(
@@ -61,14 +56,12 @@ def assign_pop(
     Args:
         strategy: AVG or AVG_BY_CIRCLE, the two that brokers have.
         queues: the read queues of one topic, in any order.
-        client_ids: the group's consumers as the asked broker lists them, in any order; an id that two processes share
-            stands twice.
+        client_ids: the consumers in the broker's list, in any order; an ID of two processes appears twice.
         share: `popShareQueueNum` of topic and group: of how many further consumers a consumer reads the queues.
-        presorted: take both lists as they stand instead of sorting them as the broker does.
+        presorted: use both lists in their order instead of sorting them as the broker does.
 
     Returns:
-        Client id → its queues, each once, for each distinct id, in the order of the sorted ids. The queue id -1 is any
-        queue of the broker.
+        Client ID → its queues, each once, in the order of the sorted IDs. Queue ID -1 is any queue of the broker.
 
     Raises:
         AllocationError: the broker's strategy throws; it then answers nothing, and consumers keep what they have.
@@ -93,7 +86,7 @@ def assign_pop(
 def pop_queues(
     strategy: Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str], client_id: str, share: int
 ) -> Iterator[MessageQueue]:
-    """What `allocate4Pop` returns for one consumer, with its duplicates, of sorted lists (raises AllocationError)."""
+    """The answer of `allocate4Pop` for a consumer, with duplicates; both lists are sorted (raises AllocationError)."""
     count = len(client_ids)
     if share <= 0 or share >= count - 1:
         yield from (MessageQueue(queue.topic, queue.broker_name, ANY_QUEUE) for queue in queues)
@@ -120,10 +113,7 @@ def query_assignment(
     *,
     broadcasting: bool = False,  # they say that they broadcast, for which a broker gives them all queues
 ) -> dict[str, list[MessageQueue] | None]:
-    """A broker's answers to consumers that ask it for their queues of a topic (`doLoadBalance`), sorted, each once.
-
-    None is no answer, so that the consumer keeps its queues.
-    """
+    """A broker's answers to consumers (`doLoadBalance`), sorted; None is no answer: the consumer keeps its queues."""
     asking = list(dict.fromkeys(client_ids))
     if topic.startswith(_LMQ_PREFIX) and not broadcasting:
         queues = [MessageQueue(topic, broker.broker_name, 0)]
@@ -151,11 +141,7 @@ def pop_topics(
     strategy: str | None = None,  # of the consumers; None takes the one that most of them report, or AVG
     share: int | None = None,  # `popShareQueueNum`; None takes the brokers' settings
 ) -> tuple[PopTopic, ...]:
-    """The consumers that may read each queue, topic by topic.
-
-    A consumer asks a broker at random, which answers by its own list of consumers: where brokers disagree, every answer
-    counts.
-    """
+    """The consumers that may read each queue, topic by topic; where brokers disagree, by every broker's answer."""
     views = () if group is None else group.views or ()
     lists = sorted({view.client_ids for view in views}) or [tuple(sort_client_ids(client_ids))]
     reported = Counter(reported_strategies(group).values() if group is not None else ())
@@ -172,8 +158,7 @@ def pop_topics(
 def proxy_topics(routes: Iterable[TopicRouteData], client_ids: Sequence[str] | None) -> tuple[PopTopic, ...]:
     """Topics behind a Proxy, where every consumer may read any queue of each master; None are unknown consumers.
 
-    Mirrors `RouteActivity.queryAssignment` of the Proxy 5.5.0 for PushConsumers, whoever else is in the group;
-    SimpleConsumers go round all queues by themselves.
+    Mirrors `RouteActivity.queryAssignment` (5.5.0) for PushConsumers; SimpleConsumers rotate over all queues.
     """
     ids = None if client_ids is None else tuple(sort_client_ids(set(client_ids)))
     return tuple(
@@ -190,7 +175,6 @@ def proxy_topics(routes: Iterable[TopicRouteData], client_ids: Sequence[str] | N
 
 
 def _of_masters(route: TopicRouteData) -> list[MessageQueue]:
-    """Any queue of each broker that has a master and readable queues."""
     masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
     names = dict.fromkeys(queue.broker_name for queue in route.subscribe_queues())
     return [MessageQueue(route.topic, name, ANY_QUEUE) for name in names if name in masters]
@@ -238,11 +222,7 @@ def _topic(
 
 
 def assignment_questions(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> Iterator[AssignmentQuestion]:
-    """A question to every broker of each topic on behalf of each consumer, if some consumer lets brokers assign.
-
-    A client may ask any broker, and each answers by its own list of consumers and its own route. A question names the
-    consumer's own strategy.
-    """
+    """A question to every broker of each topic for each consumer, if brokers assign the queues of some consumer."""
     if not any(report.client_rebalance is False for report in group.reports.values()):
         return
     strategies = reported_strategies(group)
@@ -295,7 +275,7 @@ def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> I
 def _predicted(
     group: ConsumerGroup, asked: AssignmentQuestion, answer: AssignmentAnswer, queues: Sequence[MessageQueue]
 ) -> list[list[MessageQueue] | None]:
-    """The broker's answers by each `popShareQueueNum` that it may have, in the mode that it reports."""
+    """The broker's answers by each possible `popShareQueueNum`, in the reported mode."""
     listed = next((view.client_ids for view in group.views or () if view.broker_addr == asked.address), None)
     mode: RequestMode = "POP" if answer.mode == "POP" else "PULL"
     shares = (group.pop_share_queue_nums or {}).get(asked.topic) if mode == "POP" else None

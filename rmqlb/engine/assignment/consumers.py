@@ -1,4 +1,4 @@
-"""Which of a group's consumers own queues, how they consume, and what is odd about them."""
+"""The consumers that own queues, how they consume, and findings about them."""
 
 from __future__ import annotations
 
@@ -29,17 +29,16 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.words import counted
 
-_RECENT_MS = 60_000
-"""Who has read a message that was stored within it was there within it; consume TPS are of a minute too."""
+_RECENT_MS = 60_000  # a group that has read a message stored within it was online then; consume TPS are per minute too
 _POP = "POP"
 _PARTS = re.compile(r"([0-9]+)")
 
 
 def popped_topics(group: ConsumerGroup) -> frozenset[str]:
-    """The topics whose messages the group takes by POP, or may: what nobody's share can be computed of.
+    """The topics that the group consumes by POP, or may: nobody's share of them can be computed.
 
-    Members that rebalance by themselves pull (`RebalanceImpl.clientRebalance`). Of the others the mode counts that
-    brokers have for topic and group, and once they hold queues of it, what they hold.
+    Consumers that rebalance themselves pull (`RebalanceImpl.clientRebalance`). For others the brokers' mode for topic
+    and group counts, or, once they own queues of the topic, that.
     """
     reported = frozenset[str]().union(*(report.pop_topics or () for report in group.reports.values()))
     ids = set(group.client_ids or ())
@@ -51,7 +50,7 @@ def popped_topics(group: ConsumerGroup) -> frozenset[str]:
 
 
 def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
-    """The error for topics that are consumed by POP; for the whole group when none is named."""
+    """The error for topics that are consumed by POP; without topics, for the whole group."""
     what = ", ".join(sorted(topics))
     return DataError(
         f"group {group.group} consumes {what}{' ' if what else ''}by POP: several consumers may take messages from one "
@@ -63,10 +62,10 @@ def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
 
 
 def behind_proxy(group: ConsumerGroup) -> str | None:
-    """What shows that the group is consumed although no consumer of it is visible; None when nothing does.
+    """Evidence that the group is consumed although no consumer is visible; None without any.
 
-    A Proxy in cluster mode keeps its clients to itself, unless it is asked for them (`--proxy`). Their receive requests
-    wait at brokers under the group's name, and brokers count what they give out.
+    A Proxy in cluster mode lists its clients only on request (`--proxy`). Their receive requests wait at brokers under
+    the group's name, and brokers count the messages that they give out.
     """
     if group.views is None or group.client_ids:
         return None
@@ -85,12 +84,11 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
 
 
 def only_grpc(group: ConsumerGroup) -> bool:
-    """All consumers that are visible are gRPC clients, which a Proxy gives messages."""
     return bool(group.client_ids) and all(map(is_grpc, group.client_ids or ()))
 
 
 def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
-    """Refuse (DataError) a group whose consumers are behind a Proxy, unless others are assumed in their place."""
+    """Refuse a group behind a Proxy, unless its consumers are assumed (raises DataError)."""
     evidence = behind_proxy(group)
     if evidence is not None and not assumed:
         left = "" if group.polling_num else "; or the consumers have left within the last minute"
@@ -110,7 +108,7 @@ def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
 
 
 def ask_proxy(group: ConsumerGroup | None) -> str:
-    """What to try where consumers may be behind a Proxy and none is visible."""
+    """The hint where consumers may be behind a Proxy and none is visible."""
     if group is None or group.proxies is None:
         return "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
     if not group.proxies:
@@ -119,12 +117,11 @@ def ask_proxy(group: ConsumerGroup | None) -> str:
 
 
 def is_surely_offline(group: ConsumerGroup) -> bool:
-    """Neither brokers nor Proxies list a consumer, and some Proxy was asked; without one it may be behind one."""
+    """Neither brokers nor Proxies list a consumer; without an answer of a Proxy the group may be behind one."""
     return group.client_ids == () and bool(group.proxies)
 
 
 def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more: str = "") -> DataError:
-    """The error for a group without a visible consumer where one is needed."""
     title = "the group" if name is None else f"group {name}"
     if group is None:
         problem = f"{title} has no consumer online"
@@ -144,12 +141,10 @@ def _asked(proxies: Sequence[ProxyView]) -> str:
 def rebalanced_members(
     group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False
 ) -> tuple[str, ...]:
-    """The group's consumers, sorted, duplicates kept, if they allocate queues among themselves (raises DataError).
+    """The consumers that allocate queues among themselves, sorted, duplicates kept (raises DataError).
 
-    Consumers at brokers share the queues by what brokers list, so gRPC clients that only a Proxy lists count only where
-    no broker lists a consumer.
-
-    A BROADCASTING group, in which each consumer takes every queue, and one that consumes by POP pass on request.
+    Consumers share queues by the brokers' lists, so gRPC clients that only a Proxy lists count only where no broker
+    lists a consumer. BROADCASTING and POP groups pass on request.
     """
     must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
     ids = group.client_ids
@@ -167,7 +162,7 @@ def rebalanced_members(
 
 
 def must_not_be_grpc(group: ConsumerGroup) -> None:
-    """Refuse a group whose visible consumers are all gRPC clients, which a Proxy gives messages (raises DataError)."""
+    """Refuse a group whose visible consumers are all gRPC clients (raises DataError)."""
     if only_grpc(group):
         first = (group.client_ids or ("",))[0]
         raise DataError(
@@ -196,7 +191,7 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
 
 
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
-    """Ways to consume of which no prediction is certain."""
+    """Ways to consume for which no prediction is certain."""
     if group.consume_type == CONSUME_ACTIVELY and not only_grpc(group):
         text = f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance"
         yield Finding("pull-consumers", text, group.group, INFO)
@@ -208,7 +203,7 @@ def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
 
 
 def assigned_by_broker(group: ConsumerGroup | None, client_ids: Iterable[str]) -> tuple[bool, dict[str, bool]]:
-    """Whether most of these let brokers assign their queues, and of those that report it, which differ from that."""
+    """Whether brokers assign the queues of most of these consumers, and the consumers that differ."""
     reports = group.reports if group is not None else {}
     ids = [i for i in dict.fromkeys(client_ids) if i in reports and reports[i].client_rebalance is not None]
     asks = {i: reports[i].client_rebalance is False for i in ids}
@@ -227,7 +222,7 @@ def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
 
 
 def subscriptions(group: ConsumerGroup) -> dict[str, frozenset[str]]:
-    """Client ID → the topics that it subscribes to, without the one for retries, of the consumers that report them."""
+    """Client ID → reported topics, without the retry topic."""
     return {
         client_id: frozenset(topic for topic in report.topics if not topic.startswith(RETRY_PREFIX))
         for client_id, report in group.reports.items()
@@ -243,15 +238,15 @@ def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
 
 
 def broadcasting_finding(title: str, group: str | None) -> Finding:
-    """What it means that a group broadcasts; the title names it in a sentence."""
+    """The title names the group in a sentence."""
     text = f"{title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
     return Finding("broadcasting", text, group, INFO)
 
 
 def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
-    """A finding when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
+    """A finding when the names sort unexpectedly: 10.0.0.10 before 10.0.0.9."""
     for first, second in pairwise(sorted(set(names), key=sort_key)):
-        # numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have
+        # Numbers compare by length, then by digit: `int` refuses more than 4,300 digits, which a name may have.
         parts = (
             [(len(n := p.lstrip("0")), n) if p[0] in "0123456789" else p for p in _PARTS.split(text) if p]
             for text in (first, second)
@@ -264,7 +259,7 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
 
 
 def reported_strategies(group: ConsumerGroup) -> dict[str, str]:
-    """Client id → the strategy's name that it reports; a class that is not RocketMQ's own keeps its class name."""
+    """Client ID → the strategy that it reports; an unknown class keeps its class name."""
     return {
         client_id: JAVA_CLASSES.get(report.strategy_class, report.strategy_class)
         for client_id, report in sorted(group.reports.items())
@@ -273,7 +268,7 @@ def reported_strategies(group: ConsumerGroup) -> dict[str, str]:
 
 
 def is_orderly(group: ConsumerGroup) -> bool | None:
-    """Its consumers consume in order, as one of them reports; None when not all of them report it."""
+    """True if a consumer reports that it consumes in order; None unless all report."""
     known = [None if report.evidence is None else report.evidence.orderly for report in group.reports.values()]
     if any(known):
         return True
@@ -281,7 +276,7 @@ def is_orderly(group: ConsumerGroup) -> bool | None:
 
 
 def unlocked_queues(routes: Iterable[TopicRouteData], lost_masters: Collection[str] = ()) -> list[MessageQueue]:
-    """The queues on brokers without a master, which alone is asked for locks (`RebalanceImpl.lock`, `lockAll`)."""
+    """The queues on brokers without a master; only masters lock queues (`RebalanceImpl.lock`, `lockAll`)."""
     found: list[MessageQueue] = []
     for route in routes:
         masters = {broker.broker_name for broker in route.broker_datas if broker.has_master}.difference(lost_masters)
@@ -293,12 +288,10 @@ def unlocked_queues(routes: Iterable[TopicRouteData], lost_masters: Collection[s
 def without_lock(
     routes: Iterable[TopicRouteData], lost_masters: Collection[str] = (), *, orderly: bool | None
 ) -> int | None:
-    """How many queues of the group no broker locks.
+    """The number of queues that no broker locks, with these masters lost too.
 
-    None where that depends on what is unknown: whether the group is orderly, or whether a slave acts as the master
-    (5.x: a broker with enableActingMaster, where the NameServers have supportActingMaster).
-
-    Some brokers may lose their master, besides those that have none.
+    None where it depends on whether the group is orderly, or whether a slave acts as the master (5.x: a broker with
+    enableActingMaster, where the NameServers have supportActingMaster).
     """
     if orderly is False:
         return 0
@@ -310,17 +303,16 @@ def without_lock(
 
 
 class GroupSdks(Struct, frozen=True):
-    usual: str = JAVA.name  # of most consumers, and so of those to come
-    sdk_of: Mapping[str, str] = field(default_factory=dict)  # client id → its own, where it is another one
-    # the client ids whose library is not known, or of which no rules are: these are the nearest ones
-    assumed: frozenset[str] = frozenset()
-    findings: tuple[Finding, ...] = ()  # which libraries that are named have the rules of another one
+    usual: str = JAVA.name  # of most consumers, and assumed for future ones
+    sdk_of: Mapping[str, str] = field(default_factory=dict)  # client ID → its library, where it is not the usual one
+    assumed: frozenset[str] = frozenset()  # client IDs whose library or its rules are unknown; the nearest is used
+    findings: tuple[Finding, ...] = ()
 
     def numbers(self, client_ids: Iterable[str]) -> Counter[str]:
         return Counter(self.sdk_of.get(client_id, self.usual) for client_id in client_ids)
 
     def uses(self, client_ids: Iterable[str]) -> tuple[SdkUse, ...]:
-        """What those of these consumers run that own queues, the most usual library first."""
+        """The libraries of these consumers that own queues, the most usual first."""
         ids = owning_ids(client_ids)
         numbers, guessed = self.numbers(ids), self.numbers(self.assumed.intersection(ids))
         return tuple(
@@ -342,7 +334,6 @@ def group_sdks(
     given: str | None = None,  # the library of all, such as `go` or `go@2.1.2`; it replaces what connections report
     given_of: Mapping[str, str] | None = None,  # client ID → its own library; it replaces `given`
 ) -> GroupSdks:
-    """The libraries of the consumers that take part, without gRPC clients (raises UsageError)."""
     named = given_of or {}
     connections = {} if group is None or given is not None else group.connection_of
     guesses: dict[str, SdkGuess] = {}
@@ -372,7 +363,7 @@ def group_sdks(
 
 
 def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int, several: int) -> Iterator[Finding]:
-    """A finding on a group with several libraries, as grave as the number of queues without exactly one owner."""
+    """A finding for several libraries, graver with queues without exactly one owner."""
     ids = owning_ids(client_ids)
     numbers = sdks.numbers(ids)
     if len(numbers) > 1:

@@ -39,7 +39,7 @@ class Detected(Struct, frozen=True):
 
     @property
     def run_by_members(self) -> tuple[str, ...]:
-        """The reported strategies, by name; () when the strategy is not reported."""
+        """Reported strategies; () when the strategy is not reported."""
         return tuple(sorted({self.strategy, *self.strategy_of.values()})) if self.origin == "reported" else ()
 
 
@@ -51,7 +51,7 @@ def detect_strategy(
     names = Counter(reported.values())
     numbers = dict(names.most_common())
     if given is not None:
-        # A function stands in for a class of the application's own, whatever that is called.
+        # A function stands in for a class of the application, whatever its name.
         is_custom = custom_inside(given, members.settings) is not None
         base = _outer(given)
         others = [name for name in names if name != base and not (is_custom and name not in NAMES)]
@@ -82,14 +82,14 @@ def detect_strategy(
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
-    """A finding when all consumers report one strategy, and it is none of those that are shown."""
+    """A finding when all consumers report one strategy, which is not among those shown."""
     names = {*reported_strategies(group).values()}
     if len(names) == 1 and names.isdisjoint(map(_outer, strategies)):
         yield Finding("strategy-differs", f"consumers report {next(iter(names))}, which is not among those shown")
 
 
 def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
-    """Refuse to predict what members do by settings that nobody told (raises DataError)."""
+    """Refuse to predict with unknown settings (raises DataError)."""
     for name, options in filter(None, (unset_options(strategy, settings) for strategy in strategies)):
         raise DataError(
             f"consumers run {name}, whose settings are not known ({options} says them)",
@@ -107,10 +107,10 @@ def mismatches(predicted: Owners, states: States) -> list[MessageQueue]:
 def mixed_mismatches(
     reported: Mapping[str, str], routes: Sequence[TopicRouteData], members: Members, states: States
 ) -> int | None:
-    """How many observed owners differ where each consumer runs its own strategy.
+    """The number of observed owners that differ where each consumer runs its own strategy.
 
-    None where all run the same one, one of them needs settings or is unknown, or no owner is observed. A consumer that
-    reports none is taken to run the usual one.
+    None where all run the same one, one needs settings or is unknown, or no owner is observed. A consumer without a
+    reported strategy is taken to run the usual one.
     """
     names = {*reported.values()}
     if len(names) < 2 or not names <= {*WITHOUT_SETTINGS} or not observed_owners(states):
@@ -121,7 +121,6 @@ def mixed_mismatches(
 
 
 def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Iterator[Finding]:
-    """A finding when observed owners differ: the group has not converged, or runs something else."""
     differ = mismatches(predicted, states)
     if differ:
         first, observed = differ[0], observed_owners(states)
@@ -151,18 +150,16 @@ def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, state
 
 
 def _outer(strategy: str) -> str:
-    """What a member's report names: of a wrapper the outermost class."""
     outer = strategy.partition("-")[0]
     return outer if outer in WRAPPERS else strategy
 
 
 def observed_owners(states: States) -> dict[MessageQueue, tuple[str, ...]]:
-    """Queue → its owners, of the queues that were looked at."""
     return {queue: owners for queue, state in states.items() if (owners := state.sorted_owners) is not None}
 
 
 def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, states: States) -> Iterator[Finding]:
-    """Queues without an owner, and with several; duplicate owners are right in BROADCASTING, which is not for here."""
+    """Findings on queues without an owner, and with duplicate owners, which are right in BROADCASTING."""
     unassigned = [queue for queue, found in owners.items() if not found]
     if unassigned:
         waiting = sum(states[queue].lag or 0 for queue in unassigned if queue in states)

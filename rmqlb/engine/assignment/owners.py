@@ -34,7 +34,7 @@ def owners_by_strategy(
     states: States | None = None,
     explain: bool = False,
 ) -> OwnersReport:
-    """The owners of each queue under each strategy, whatever the consumers run (raises AllocationError)."""
+    """The owners under each strategy, whatever the consumers run (raises AllocationError)."""
     states = states or {}
     queues = [queue for route in routes for queue in route.subscribe_queues()]
     seen = {queue: states[queue].sorted_owners for queue in queues if queue in states}
@@ -79,14 +79,11 @@ def owners_by_strategy(
 def owners_of_group(
     group: Group, strategies: Sequence[str], *, named: bool, pop_share: int | None = None, explain: bool = False
 ) -> tuple[OwnersReport, tuple[Finding, ...]]:
-    """The owners of the group's queues under each of some strategies, and the findings.
+    """The owners of the group's queues under each strategy, and the findings.
 
-    Strategies that no consumer can run are left out, unless the caller names them. With `pop_share` it is as if all
-    topics were consumed by POP with this `popShareQueueNum`.
-
-    Raises:
-        DataError: the group has no consumer, or what decides the owners is unknown.
-        UsageError: a strategy is named, and none decides.
+    Strategies that no consumer can run are left out, unless `named`. With `pop_share` all topics count as consumed by
+    POP with this `popShareQueueNum`. Raises DataError without a consumer or known owners, UsageError for
+    an option about a strategy where none decides.
     """
     group.must_share(broadcasting=True, pop=True, hidden=True)
     for option, given in (("--pop-share", pop_share is not None), ("--strategy", named)):
@@ -136,7 +133,7 @@ def _answered(group: Group, strategies: Sequence[str], *, named: bool) -> list[s
 
 
 def must_ask_a_strategy(group: Group, option: str) -> None:
-    """Refuse an option about the strategy of a group in which no strategy decides (raises UsageError)."""
+    """Refuse an option about a strategy where none decides (raises UsageError)."""
     if group.by_proxy:
         why, other = "its consumers are behind a Proxy", "name other consumers with --consumers ID,ID,…"
     elif group.broadcasting:
@@ -159,7 +156,7 @@ def popped_topics(
     *,
     by_views: bool = True,
 ) -> tuple[tuple[PopTopic, ...], tuple[Finding, ...]]:
-    """Topics without owners, and the findings on them; without `by_views` as if brokers listed the same consumers."""
+    """Topics without owners, and their findings; without `by_views` all brokers list the same consumers."""
     if group.by_proxy:
         return proxy_topics(routes, None if group.hidden else client_ids), ()
     seen = None if group.assumed else group.seen
@@ -170,7 +167,6 @@ def popped_topics(
 
 
 def _named_mismatch(group: Group, report: OwnersReport) -> Iterator[Finding]:
-    """A finding when the observed owners are those of no named strategy: it is about the strategy that fits best."""
     differ = {each.strategy: each.mismatches or 0 for each in report.strategies}
     if group.assumed or group.broadcasting or report.mixed_mismatches is not None or not all(differ.values()):
         return

@@ -3,8 +3,8 @@
 A new rule is a function with `@rule(code)` in one of the files next to this one, the words of its code in
 `model/diagnosis.py`, and a page in `views/explanations.toml`.
 
-Rule of this file: only direct evidence makes a cause suspected. The explanation is the smallest combination of
-suspected causes that reproduces every observed owner; among equals the first in `CAUSES` order.
+Only direct evidence makes a cause suspected. The explanation is the smallest combination of suspected causes that
+reproduces every observed owner; among equals the first in `CAUSES` order.
 """
 
 from __future__ import annotations
@@ -59,12 +59,9 @@ class Answer(Struct, frozen=True):
 
 
 class Case(GroupEvidence, dict=True, eq=False):
-    """A group under diagnosis: its evidence, the hypotheses about its owners, and the answers of other rules."""
-
     rules: Sequence[DiagnosisRule] = ()
 
     def answer(self, code: str) -> Answer:
-        """The rule's answer, computed once."""
         if code not in self._answers:
             findings: list[GroupFinding] = []
             why: ComesOf | DoesNotApply | RmqlbError | None = None
@@ -85,11 +82,10 @@ class Case(GroupEvidence, dict=True, eq=False):
         return {rule.code: rule.check for rule in self.rules}
 
     def has(self, code: str) -> bool:
-        """The rule is among those of this case, and has findings."""
         return code in self._checks and bool(self.answer(code).findings)
 
     def explained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[set[MessageQueue], list[str]]:
-        """The queues that grave findings of these causes concern, and the codes of these causes."""
+        """The queues of grave findings of these causes, and the codes of the causes among them."""
         explained, acting = set[MessageQueue](), []
         for code in causes:
             findings = self.answer(code).findings if code in self._checks else ()
@@ -100,7 +96,7 @@ class Case(GroupEvidence, dict=True, eq=False):
         return explained, acting
 
     def unexplained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[MessageQueue, ...]:
-        """The queues that no grave finding of these causes concerns, sorted; raises ComesOf when all are explained."""
+        """The other queues, sorted; raises ComesOf when grave findings of these causes concern all queues."""
         explained, acting = self.explained(queues, causes)
         left = tuple(sort_queues({*queues} - explained))
         if queues and not left:
@@ -120,10 +116,9 @@ class Case(GroupEvidence, dict=True, eq=False):
         topic: str | None = None,
         explains: Explains | None = None,
     ) -> GroupFinding:
-        """A finding of the present rule; its topic is the one of all its queues, unless given.
+        """A finding of the present rule; `of` gives the queues, consumers and facts that are not given.
 
-        Args:
-            of: the troubles that give the queues, consumers and facts that are not given.
+        The topic is the one of all queues, unless given.
         """
         of = of or Troubles()
         found = {*(of.queues if queues is None else queues)}
@@ -171,10 +166,7 @@ class Case(GroupEvidence, dict=True, eq=False):
 
     @cached_property
     def smallest(self) -> Causes | None:
-        """The fewest causes that reproduce all observed owners; None when none do (raises DataError).
-
-        () means that every owner is the one that a healthy group would have.
-        """
+        """The fewest causes that reproduce all observed owners; () for a healthy group, None when none do."""
         for number in range(len(self.suspected) + 1):
             for causes in combinations(self.suspected, number):
                 try:
@@ -186,12 +178,10 @@ class Case(GroupEvidence, dict=True, eq=False):
 
     @cached_property
     def explanation(self) -> Causes:
-        """The causes of `smallest`; () where none explain the owners, or that is unknown."""
         return known(lambda: self.smallest) or ()
 
     @cached_property
     def is_explained(self) -> bool:
-        """Some combination of causes, or none of them, reproduces all observed owners."""
         return known(lambda: self.smallest) is not None
 
     @cached_property
@@ -214,11 +204,9 @@ class Case(GroupEvidence, dict=True, eq=False):
     # -- predictions
 
     def possible(self, causes: Causes) -> tuple[Owners, ...]:
-        """The owners with exactly these causes; one prediction for each list that a consumer may have received.
+        """The owners with exactly these causes, a prediction for each list that a consumer may have received.
 
-        Raises:
-            DataError: something that decides the owners is unknown.
-            AllocationError: every client throws then.
+        Raises DataError where something that decides the owners is unknown, AllocationError where every client throws.
         """
         if causes not in self._predictions:
             if not self.suspected and self._is_predicted:  # unknown where a broker did not list its consumers
@@ -234,14 +222,13 @@ class Case(GroupEvidence, dict=True, eq=False):
 
     @property
     def _is_predicted(self) -> bool:
-        """The prediction for the group is also one for consumers that all subscribe to all its topics."""
         topics = {*self.topics}
         is_all = all(topics <= own for own in self.subscriptions.values())
         return is_all and topics == {route.topic for route in self.facts.routes}
 
     def _members(self, causes: Causes) -> Members:
         members = self.facts.members
-        if "mixed-sdks" not in causes and members.sdk_of:  # as if all ran the usual library, which may have no other
+        if "mixed-sdks" not in causes and members.sdk_of:  # as if all ran the usual library with its only strategy
             members = replace(members, strategy=sdk_named(members.sdk).sdk.strategy(members.group_strategy), sdk_of={})
         return replace(
             members,
@@ -250,7 +237,6 @@ class Case(GroupEvidence, dict=True, eq=False):
         )
 
     def _lists(self, causes: Causes) -> Iterator[tuple[str, ...]]:
-        """The consumer lists that clients may receive."""
         is_stale = "stale-connections" in causes
         if is_stale and self.group.stale_channels:  # the lists with every channel in them
             yield from dict.fromkeys(view.client_ids for view in self.views)
@@ -282,7 +268,7 @@ class Case(GroupEvidence, dict=True, eq=False):
     # -- what causes explain
 
     def reproduces(self, causes: Causes) -> bool:
-        """Each consumer owns of each topic what one of the possible predictions gives it (raises as `possible`)."""
+        """Each consumer owns the queues of each topic that one prediction gives it (raises as `possible`)."""
         observed = self._observed_queues
         if not observed:
             raise DataError("no owner was observed", hint=ASK_CONSUMERS)
@@ -301,7 +287,7 @@ class Case(GroupEvidence, dict=True, eq=False):
         return {queue: self.observed[queue] for queue in self.queues if queue in self.observed}
 
     def owning_by(self, client_ids: tuple[str, ...]) -> int | None:
-        """The number of these consumers that own what this list predicts; None where that cannot be predicted."""
+        """The number of these consumers whose queues this list predicts; None where it cannot be predicted."""
         causes = tuple(cause for cause in self.acting if cause != "split-consumer-view")
         owners = known(lambda: self._owners(self._members(causes), client_ids, causes))
         if owners is None or not self.all_observed:
@@ -313,12 +299,10 @@ class Case(GroupEvidence, dict=True, eq=False):
         )
 
     def gives(self, queue: MessageQueue, owners: tuple[str, ...]) -> bool:
-        """The present causes give the queue these owners, whatever they give others."""
         predicted = known(lambda: self.possible(self.present)) if self.present else None
         return predicted is not None and len(predicted) == 1 and predicted[0].get(queue) == owners
 
     def explains(self, cause: Cause) -> Explains:
-        """How much of what is observed the cause explains."""
         reproduces = known(lambda: self.reproduces(self.acting) if self.smallest is not None else False)
         after, unassigned, duplicate, fixes_all = self._without(cause), None, None, None
         if after is not None and reproduces is not False:  # otherwise an unknown cause acts too
@@ -331,24 +315,23 @@ class Case(GroupEvidence, dict=True, eq=False):
         return Explains(reproduces, fixes_all, unassigned, duplicate, *explained)
 
     def _as_observed(self, possible: tuple[Owners, ...] | None) -> int | None:
-        """The number of queues whose observed owners the prediction gives; None without a prediction or owners."""
         if possible is None or len(possible) > 1 or not self.all_observed:
             return None
         return sum(set(possible[0].get(queue, ())) == set(self.observed[queue]) for queue in self.queues)
 
     def queues_of(self, cause: Cause) -> tuple[MessageQueue, ...]:
-        """The queues without exactly one owner that have one by prediction without the cause."""
+        """The queues that have exactly one owner only without the cause."""
         after = self._without(cause) or ()
         bad = sort_queues(queue for queue, owners in self.now.items() if len(owners) != 1)
         if len(after) == 1:
             return tuple(queue for queue in bad if len(after[0].get(queue, ())) == 1)
-        # Brokers still disagree: a queue counts when the cause changes it by the list of one of them.
+        # Brokers still disagree: a queue counts when the list of one of them gives it an owner without the cause.
         pairs = list(zip(self.possible(self.acting), after, strict=True)) if after else []
         return tuple(q for q in bad if any(len(was[q]) != 1 and len(becomes[q]) == 1 for was, becomes in pairs))
 
     @cached_property
     def now(self) -> Owners:
-        """The observed owners; where none was observed, those predicted with all acting causes."""
+        """The observed owners, otherwise those predicted with all acting causes."""
         if observed := self._observed_queues:
             return observed
         owners = self._with
@@ -364,7 +347,7 @@ class Case(GroupEvidence, dict=True, eq=False):
 
 
 def _with_own_ids(ids: Sequence[str]) -> dict[str, str]:
-    """An ID of its own for each process → the ID that it has now."""
+    """A unique ID for each process → its present ID."""
     numbers: Counter[str] = Counter()
     now: dict[str, str] = {}
     for client_id in ids:
@@ -374,7 +357,7 @@ def _with_own_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _fits(observed: frozenset[MessageQueue], possible: Sequence[frozenset[MessageQueue]], processes: int) -> bool:
-    """The share is a possible one; processes with one client ID may each have another."""
+    """The share is a possible one; processes that share a client ID may have different shares."""
     if processes < 2:
         return observed in possible
     fitting = [share for share in possible if share <= observed]
@@ -391,30 +374,22 @@ def _shares(owners: Owners) -> dict[tuple[str, str], frozenset[MessageQueue]]:
 
 
 Check = Callable[[Case], Iterator[GroupFinding]]
-"""Yields its findings; none when all is in order.
+"""Yields findings, none when all is in order.
 
-Raises:
-    DataError: evidence is missing; the hint says how to get it.
-    DoesNotApply: such a group cannot have the problem.
-    ComesOf: the problem is there, and another finding is its cause.
+Raises DataError where evidence is missing, DoesNotApply, or ComesOf where another finding is the cause.
 """
 
 
 class DiagnosisRule(Struct, frozen=True):
-    """A rule and the code of its findings; `one_look`: a single look may be enough for a finding."""
-
     code: str
     check: Check
-    one_look: bool = True
+    one_look: bool = True  # a single look may be enough for a finding
 
 
-CHECKS: dict[str, DiagnosisRule] = {}
-"""Every rule by its code, as soon as its file is imported."""
+CHECKS: dict[str, DiagnosisRule] = {}  # by code, once the file of the rule is imported
 
 
 def rule(code: str, *, one_look: bool = True) -> Callable[[Check], Check]:
-    """Register a function as the rule with this code."""
-
     def registered(check: Check) -> Check:
         CHECKS[code] = DiagnosisRule(code, check, one_look)
         return check

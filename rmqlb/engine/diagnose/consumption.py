@@ -29,22 +29,19 @@ from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.words import counted, of_all
 
 SAMPLED_MS = 10_000
-"""A client counts its pulls so often; its rates cover 60 s of these samples (`StatsItem.samplingInSeconds`)."""
+"""Interval of a client's counts of pulls; its rates cover 60 s of them (`StatsItem.samplingInSeconds`)."""
 FAILING_PERCENT = 75
-"""A listener fails from this share of failures on, over two looks.
+"""Share of failures from which a listener fails, over two looks.
 
-A message that fails once and is then consumed is one failure and one success, so healthy retries stay below 50 %. A
-client counts failures in `processConsumeResult` of `ConsumeMessageConcurrentlyService` and
-`ConsumeMessageOrderlyService`, under the topic of the queue: a message that was sent back counts under the retry topic.
+A message that fails once and is then consumed is one failure and one success, so healthy retries stay below 50 %.
+Clients count failures (`ConsumeMessageConcurrentlyService`, `ConsumeMessageOrderlyService`: `processConsumeResult`)
+under the topic of the queue; a message that was sent back counts under the retry topic.
 """
-FEWEST_FAILURES = 10
-"""Per minute; fewer prove nothing."""
-PULLS_WITHIN_MS = 120_000
-"""A pull leads to the next one within this time (`ProcessQueue.PULL_MAX_IDLE_TIME`)."""
+FEWEST_FAILURES = 10  # per minute; fewer prove nothing
+PULLS_WITHIN_MS = 120_000  # longest time between two pulls (`ProcessQueue.PULL_MAX_IDLE_TIME`)
 LONGEST_PULL_MS = 20_000
 """A pull without a message ends after 15 s (`brokerSuspendMaxTimeMillis`), which brokers check every 5 s."""
-LOCKED_MS = 30_000
-"""An older lock is not used any more (`ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME`); it is renewed every 20 s."""
+LOCKED_MS = 30_000  # age at which a lock ends (`ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME`); renewed every 20 s
 
 
 # -- processes that do not answer --------------------------------------------------------------------------------------
@@ -52,7 +49,7 @@ LOCKED_MS = 30_000
 
 @rule("frozen-consumer")
 def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
-    """A broker lists a consumer that does not answer, and none of its predicted queues is read."""
+    """A listed consumer does not answer, and none of its predicted queues is read."""
     case.must_share()
     frozen = Troubles()
     for client_id in sort_client_ids(case.processes.keys() - case.group.reports.keys() - case.ghosts):
@@ -72,7 +69,7 @@ def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
 
 
 def _frozen(case: Case, own: str) -> Iterator[Trouble]:
-    """The predicted queues with messages of a silent consumer, if nothing of them is read (raises DataError)."""
+    """The predicted queues with messages of a silent consumer, if none of them is read (raises DataError)."""
     key = ("member", case.group.group, own)
     part = next((each for each in case.facts.snapshot.unread if (each.kind, each.name, each.detail) == key), None)
     if part is None or not part.no_answer:
@@ -110,7 +107,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
 
 
 def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
-    """The queues predicted for the consumer that no other one is observed to own (raises DataError)."""
+    """The predicted queues of the consumer that no other consumer is observed to own (raises DataError)."""
     if len(case.processes) > 1:
         subscribed = {*case.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in case.looks)}
         differ = "as consumers with different subscriptions may not"
@@ -158,7 +155,7 @@ def consume_failing(case: Case) -> Iterator[GroupFinding]:
 
 
 def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
-    """The consumer's listener, when two looks show that most of its calls failed in the last minute."""
+    """The listener, if two looks show that most of its calls failed in the last minute."""
     now, own = _failing_minute(consumer, consumer.now), consumer.client_id
     if now is None:
         return
@@ -182,9 +179,9 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
 
 
 def _failing_minute(consumer: ConsumerReports, report: ConsumerEvidence) -> tuple[int, int] | None:
-    """The messages that failed and that were consumed in the last minute, of all topics or of one with its retries.
+    """Failed and consumed messages of the last minute, of all topics or of one with its retries.
 
-    A single topic fails only where its retries fail too (raises DataError).
+    A single topic fails only if its retries fail too (raises DataError).
     """
     statuses = report.statuses or {}
     rates = [rate for status in statuses.values() for rate in (status.failed_per_s, status.consumed_per_s)]
@@ -209,12 +206,12 @@ def _is_failing(minute: tuple[int, int]) -> bool:
 
 
 def _percent(failed: int, consumed: int) -> int:
-    """Rounded down, so that 100 means that all fail."""
+    """Rounded down, so 100 means that all fail."""
     return failed * 100 // (failed + consumed)
 
 
 def _failed_messages(case: Case) -> Iterator[Evidence]:
-    """The messages that came into the retry topic from the first look to the last, and those that are dead letters."""
+    """New messages in the retry topic from the first look to the last, and new dead letters."""
     before = case.looks[0].queues
     retried = [
         (before[queue].broker_offset, state.broker_offset)
@@ -237,7 +234,6 @@ def _failed_messages(case: Case) -> Iterator[Evidence]:
 
 @rule("blocked-consumer")
 def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
-    """A listener has messages and has ended no call for a minute."""
     blocked = troubles_of(case, _blocked_listener)
     if blocked.found:
         ids, wait = blocked.ids, "waits" if len(blocked.queues) == 1 else "wait"
@@ -253,7 +249,7 @@ def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
 
 
 def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
-    """The consumer's listener, when it has messages and has ended no call for a minute (raises DataError)."""
+    """The listener, if it has messages and has ended no call for a minute (raises DataError)."""
     waiting = {item.queue: consumer.waiting(item) for item in consumer.queues}
     if not any(waiting.values()):
         return
@@ -291,10 +287,10 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
 
 
 def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, ...]) -> Evidence:
-    """The proof that the messages of these idle queues have waited (raises AnotherLookNeeded)."""
+    """Proof that the messages of these idle queues have waited (raises AnotherLookNeeded)."""
     own = consumer.client_id
     needed = consumer.unusual_ms(queue.topic for queue in queues)
-    # For how long the looks show that messages of a queue wait and none of any is consumed.
+    # The looks' time in which messages of these queues wait and no message of any queue is consumed.
     looks = _looks_without_consumption(consumer)
     waits = (ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues))
     lasted = max(waits, default=0)
@@ -321,7 +317,7 @@ def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
 
 
 def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
-    """The time of the last consumption is not that at which the consumer got the queue."""
+    """The time of the last consumption differs from that at which the consumer got the queue."""
     time = item.last_consume
     if consumer.now.orderly is False and item.last_lock is not None and time is not None and time > item.last_lock:
         return True  # only orderly consumers renew the lock
@@ -329,7 +325,7 @@ def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
 
 
 def _looks_without_consumption(consumer: ConsumerReports) -> Iterator[tuple[int, dict[MessageQueue, ProcessQueue]]]:
-    """The earlier looks since which nothing was consumed, the latest first: their age and their queues."""
+    """Age and queues of earlier looks since which nothing was consumed, the latest first."""
     (read_at, now), *earlier = reversed(consumer.history)
     for before, look in earlier:
         if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):
@@ -338,12 +334,12 @@ def _looks_without_consumption(consumer: ConsumerReports) -> Iterator[tuple[int,
 
 
 def _old_messages(consumer: ConsumerReports) -> Evidence | None:
-    """The proof that it had more messages of a topic than it pulls in a minute, so that some are older."""
+    """Proof that it had more messages of a topic than it pulls in a minute, so some are older."""
     for ms, look in _looks_without_consumption(consumer):
         if ms < SAMPLED_MS:
             continue
         had: Counter[str] = Counter()
-        # In the order of its report, so that equal input gives equal bytes.
+        # In the order of its report, so equal input gives equal bytes.
         for queue in (each for each in consumer.history[-1][1] if each in look):
             had[queue.topic] += consumer.waiting(look[queue])
         for topic, number in had.items():
@@ -359,7 +355,6 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
 
 @rule("head-blocked")
 def head_blocked(case: Case) -> Iterator[GroupFinding]:
-    """The first message of a queue is not finished while later ones are."""
     heads = troubles_of_queues(case, _standing_head)
     own = heads.among(case.unexplained(heads.queues, ("consume-failing", "blocked-consumer", "lock-lost")))
     proven = Troubles(each for each in own.found if each.doubt is None)
@@ -383,14 +378,14 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
 
 
 def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
-    """The queue when its first message was not finished between looks, or may not be (raises DataError)."""
+    """The queue if its first message was not finished between looks, or may not be (raises DataError)."""
     waiting, own = consumer.waiting(item), consumer.client_id
     if not waiting:
         return
     first = _first(item)
     if item.commit_offset is None or first is None:
         raise consumer.unreported("its offsets")
-    # A consumer that has finished no message of the queue has nothing to commit, and reports the broker's offset.
+    # A consumer that has finished no message of the queue reports the broker's offset as committed.
     since = _stands_since(consumer, item) if item.commit_offset <= first else None
     if since is None:
         return
@@ -424,7 +419,7 @@ def _first(item: ProcessQueue) -> int | None:
 
 
 def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
-    """The first of the looks since which the first message stands; None when it moved since the last but one."""
+    """The earliest look since which the first message stands; None when it moved after the last look but one."""
     since = len(consumer.history) - 1
     for number in range(since - 1, -1, -1):
         look = consumer.history[number][1]
@@ -440,12 +435,12 @@ def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
 
 
 def _goes_on(consumer: ConsumerReports, item: ProcessQueue, since: int) -> bool:
-    """The listener had its turn after that look, so that the message does not only wait for a thread."""
+    """The listener ran after that look, so the message does not only wait for a thread."""
     before, now = consumer.history[since][1], consumer.history[-1][1]
     was = before[item.queue]
     if was.last_consume != item.last_consume or (was.consuming and item.consuming):
         return True
-    # Threads take messages in the order of their pulls: a message that was pulled later is already consumed.
+    # Threads process messages in the order of pulls, and a message with a later pull is already consumed.
     return not consumer.now.orderly and any(
         (now[queue].commit_offset or 0) > _pulled_up_to(before[queue]) for queue in now.keys() & before.keys()
     )
@@ -460,7 +455,6 @@ def _pulled_up_to(item: ProcessQueue) -> int:
 
 @rule("pull-stopped")
 def pull_stopped(case: Case) -> Iterator[GroupFinding]:
-    """A consumer has a queue and does not pull from it, although it may."""
     stopped = troubles_of_queues(case, _stopped_pull)
     causes = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
     left = case.unexplained(stopped.queues, causes)
@@ -477,13 +471,13 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
 
 
 def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
-    """The queue if the consumer has not pulled from it for two minutes and may (raises DataError)."""
+    """The queue if the consumer may pull and has not for two minutes (raises DataError)."""
     if item.last_pull is None:
         raise consumer.unreported("when it last pulled")
     try:
         is_old = consumer.clock.is_older(item.last_pull, PULLS_WITHIN_MS)
     except AnotherLookNeeded:
-        # A clock that is behind looks the same, but then some pull would have changed its time.
+        # With a clock that is behind, some pull would have changed its time.
         (read_at, now), *earlier = reversed(consumer.history)
         pulls = {queue: state.last_pull for queue, state in now.items()}
         unchanged = takewhile(lambda look: {q: s.last_pull for q, s in look[1].items()} == pulls, earlier)
@@ -498,7 +492,7 @@ def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tro
 
 @rule("lock-lost")
 def lock_lost(case: Case) -> Iterator[GroupFinding]:
-    """An orderly consumer has a queue without its lock, or two consumers have one lock."""
+    """An orderly consumer has a queue without its lock, or two consumers report one lock."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers need no locks")
     lost = troubles_of(case, _lost_locks)
@@ -545,7 +539,7 @@ def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Troubl
 
 
 def _locked_twice(evidence: GroupEvidence, lost: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
-    """Queue → the consumers that all report its lock, at the last look and at the one before."""
+    """Queue → the consumers that report its lock at both the last look and the one before."""
     now, *earlier = (_lock_owners(look) for look in reversed(evidence.looks))
     twice = {queue: ids for queue, ids in now.items() if len(ids) > 1}
     before = earlier[0] if earlier else {}
@@ -567,7 +561,6 @@ def _lock_owners(look: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
 
 @rule("dropped-but-consuming")
 def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
-    """A consumer goes on consuming a queue that a rebalance took away from it."""
     former = troubles_of(case, _consumed_after_drop)
     if former.found:
         ids = former.ids

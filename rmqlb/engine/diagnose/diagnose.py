@@ -37,15 +37,12 @@ from rmqlb.model.words import named
 
 RULE_FILES = (consumption, lags, owners, shares)
 RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in CODES)
-"""All rules; causes come before their effects, and equals are listed in this order."""
+"""All rules; causes precede their effects, and equals are listed in this order."""
 ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_look)
-"""The rules that may have a finding after a single look."""
-MOST_LOOKS = 8
-"""What is undecided after 8 looks, a minute and more at 10 s, stays undecided."""
+MOST_LOOKS = 8  # after which an undecided rule stays undecided, over a minute at 10 s
 
 
 def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) -> Diagnosis:
-    """Diagnose one group."""
     case = Case(evidence.facts, evidence.earlier, rules)
     findings = _in_order(case)
     consequences: list[Consequence] = []
@@ -61,7 +58,9 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
             not_applicable.append(Undecided(rule.code, str(why)))
         elif why is None:
             checked += [] if answer.findings else [rule.code]
-        elif all(finding.severity == INFO for finding in answer.findings):  # otherwise it might find more of the same
+        elif all(
+            finding.severity == INFO for finding in answer.findings
+        ):  # otherwise missing evidence adds nothing new
             unknown.append(Undecided(rule.code, why.message, why.hint))
     found_any = any(finding.severity != INFO for finding in findings)
     group = known(lambda: evidence.group)
@@ -84,17 +83,15 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
 
 
 def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
-    """The findings of a diagnosis by these rules."""
     return _in_order(Case(evidence.facts, evidence.earlier, rules))
 
 
 def findings_of(code: str, evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
-    """The findings of one rule."""
     return tuple(_with_message(each) for each in Case(evidence.facts, evidence.earlier, RULES).answer(code).findings)
 
 
 def _in_order(case: Case) -> tuple[GroupFinding, ...]:
-    """All findings: causes that explain the owners first, then by severity, then the cause of more queues."""
+    """Causes that explain the owners first, then by severity, then by number of queues."""
     order = [rule.code for rule in case.rules]
 
     def place(finding: GroupFinding) -> tuple[bool, int, bool, int, int]:
@@ -108,7 +105,6 @@ def _in_order(case: Case) -> tuple[GroupFinding, ...]:
 
 
 def _with_message(finding: GroupFinding) -> GroupFinding:
-    """The finding with a line that names the group and the consumers, the consequence and the queues."""
     who = ", ".join((f"group {finding.group}", *([named(finding.consumers)] if finding.consumers else ())))
     text = finding.consequence.removesuffix(".")
     where = f" ({queue_ranges(finding.queues)})" if finding.queues else ""
@@ -119,7 +115,7 @@ def _counts(case: Case) -> GroupCounts:
     listed, queues = case.facts.listed, known(lambda: case.queues)
     faults = known(lambda: case.facts.faults) if case.facts.shares and case.observed else None
     unknown = None if queues is None else sum(queue not in case.observed for queue in queues)
-    none = 0 if unknown == 0 else None  # no bad queue is certain only where all owners are known
+    none = 0 if unknown == 0 else None  # the absence of bad queues is certain only where all owners are known
     lags = {queue: state.lag for queue, state in case.facts.states.items() if not queue.topic.startswith(RETRY_PREFIX)}
     known_lags = [lag for lag in lags.values() if lag is not None]
     all_known = queues is not None and all(lags.get(queue) is not None for queue in queues)
@@ -136,7 +132,6 @@ def _counts(case: Case) -> GroupCounts:
 
 
 def _stacks(case: Case) -> tuple[ConsumerStacks, ...] | None:
-    """The stack traces of consumers; None when none was requested."""
     stacks = {client_id: case.report_of(client_id).stacks for client_id in case.group.reports}
     ids = sort_client_ids(client_id for client_id, threads in stacks.items() if threads is not None)
     return tuple(ConsumerStacks(client_id, stacks[client_id] or ()) for client_id in ids) or None
@@ -146,20 +141,20 @@ def _stacks(case: Case) -> tuple[ConsumerStacks, ...] | None:
 
 
 def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
-    """The group of an earlier snapshot, with its time (raises DataError when the snapshot lacks it)."""
+    """The group of an earlier snapshot, with its time (raises DataError)."""
     group = snapshot.group(name)
     return group if group.seen.at is not None else replace(group, seen=replace(group.seen, at=snapshot.taken_at))
 
 
 def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
-    """The evidence on a group; the last look is diagnosed, and an earlier one without the group does not count."""
+    """The last look is diagnosed; earlier looks without the group do not count."""
     now = looks[-1]
     earlier = tuple(earlier_look(look, name) for look in looks[:-1] if name in look.groups)
     return GroupEvidence(Group(now, name, settings, assumption(now, name), gaps(now)), earlier)
 
 
 def wants_another(evidence: GroupEvidence) -> bool:
-    """A later look at the group would decide a rule that is undecided."""
+    """A later look would decide an undecided rule."""
     if len(evidence.earlier) + 1 >= MOST_LOOKS:
         return False
     case = Case(evidence.facts, evidence.earlier, RULES)
@@ -167,7 +162,7 @@ def wants_another(evidence: GroupEvidence) -> bool:
 
 
 def worth_stacks(evidence: GroupEvidence) -> tuple[str, ...]:
-    """The consumers that have messages of a queue and have consumed none of it for a minute, sorted."""
+    """The consumers with messages of a queue of which they consumed none for a minute, sorted."""
 
     def waits(client_id: str) -> bool:
         report = evidence.report_of(client_id)
@@ -178,7 +173,6 @@ def worth_stacks(evidence: GroupEvidence) -> tuple[str, ...]:
 
 
 def with_stacks(look: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str, ...]]) -> ClusterSnapshot:
-    """The snapshot with stack traces in the reports of a group's consumers."""
     group = look.groups[name]
     reports = {
         client_id: replace(report, evidence=replace(report.evidence or ConsumerEvidence(), stacks=stacks[client_id]))
@@ -192,10 +186,9 @@ def with_stacks(look: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str
 def must_be_earlier(
     earlier: Sequence[tuple[str, ClusterSnapshot]], now: ClusterSnapshot, names: Collection[str]
 ) -> tuple[ClusterSnapshot, ...]:
-    """The earlier snapshots in the order of their times; `earlier` has each with its name for errors.
+    """The earlier snapshots by time; `earlier` has each with its name for errors.
 
-    Raises:
-        DataError: one is of another cluster, has none of the groups, or was not taken before.
+    Raises DataError for a snapshot of another cluster, without any of the groups, or that is not earlier.
     """
     times: list[tuple[datetime, ClusterSnapshot]] = []
     at, brokers_now = _taken_at(now, names), _brokers(now)
@@ -232,7 +225,7 @@ def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
 
 
 def diagnosis_of_groups(diagnoses: Iterable[Diagnosis]) -> DiagnosisOfGroups:
-    """The diagnoses of several groups, the worst first: by severity, bad queues and lag."""
+    """Worst first: by severity, bad queues and lag."""
     statuses = (ERROR, WARNING, "unknown", "inOrder")
 
     def badness(found: Diagnosis) -> tuple[int, int, int, str]:

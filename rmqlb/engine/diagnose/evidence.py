@@ -1,7 +1,7 @@
 """The evidence on one group that the rules of a diagnosis judge.
 
-Rule of this file: missing evidence raises DataError, which makes a rule's answer "unknown"; DoesNotApply says that such
-a group cannot have the problem. No default replaces an observation.
+Missing evidence raises DataError, which makes a rule's answer "unknown"; DoesNotApply means that such a group cannot
+have the problem. No default replaces an observation.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ ASK_BROKERS = "diagnose again when that broker answers, from where it can be rea
 MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
 ASK_CONSUMERS = "diagnose again; if it does not answer then either, look at its process"
 ASK_OTHERWISE = "clients in some languages report less than Java's; that consumer's own log shows more"
-LOOKS = 3
-"""A judgement of growth or stall needs 3 looks, and `diagnose` takes 3 unless `--looks` says otherwise."""
+LOOKS = 3  # for a judgement of growth or stall; also the default of `--looks`
 
 
 class DoesNotApply(Exception):
@@ -44,12 +43,12 @@ class DoesNotApply(Exception):
 
 
 class AnotherLookNeeded(DataError):
-    """A later look at the same group would decide the rule.
+    """A later look would decide the rule.
 
     Args:
-        problem: what is undecided, and what would decide it.
-        after_ms: the least time until that look, in milliseconds; None where some seconds are enough.
-        needed_ms: the time that all looks together have to cover, in milliseconds.
+        problem: the undecided matter, and the data that would decide it.
+        after_ms: the least time until that look; None where some seconds are enough.
+        needed_ms: the time that all looks together must cover.
     """
 
     def __init__(self, problem: str, *, after_ms: int | None = None, needed_ms: int = 0) -> None:
@@ -61,8 +60,6 @@ class AnotherLookNeeded(DataError):
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
-    """One group of a snapshot, and the same group as earlier looks saw it."""
-
     facts: Group  # the group at the last look
     earlier: tuple[ConsumerGroup, ...] = ()  # the looks before it, the oldest first
 
@@ -76,7 +73,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def read_at(self) -> tuple[int, ...]:
-        """The time of each look, in milliseconds since 1970."""
+        """In milliseconds since 1970 (raises DataError)."""
         times = [*(look.seen.at for look in self.earlier), self.group.seen.at or self.facts.snapshot.taken_at]
         known = tuple(round(at.timestamp() * 1000) for at in times if at is not None)
         if len(known) < len(times):
@@ -88,7 +85,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def seen(
         self, fact: str, value: str | int, threshold: str | int | None = None, *, by: Seen | None = None
     ) -> Evidence:
-        """A fact with the place and the time of its observation."""
         where = by or self.group.seen
         at = where.at or self.group.seen.at or self.facts.snapshot.taken_at
         return Evidence(fact, value, threshold, where.where, None if at is None else utc_text(at))
@@ -104,7 +100,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return self.group.views or ()
 
     def must_be_listed(self) -> None:
-        """Raise DataError where consumers may be online that no answer lists."""
         if self.group.views is None:
             raise DataError("its consumers are unknown", hint="diagnose a live cluster, or a snapshot that lists them")
         if not self.group.client_ids and self.facts.untold is not None:
@@ -112,23 +107,22 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @property
     def lists(self) -> tuple[MemberView | ProxyView, ...]:
-        """The consumer lists of brokers and Proxies."""
         return (*self.views, *(self.group.proxies or ()))
 
     def must_share(self) -> None:
-        """Reject groups without a known consumer, and groups whose consumers do not share their queues."""
+        """Reject groups without a known consumer, or whose consumers do not share queues."""
         if self.lists and self.facts.apart is not None:
             raise DoesNotApply(self.facts.apart)
         self.facts.must_be_assigned()
 
     @cached_property
     def processes(self) -> Counter[str]:
-        """Client ID → the number of its processes, in the list with the most of them."""
+        """Client ID → the number of its processes, by the list with the most."""
         return Counter(self.group.client_ids or ())
 
     @cached_property
     def ghosts(self) -> frozenset[str]:
-        """The listed clients that answer that they do not run the group."""
+        """Listed clients that answer that they do not run the group."""
         return frozenset(
             part.detail
             for part in self.facts.snapshot.unread
@@ -136,7 +130,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         )
 
     def must_be_all_lists(self) -> None:
-        """Raise DataError while some broker of the group's topics has not listed its consumers."""
+        """Raise DataError while a broker of the group's topics has not listed its consumers."""
         missing = self.facts.untold
         if missing is None and self.views:  # where only a Proxy lists consumers, the brokers answered without any
             silent = sorted(self.broker_names - {self.broker_name(view) for view in self.views})
@@ -148,29 +142,25 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def pushing(self) -> tuple[str, ...]:
-        """The push consumers, sorted; others pull when their application wants to."""
         reports, usual = self.group.reports, "pull" if self.group.consume_type == CONSUME_ACTIVELY else "push"
         kinds = {i: reports[i].consumer_type if i in reports else None for i in self.processes.keys() - self.ghosts}
         return tuple(sort_client_ids(client_id for client_id, kind in kinds.items() if (kind or usual) == "push"))
 
     def report_of(self, client_id: str) -> ConsumerEvidence:
-        """The running information of a consumer; without any value where it reported none."""
+        """The running information of a consumer, empty where none is reported."""
         report = self.group.reports.get(client_id)
         return ConsumerEvidence() if report is None or report.evidence is None else report.evidence
 
     @cached_property
     def strategies(self) -> Mapping[str, str]:
-        """Client ID → the strategy that the listed consumer reports."""
         return {i: name for i, name in reported_strategies(self.group).items() if i in self.processes}
 
     @cached_property
     def subscriptions(self) -> Mapping[str, frozenset[str]]:
-        """Client ID → the topics that the listed consumer reports."""
         return {i: topics for i, topics in subscriptions(self.group).items() if i in self.processes}
 
     @cached_property
     def filters(self) -> Mapping[str, Mapping[str, str]]:
-        """Client ID → topic → the tags that the listed consumer reports to take."""
         reported = {client_id: self.report_of(client_id).filters for client_id in self.processes}
         return {
             client_id: {topic: tags for topic, tags in filters.items() if not topic.startswith(RETRY_PREFIX)}
@@ -179,7 +169,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         }
 
     def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
-        """Raise DataError when this is not known of each consumer, or there may be other consumers."""
+        """Raise DataError when a consumer did not report this, or others may exist."""
         silent = [client_id for client_id in self.processes if client_id not in known and client_id not in self.ghosts]
         if silent:
             problem = f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report it"
@@ -187,20 +177,19 @@ class GroupEvidence(Struct, dict=True, eq=False):
         self.must_be_all_lists()
 
     def is_younger_than(self, ms: float) -> bool:
-        """Some consumer is known to have started that recently, so that the others may not have followed yet."""
+        """Some consumer started so recently that the others may not have followed yet."""
         at = self.group.seen.at or self.facts.snapshot.taken_at
         starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
         latest = max((start for start in starts if start is not None), default=None)
-        # A consumer that started long after the look has another clock.
+        # The clock of a consumer that started long after the look is ahead.
         return at is not None and latest is not None and -ms < at.timestamp() * 1000 - latest < ms
 
     @property
     def is_rebalancing(self) -> bool:
-        """Some consumer started so recently that the group may not have converged."""
         return self.is_younger_than(CONVERGES_MS)
 
     def stack_traces(self, of: str) -> str:
-        """A remedy's words for the stack traces of consumers, with `--stacks` where none was requested."""
+        """Words of a remedy, with `--stacks` where no traces were requested."""
         has_some = any(self.report_of(client_id).stacks for client_id in self.group.reports)
         return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
 
@@ -208,7 +197,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
-        """All topics to which some consumer subscribes."""
         if self.group.own_topics is None:
             raise DataError("its topics are unknown", hint="diagnose while one of its consumers is online")
         return tuple(sorted(self.facts.topics))
@@ -223,7 +211,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """The readable queues of the group's topics."""
         return tuple(queue for route in self.routes for queue in route.subscribe_queues())
 
     @cached_property
@@ -232,23 +219,22 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def addresses(self) -> Mapping[str, str]:
-        """Address → broker, of the brokers in the routes of the group's topics."""
+        """Address → broker, over the routes of the group's topics."""
         brokers = [broker for route in self.routes for broker in route.broker_datas]
         return {address: broker.broker_name for broker in brokers for address in broker.broker_addrs.values()}
 
     def broker_name(self, view: MemberView) -> str | None:
-        """The broker that gave the list; None when its address is in no route."""
+        """The broker of the list; None when its address is in no route."""
         return None if view.broker_addr is None else self.addresses.get(view.broker_addr)
 
     # -- owners and lag
 
     @property
     def observed(self) -> Owners:
-        """Queue → its observed owners; queues whose owners are unknown are absent."""
+        """Queues whose owners are unknown are absent."""
         return self.facts.observed
 
     def owners(self, queue: MessageQueue) -> tuple[str, ...]:
-        """The observed owners; () also where they are unknown."""
         return self.observed.get(queue, ())
 
     @property
@@ -256,19 +242,17 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return all(queue in self.observed for queue in self.queues)
 
     def must_be_observed(self) -> None:
-        """Raise DataError while some queue's owners are unknown."""
         unknown = sum(queue not in self.observed for queue in self.queues if queue.topic not in self.facts.popped)
         if unknown:
             raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown", hint=ASK_CONSUMERS)
 
     def may_pass(self, queue: MessageQueue) -> bool:
-        """A rebalance may be the reason: one goes on, or the queue's owners differ between looks, or may differ."""
+        """A rebalance may explain it: it goes on, or the queue's owners differ between looks, or may differ."""
         owners = {look.queues[queue].owners for look in self.looks if queue in look.queues}
         lists = {look.client_ids for look in self.looks if look.client_ids is not None}
         return self.is_rebalancing or len(owners - {None}) > 1 or (None in owners and len(lists) > 1)
 
     def lag(self, queues: Iterable[MessageQueue]) -> int:
-        """The known unread messages of these queues."""
         states = self.facts.states
         return sum(states[queue].lag or 0 for queue in queues if queue in states)
 
@@ -279,12 +263,10 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return f"{least}{messages(self.lag(queues))} unread there" if known else "lag there unknown"
 
     def summary(self, queues: Collection[MessageQueue], state: str) -> str:
-        """The number of queues, their state, and their unread messages."""
         return f"{counted(len(queues), 'queue')} {state}; {self.unread_in(queues)}."
 
     @property
     def ask_offsets(self) -> str:
-        """The remedy where the offsets of some queues are unknown."""
         if any((part.kind, part.name) == ("offsets", self.facts.name) for part in self.facts.snapshot.unread):
             return ASK_BROKERS
         if self.earlier:

@@ -1,9 +1,8 @@
 """Rules for unread messages, queue by queue over several looks: Burrow's states of lag.
 
-Rules of this file:
-- Consumers commit their offsets every 5 s, so the looks show a queue as it was up to 5 s before. Such a lag is none,
-  and growth counts only beyond it.
-- The last look decides whether messages wait. A small lag at an earlier look says only since when they may wait.
+- Consumers commit their offsets every 5 s, so a look shows a queue as of up to 5 s before. A lag that commits explain
+  counts as none, and only growth beyond it counts.
+- The last look decides whether messages wait. A small lag at an earlier look only bounds since when they may wait.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ HOT = 3
 """A queue is hot with 3 times the mean inflow and lag of the topic's other queues."""
 SLOWER = 2
 """A consumer is slow when its calls take twice as long as those of the others."""
-CAUSES_OF_LAG = (
+CAUSES_OF_LAG = (  # beside those of owners
     *CAUSES,
     *("broker-silent", "broker-gone", "consumer-gone", "unassigned-queues", "frozen-consumer", "consume-failing"),
     *("blocked-consumer", "pull-stopped", "lock-lost", "head-blocked"),
@@ -85,17 +84,15 @@ class QueueLag(Struct, frozen=True):
 
     @property
     def is_behind(self) -> bool:
-        """The group is more behind than a burst brings."""
         return self.behind_ms > BEHIND_MS
 
 
 def queue_lag(
     at: tuple[int, ...], offsets: tuple[int, ...], lags: tuple[int, ...], call_ms: float | None = None
 ) -> QueueLag:
-    """What the looks say of a queue by the group's offsets and lags.
+    """The state of a queue by the group's offsets and lags.
 
-    Args:
-        call_ms: the mean duration of a call of its owner's listener, during which no offset moves; None when unknown.
+    No offset moves during a call of the owner's listener, which lasts `call_ms` on average (None when unknown).
 
     >>> queue_lag((0, 10_000, 20_000), (5, 5, 5), (1, 1, 3)).state
     'stalled'
@@ -109,7 +106,7 @@ def queue_lag(
     span_ms, last, stands = at[-1] - at[0], lags[-1], offsets[0] == offsets[-1]
     per_s = (offsets[-1] - offsets[0]) * 1000 / span_ms if span_ms else 0.0
     inflow_per_s = per_s + (last - lags[0]) * 1000 / span_ms if span_ms else 0.0
-    usual = per_s * COMMITTED_MS / 1000  # the lag that commits bring
+    usual = per_s * COMMITTED_MS / 1000  # the lag that commits explain
     if stands:
         since = next((n for n, lag in enumerate(lags) if lag), len(lags) - 1)
     else:  # the last look with a small lag or with one that had shrunk; the first where there is none
@@ -138,14 +135,11 @@ def queue_lag(
 
 
 class Lags(Struct, frozen=True):
-    """The lag of queues over the looks."""
-
     evidence: GroupEvidence
     queues: Mapping[MessageQueue, QueueLag]  # those with offsets at all looks
     unknown: int  # the number of other queues
 
     def of(self, *states: LagState) -> tuple[MessageQueue, ...]:
-        """The queues in one of these states, sorted."""
         return tuple(sort_queues(queue for queue, lag in self.queues.items() if lag.state in states))
 
     def must_be_decided(self, *states: LagState) -> None:
@@ -162,7 +156,6 @@ class Lags(Struct, frozen=True):
             raise DataError(problem, hint=self.evidence.ask_offsets)
 
     def sums(self, queues: Iterable[MessageQueue]) -> Iterator[Evidence]:
-        """The unread messages at each look."""
         lags = [self.queues[queue] for queue in queues]
         for look, at in zip(self.evidence.looks, self.evidence.read_at, strict=True):
             unread = sum(lag.lags[lag.at.index(at)] for lag in lags if at in lag.at)
@@ -170,7 +163,6 @@ class Lags(Struct, frozen=True):
 
 
 def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
-    """The longer look that would decide these lags."""
     fewest, needed = min(len(lag.at) for lag in lags), max(lag.needed_ms for lag in lags)
     if fewest < LOOKS:
         over = f"{LOOKS} samples over at least {ceil(needed / 1000)} s"
@@ -189,14 +181,13 @@ def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
 
 
 def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:
-    """The lag of these queues over the looks, otherwise of all readable ones (raises DataError)."""
     wanted = evidence.queues if queues is None else queues
     known = {queue: lag for queue in wanted if (lag := _over_looks(evidence, queue)) is not None}
     return Lags(evidence, known, len(wanted) - len(known))
 
 
 def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None:
-    """None where a look that has the queue lacks its offsets, or the last look lacks the queue."""
+    """None where a look has the queue without offsets, or the last look lacks the queue."""
     looks = zip(evidence.read_at, evidence.looks, strict=True)
     states = [(time, state) for time, look in looks if (state := look.queues.get(queue))]
     known = [(time, state) for time, state in states if state.lag is not None]
@@ -213,7 +204,7 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None
 
 
 def _must_have_offsets(case: Case) -> None:
-    """Reject groups that keep no offsets at brokers, or of which nobody is online (raises DoesNotApply, ComesOf)."""
+    """Reject groups without offsets at brokers, or without consumers online (raises DoesNotApply, ComesOf)."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers keep their offsets themselves")
     if case.has("no-consumer-online"):
@@ -223,10 +214,9 @@ def _must_have_offsets(case: Case) -> None:
 
 
 def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQueue, ...]]:
-    """The lag of the group, and its queues in this state.
+    """The lag of the group, and its queues in this state; raises as `_must_have_offsets`.
 
-    Raises as `_must_have_offsets`, and DataError where consumers may store their offsets elsewhere than at brokers.
-    Brokers themselves keep the offsets of POP consumption, which Proxies use for their clients.
+    Raises DataError where consumers may store offsets elsewhere. Brokers keep the offsets of POP consumers themselves.
     """
     _must_have_offsets(case)
     lags = lags_of(case)
@@ -241,8 +231,8 @@ def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQu
     return lags, queues
 
 
-# A finding on lasting queues comes first, and then what is undecided; queues that may pass make a finding only without
-# lasting ones, and only where nothing is undecided.
+# Findings on lasting queues come before undecided ones. Queues that may pass make a finding only where no queue is
+# lasting or undecided.
 
 
 @rule("lag-growing", one_look=False)
@@ -254,10 +244,8 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
         lags.must_be_decided("standing", "undecided")
     if queues := lasting or left:
         each = [lags.queues[queue] for queue in queues]
-        grown, span_s = (
-            messages(sum(lag.lags[-1] - lag.lags[0] for lag in each)),
-            max(lag.span_ms for lag in each) // 1000,
-        )
+        grown = messages(sum(lag.lags[-1] - lag.lags[0] for lag in each))
+        span_s = max(lag.span_ms for lag in each) // 1000
         most = round(max(lag.behind_ms for lag in each) / 1000)
         yield case.finding(
             WARNING if lasting else INFO,
@@ -278,7 +266,6 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
 
 @rule("lag-stalled", one_look=False)
 def lag_stalled(case: Case) -> Iterator[GroupFinding]:
-    """Messages wait, and the group's offset stands still."""
     lags, stalled = _lags_and_queues(case, "stalled")
     left = case.unexplained(stalled, CAUSES_OF_LAG)
     lasting = [queue for queue in left if not case.may_pass(queue)]
@@ -304,7 +291,6 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
 
 @rule("hot-queue", one_look=False)
 def hot_queue(case: Case) -> Iterator[GroupFinding]:
-    """One queue of a topic has far more inflow and lag than the others, and its lag grows."""
     if case.facts.owns_nothing:
         if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
             raise DataError(case.facts.untold or "", hint=ASK_BROKERS)
@@ -319,10 +305,7 @@ def hot_queue(case: Case) -> Iterator[GroupFinding]:
 
 
 def _hot_shares(lags: Lags, queue: MessageQueue) -> tuple[int, int, int] | None:
-    """The queue's shares of its topic's inflow and lag, and the least for a hot queue, in percent.
-
-    None where they are smaller, or the topic has no other queue.
-    """
+    """The queue's shares of its topic's inflow and lag, and the least of a hot queue, in percent; None if not hot."""
     topic = [lag for each, lag in lags.queues.items() if each.topic == queue.topic]
     if len(topic) < 2:
         return None
@@ -335,7 +318,6 @@ def _hot_shares(lags: Lags, queue: MessageQueue) -> tuple[int, int, int] | None:
 
 
 def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, int, int]]) -> GroupFinding:
-    """The hot queues of a topic, and the queues that wait because the same consumer reads them."""
     topic = next(iter(hot)).topic
     owners = {owner for queue in hot for owner in case.owners(queue)}
     also = {queue for queue in lags.of("growing") if owners.intersection(case.owners(queue))}
@@ -364,7 +346,6 @@ def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, i
 
 @rule("slow-consumer", one_look=False)
 def slow_consumer(case: Case) -> Iterator[GroupFinding]:
-    """The lag of some consumers grows while that of others does not, and their listeners take longer."""
     _must_have_offsets(case)
     if case.lists and case.facts.apart is not None:
         raise DoesNotApply(case.facts.apart)
@@ -411,7 +392,7 @@ def _slow_listener(
     reports: Mapping[str, ConsumerReports],
     others: Sequence[str],
 ) -> Iterator[Trouble]:
-    """A consumer that is behind in its share of a topic, when its listener takes longer than those of the others."""
+    """The consumer is behind in its share of a topic, and its listener takes longer than those of others."""
     topic = late[0].topic
     call_ms = {i: reports[i].usual_ms(topic) if i in reports else None for i in (own, *others)}
     usual = [ms for i in others if (ms := call_ms[i]) is not None]
@@ -419,7 +400,7 @@ def _slow_listener(
     if mean is None or not usual:
         problem = f"{own} or the others do not report how long calls of their listeners take"
         raise DataError(problem, hint=ASK_OTHERWISE)
-    # A call of less than 1 ms counts as one of 1 ms: figures below it mean nothing.
+    # Times below 1 ms mean nothing.
     limit = SLOWER * max(median(usual), 1.0)
     if mean >= limit and any(share[queue].is_behind for queue in late):
         seen, consumed = reports[own].seen, reports[own].status(topic).consumed_per_s
@@ -436,7 +417,6 @@ def _slow_listener(
 
 @rule("flow-control")
 def flow_control(case: Case) -> Iterator[GroupFinding]:
-    """A consumer holds more of a queue than it may, so that it does not pull, and the lag does not shrink."""
     full = troubles_of_queues(case, _at_limit)
     causes = ("consume-failing", "blocked-consumer", "head-blocked", "hot-queue", "slow-consumer")
     left = case.unexplained(full.queues, causes)
@@ -466,7 +446,7 @@ def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble
 
 
 def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tuple[MessageQueue, ...]:
-    """The queues whose lag grows or stands still for longer than a burst."""
+    """The queues whose lag stalls, or grows for longer than a burst."""
     if case.group.message_model == BROADCASTING:
         problem = "BROADCASTING consumers keep their offsets themselves"
         hint = "look at the consumers' own offsets (.rocketmq_offsets)"
@@ -481,7 +461,6 @@ def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tu
 
 @rule("offset-rewound", one_look=False)
 def offset_rewound(case: Case) -> Iterator[GroupFinding]:
-    """The group's offset is smaller than at an earlier look: messages are delivered again until it has caught up."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
     if not case.earlier:

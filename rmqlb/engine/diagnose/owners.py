@@ -19,8 +19,7 @@ from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
 
-LOCK_LASTS_MS = 60_000
-"""A broker gives a queue to another client once its lock is older than this (`RebalanceLockManager`)."""
+LOCK_LASTS_MS = 60_000  # age of a lock at which a broker gives it to another client (`RebalanceLockManager`)
 _REBALANCES_MS = 20_000
 _LOOK_AGAIN = "Look again after 50 s: a change of consumers or queues has reached all of them by then."
 _EXPLAINING = ("consumer-gone", "mixed-sdks")
@@ -31,7 +30,6 @@ _EXPLAINING = ("consumer-gone", "mixed-sdks")
 
 @rule("no-consumer-online")
 def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
-    """All brokers answered, and all known Proxies, and none lists a consumer."""
     case.must_be_listed()
     if case.group.client_ids:
         return
@@ -55,7 +53,6 @@ def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
 
 @rule("behind-proxy")
 def behind_proxy(case: Case) -> Iterator[GroupFinding]:
-    """Clients of a Proxy (gRPC), which hands them single messages."""
     group = case.group
     ids = sort_client_ids(filter(is_grpc, case.processes))
     if ids:
@@ -66,7 +63,7 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
             consequence = "Other consumers leave these a share, which stays unassigned."
         else:
             consequence = "Consumers that own queues and consumers of a Proxy read the same queues."
-        # Each Proxy that was asked lists them, or brokers do that have a Proxy of their own.
+        # Proxies list them, or brokers with a Proxy in them.
         facts = [
             case.seen(f"gRPC clients that {view.seen.where} lists", number, by=view.seen)
             for view in group.proxies or ()
@@ -101,7 +98,7 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
 
 @rule("pop-consumption")
 def pop_consumption(case: Case) -> Iterator[GroupFinding]:
-    """Several consumers take messages of a topic at once, so that no consumer owns a queue."""
+    """Several consumers take messages of a topic at once, so no consumer owns a queue."""
     group = case.group
     if only_grpc(group) or proxy_evidence(group) is not None:
         raise DoesNotApply("its consumers are behind a Proxy, which takes messages by POP for them")
@@ -126,7 +123,6 @@ def pop_consumption(case: Case) -> Iterator[GroupFinding]:
 
 @rule("no-read-queues")
 def no_read_queues(case: Case) -> Iterator[GroupFinding]:
-    """No broker gives consumers a queue of a topic: it has no read permission, or no read queues."""
     if case.group.own_topics is None:
         _ = case.lists
     for topic in case.topics:
@@ -181,11 +177,10 @@ def duplicate_owners(case: Case) -> Iterator[GroupFinding]:
             facts=[case.seen("queues with two or more owners", len(queues), 1)],
         )
     elif any(case.processes[client_id] > 1 for owners in case.observed.values() for client_id in owners):
-        raise ComesOf("duplicate-client-id")  # the owner is a client ID of several processes, which all read the queue
+        raise ComesOf("duplicate-client-id")  # the only owner is a client ID of several processes
 
 
 def _unexplained(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:
-    """The queues with bad observed owners that no cause explains (raises as a rule does)."""
     _must_share(case)
     queues = [q for q in sort_queues(case.queues) if q in case.observed and is_bad(case.observed[q])]
     if not queues:
@@ -200,10 +195,7 @@ def _unexplained(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple
 
 
 def _must_share(case: Case) -> None:
-    """Reject groups whose queues have no single owners, and groups without a visible consumer.
-
-    A group of which no consumer is visible although its brokers answered has bad owners for sure.
-    """
+    """Reject groups whose queues have no single owners, or that have no visible consumer."""
     facts = case.facts
     if facts.apart is not None:
         raise DoesNotApply(facts.apart)
@@ -216,14 +208,13 @@ def _must_share(case: Case) -> None:
 
 @rule("mismatch")
 def mismatch(case: Case) -> Iterator[GroupFinding]:
-    """Each queue has one owner, but no prediction gives these owners."""
     _must_share(case)
     if not case.queues and case.has("no-read-queues"):
         raise ComesOf("no-read-queues")
     if case.smallest is not None:
         case.must_be_observed()
         return
-    if case.answer("broker-gone").findings:  # consumers share the queues by a route that has it until they poll it
+    if case.answer("broker-gone").findings:  # consumers use the former route until their next poll
         raise ComesOf("broker-gone")
     bad = [queue for queue, owners in case.observed.items() if len(owners) != 1]
     if bad:
@@ -265,7 +256,6 @@ def more_consumers_than_queues(case: Case) -> Iterator[GroupFinding]:
 
 @rule("idle-by-strategy")
 def idle_by_strategy(case: Case) -> Iterator[GroupFinding]:
-    """The strategy gives some consumers no queue, although some topic has enough for all."""
     case.must_share()
     if not case.facts.ownership.spread.idle:
         return
@@ -283,7 +273,7 @@ def idle_by_strategy(case: Case) -> Iterator[GroupFinding]:
 
 
 def _idle(case: Case, among: Iterable[str]) -> tuple[str, ...]:
-    """Those of these consumers without a queue, even of topics that brokers do not list (raises ComesOf)."""
+    """The consumers among these without a queue, even of topics that brokers do not list (raises ComesOf)."""
     numbers = counts(case.facts.ownership.owners, case.processes)
     states = case.group.queues.items()
     owning = {i for queue, state in states if not queue.topic.startswith(RETRY_PREFIX) for i in state.owners or ()}
@@ -294,7 +284,7 @@ def _idle(case: Case, among: Iterable[str]) -> tuple[str, ...]:
 
 
 def _most_queues(case: Case) -> int:
-    """The queues of the largest topic: a client shares each topic separately."""
+    """The number of queues of the largest topic, as clients share each topic separately."""
     return max(Counter(queue.topic for queue in case.queues).values(), default=0)
 
 
@@ -305,8 +295,8 @@ def _most_queues(case: Case) -> int:
 def consumer_gone(case: Case) -> Iterator[GroupFinding]:
     """A consumer ended without unregistering, and its queues wait for new owners.
 
-    A killed consumer unlocks nothing. The others learn of its end at once, and each of them leaves out a queue whose
-    lock it does not get (`RebalanceImpl.updateProcessQueueTableInRebalance`), until the broker's 60 s are over.
+    A killed consumer unlocks nothing. Other consumers notice at once, but each leaves out queues whose lock it does not
+    get (`RebalanceImpl.updateProcessQueueTableInRebalance`), for the broker's 60 s.
     """
     case.must_share()
     waiting = tuple(queue for queue in case.queues if case.observed.get(queue) == ())
@@ -341,7 +331,7 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
 
 
 def _left(case: Case) -> dict[str, set[MessageQueue]]:
-    """Consumer that only earlier looks list → the queues that it owned and that have no owner now."""
+    """Consumer that only earlier looks list → its former queues without an owner now."""
     found: dict[str, set[MessageQueue]] = {}
     for look in case.earlier:
         for client_id in {*(look.client_ids or ())} - case.processes.keys():
@@ -351,10 +341,10 @@ def _left(case: Case) -> dict[str, set[MessageQueue]]:
 
 
 def _locked(case: Case, queues: tuple[MessageQueue, ...]) -> tuple[MessageQueue, ...]:
-    """The queues that are an orderly consumer's by prediction, and whose lock may still be another one's."""
+    """The queues predicted for orderly consumers whose locks may still belong to another one."""
     if case.is_rebalancing:
         return ()
-    since = case.read_at[-1]  # from when on the looks show these queues without an owner
+    since = case.read_at[-1]  # start of the looks without owners of these queues
     for look, at in zip(reversed(case.looks), reversed(case.read_at), strict=True):
         if any(queue not in look.queues or look.queues[queue].owners != frozenset() for queue in queues):
             break

@@ -1,10 +1,8 @@
-"""The running information of push consumers, look by look, and the clocks that its times come from.
+"""The running information of push consumers, look by look, and the clocks of its times.
 
-Rules of this file:
-- Consumers that pull on their own (lite-pull, pull) are left out: their application decides when it takes messages.
-- A time is old only when the consumer's own times or the looks prove it, since its clock may differ from this
-  computer's. Ages by this computer's clock count where nothing says that the clocks differ, and only to call a time
-  recent.
+- Consumers that pull on their own (lite-pull, pull) are left out: their application decides when to pull messages.
+- A time is old only if the consumer's own times or the looks prove it, since its clock may differ from this computer's.
+  An age by this computer's clock counts only to call a time recent, and only where no time shows that clocks differ.
 """
 
 from __future__ import annotations
@@ -30,18 +28,13 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
 
-HELD_MS = 8_000
-"""A state that lasts less may be usual; looks are 10 s apart, less the time of reading."""
+HELD_MS = 8_000  # a shorter state may be usual; looks are 10 s apart, less the time of reading
 BLOCKED_MS = 60_000
-"""`ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends no call for so long."""
-SHOWN_CONSUMERS = 3
-"""A finding names all consumers, and shows the evidence of the 3 gravest."""
-USUAL_CALLS = 10
-"""A call is unusually long at 10 times the mean duration."""
-DIFFER_MS = 1_000
-"""A time so far in the future proves that the clocks differ."""
-ON_THE_WAY_MS = 5_000
-"""A report may be so much older than its receipt."""
+"""`ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends no call for this time."""
+SHOWN_CONSUMERS = 3  # whose evidence a finding shows, the gravest first; it names all
+USUAL_CALLS = 10  # an unusual call takes 10 times the mean
+DIFFER_MS = 1_000  # a time this far in the future proves that the clocks differ
+ON_THE_WAY_MS = 5_000  # age of a report at its receipt, at most
 
 
 class Clock(Struct, frozen=True):
@@ -49,8 +42,8 @@ class Clock(Struct, frozen=True):
 
     client_id: str
     read_at: int  # when its last report was received, by this computer's clock
-    least: int  # the lower bound: what the consumer reports has already happened there
-    most: int | None  # the upper bound: a time that changed between two looks lies between them; None when none changed
+    least: int  # the consumer has reported times up to this far ahead
+    most: int | None  # from a time that changed between two looks; None when none changed
 
     def age(self, time: int) -> int:
         """By this computer's clock, within the bounds."""
@@ -60,9 +53,7 @@ class Clock(Struct, frozen=True):
     def is_older(self, time: int, ms: int) -> bool:
         """Whether a time is more than `ms` ago.
 
-        Raises:
-            DataError: the clocks differ by an unknown amount.
-            AnotherLookNeeded: the time seems old, but the clock may be behind.
+        Raises DataError where the clocks differ by an unknown amount, AnotherLookNeeded where the clock may be behind.
         """
         by_ours = self.read_at - time
         if by_ours + self.least > ms:
@@ -102,10 +93,8 @@ def _times(look: ConsumerEvidence) -> dict[MessageQueue, dict[str, int]]:
 
 
 class ConsumerReports(Struct, dict=True, eq=False):
-    """The reports of a push consumer, the oldest first; the last one is from the last look."""
-
     client_id: str
-    reports: tuple[ConsumerEvidence, ...]
+    reports: tuple[ConsumerEvidence, ...]  # the oldest first; the last one is from the last look
     where: str
 
     @property
@@ -116,7 +105,6 @@ class ConsumerReports(Struct, dict=True, eq=False):
         return DataError(f"{self.client_id} does not report {what}", hint=ASK_OTHERWISE)
 
     def seen(self, fact: str, value: str | int, threshold: str | int | None = None) -> Evidence:
-        """A fact of its last report."""
         at = datetime.fromtimestamp((self.now.read_at or 0) / 1000, UTC)
         return Evidence(fact, value, threshold, self.where, at.isoformat().replace("+00:00", "Z"))
 
@@ -126,44 +114,42 @@ class ConsumerReports(Struct, dict=True, eq=False):
 
     @property
     def queues(self) -> tuple[ProcessQueue, ...]:
-        """Its present queues, without those that a rebalance took away."""
+        """Its queues, without those that a rebalance took away."""
         return tuple(item for item in self.now.queues or () if not item.dropped)
 
     @cached_property
     def history(self) -> tuple[tuple[int, dict[MessageQueue, ProcessQueue]], ...]:
-        """The time of each report, and its queues; the last one last (raises DataError)."""
+        """The time and the queues of each report, the oldest first (raises DataError)."""
         found = [(look.read_at, look.queues) for look in self.reports if look.queues is not None]
         if any(read_at is None for read_at, _ in found):
             raise DataError(f"when {self.client_id} reported is unknown", hint=ASK_OTHERWISE)
         return tuple((read_at or 0, {item.queue: item for item in queues}) for read_at, queues in found)
 
     def status(self, topic: str) -> ConsumeStatus:
-        """Its reported rates for the topic."""
         return (self.now.statuses or {}).get(topic, ConsumeStatus())
 
     def usual_ms(self, topic: str) -> float | None:
-        """The mean duration of a call of its listener; None when no call ended, or none is reported."""
+        """The mean duration of its listener's calls; None when no call ended, or none is reported."""
         for report in reversed(self.reports):
             status = (report.statuses or {}).get(topic, ConsumeStatus())
-            # Without any call the mean is 0, as it is for calls that take no time.
+            # The mean of no calls is 0, as is that of calls below a millisecond.
             if status.consume_ms or (status.consume_ms == 0 and (status.consumed_per_s or status.failed_per_s)):
                 return status.consume_ms
         return None
 
     def unusual_ms(self, topics: Iterable[str]) -> int:
-        """The duration from which a call of its listener is unusual; a minute where no mean is known."""
+        """The duration from which a call of its listener is unusual; a minute without a known mean."""
         means = [self.usual_ms(topic) for topic in topics]
         longest = max((mean for mean in means if mean is not None), default=0.0)
         return BLOCKED_MS if None in means else min(BLOCKED_MS, max(HELD_MS, round(USUAL_CALLS * longest)))
 
     def waiting(self, item: ProcessQueue) -> int:
-        """The messages that it has pulled and not consumed (raises DataError)."""
         if item.cached is None:
             raise self.unreported("how many messages it has pulled")
         return item.cached + (item.consuming or 0)
 
     def limit_reached(self, item: ProcessQueue) -> tuple[str, int, int] | None:
-        """The limit that keeps it from pulling: the words, the value and the limit (raises DataError)."""
+        """The limit that stops its pulls: words, value, limit (raises DataError)."""
         limits = self.now.limits
         checks = [("messages", self.waiting(item), limits.messages), ("MiB of messages", item.cached_mib, limits.mib)]
         if not self.now.orderly:  # `DefaultMQPushConsumerImpl.pullMessage`
@@ -179,8 +165,6 @@ class ConsumerReports(Struct, dict=True, eq=False):
 
 
 class Trouble(Struct, frozen=True):
-    """A problem of one consumer, or of some of its queues."""
-
     client_id: str
     queues: tuple[MessageQueue, ...]  # the queues that wait
     facts: tuple[Evidence, ...] = ()
@@ -204,23 +188,20 @@ class Troubles:
 
     @property
     def ids(self) -> list[str]:
-        """The consumers, sorted."""
         return sort_client_ids({each.client_id for each in self.found})
 
     @property
     def facts(self) -> list[Evidence]:
-        """The evidence of the gravest problem of each of the few gravest consumers."""
         by_consumer: dict[str, Trouble] = {}
         for each in sorted(self.found, key=lambda each: each.gravity, reverse=True):
             by_consumer.setdefault(each.client_id, each)
         return [fact for each in list(by_consumer.values())[:SHOWN_CONSUMERS] for fact in each.facts]
 
     def among(self, queues: Collection[MessageQueue]) -> Troubles:
-        """The problems whose first queue is one of these."""
         return Troubles(each for each in self.found if each.queues[0] in queues)
 
     def collect(self, troubles: Iterable[Trouble]) -> None:
-        """Add these problems; an error of the iterator does not undo those before it."""
+        """Add these problems; an error of the iterator keeps those before it."""
         try:
             for each in troubles:
                 self.found.append(each)
@@ -228,7 +209,6 @@ class Troubles:
             self.errors.append(error)
 
     def attempt(self, check: Callable[[], object]) -> None:
-        """Note the DataError of a check, and go on."""
         try:
             check()
         except DataError as error:
@@ -259,7 +239,7 @@ def troubles_of_queues(
 def in_each_queue(
     judge: Callable[[ConsumerReports, ProcessQueue], Iterator[Trouble]], consumer: ConsumerReports
 ) -> Iterator[Trouble]:
-    """The problems in each queue of the consumer; raises the DataError of a queue at the end."""
+    """The problems in each queue; raises the first error at the end."""
     found = Troubles()
     for item in consumer.queues:
         found.collect(judge(consumer, item))
@@ -268,7 +248,7 @@ def in_each_queue(
 
 
 def push_consumers(evidence: GroupEvidence, found: Troubles) -> Iterator[ConsumerReports]:
-    """The push consumers with their reports; a consumer without a report adds an error to what was found."""
+    """The push consumers with their reports; a consumer without a report adds an error to `found`."""
     group = evidence.group
     if evidence.lists and evidence.facts.apart is not None and group.message_model != BROADCASTING:
         raise DoesNotApply(evidence.facts.apart)
@@ -295,9 +275,4 @@ def push_consumers(evidence: GroupEvidence, found: Troubles) -> Iterator[Consume
 
 
 def queue_text(queue: MessageQueue) -> str:
-    """The queue in a sentence.
-
-    >>> queue_text(MessageQueue("T", "broker-a", 3))
-    'T broker-a:3'
-    """
     return f"{queue.topic} {queue.broker_name}:{queue.queue_id}"

@@ -1,7 +1,4 @@
-"""Rules for causes of wrong owners: brokers, what brokers and consumers hear of each other, and clients that differ.
-
-Each of `case.CAUSES` predicts owners; `finding_of_cause` tells what it explains.
-"""
+"""Rules for causes of wrong owners: brokers, links between brokers and consumers, and clients that differ."""
 
 from __future__ import annotations
 
@@ -55,7 +52,6 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
 
 @rule("broker-gone")
 def broker_gone(case: Case) -> Iterator[GroupFinding]:
-    """A broker has left the routes, and consumers still have its queues, or earlier looks show them."""
     for name, queues in sorted(_queues_without_broker(case).items()):
         owners = {client_id for queue in queues for client_id in case.owners(queue)}
         answered, still = _last_answer(case, name), f"{CONVERGES_MS // 1000} s"
@@ -82,7 +78,7 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
 
 
 def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
-    """Broker in no route → its queues of the group's topics that consumers or earlier looks have."""
+    """Broker in no route → its queues of the group's topics at consumers or in earlier looks."""
     routes = case.facts.snapshot.routes
     present = {broker.broker_name for sighting in routes.values() for broker in sighting.route.broker_datas}
     topics = {route.topic for route in case.routes}
@@ -96,7 +92,6 @@ def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
 
 
 def _last_answer(case: Case, name: str) -> str | None:
-    """The time of the last look with an offset of the broker, which no other broker has."""
     for look in reversed(case.looks):
         answered = any(q.broker_name == name and state.broker_offset is not None for q, state in look.queues.items())
         if answered and look.seen.at is not None:
@@ -106,7 +101,6 @@ def _last_answer(case: Case, name: str) -> str | None:
 
 @rule("stale-connections")
 def stale_connections(case: Case) -> Iterator[GroupFinding]:
-    """A broker lists broken connections, or a client that no longer runs the group."""
     if not case.views:
         raise DoesNotApply("no broker lists its consumers")
     acts = "stale-connections" in case.explanation
@@ -143,13 +137,12 @@ def stale_connections(case: Case) -> Iterator[GroupFinding]:
 
 @rule("split-consumer-view")
 def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
-    """Brokers list different consumers, so that consumers share the queues by different lists."""
     case.must_share()
     if case.group.has_split_view:
         if "broker-unreachable-from-consumer" in case.present or any(link.reason is None for link in _cut_links(case)):
             raise ComesOf("broker-unreachable-from-consumer")
         listed = [Counter(case.group.processes_in(view)) for view in case.views]
-        # Brokers hear of a consumer that starts or ends one after another, and may be read in between.
+        # A consumer that starts or ends registers at one broker after another, and looks may fall in between.
         is_cause = "split-consumer-view" in case.explanation
         passes = case.is_younger_than(CONVERGES_MS if is_cause else FORGETS_MS)
         facts = []
@@ -181,7 +174,7 @@ def _where(view: MemberView) -> str:
 
 @rule("broker-unreachable-from-consumer")
 def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
-    """A consumer and a broker do not hear of each other, and both are well otherwise."""
+    """A consumer and a broker have no connection, and both answer others."""
     case.must_share()
     if links := _cut_links(case):
         yield _finding_of_links(case, links)
@@ -213,11 +206,11 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
 
 
 class _Link(Struct, frozen=True):
-    """A consumer and a broker that do not hear of each other."""
+    """A consumer and a broker without a connection."""
 
     client_id: str
     broker_name: str
-    reason: str | None  # why the broker got no answer of the consumer; None where the broker has forgotten the consumer
+    reason: str | None  # why the consumer did not answer through the broker; None where the broker has forgotten it
     queues: tuple[MessageQueue, ...]  # the consumer's queues at the broker
 
 
@@ -228,21 +221,21 @@ def _cut_links(case: Case) -> list[_Link]:
 
 
 def _silent(case: Case) -> Iterator[_Link]:
-    """Consumers that answer through one broker, and not through another one that was asked twice."""
+    """Consumers that answer through one broker, and not to two requests through another."""
     stale = {(client_id, view.broker_addr) for view, client_id, _ in case.group.stale_channels}
     for part in case.facts.snapshot.unread:
         if part.kind == "link" and part.name == case.group.group:
             client_id, address = through(part)
             broker = case.addresses.get(address)
-            # A broker asks any of the connections that it lists for a client (`ConsumerManager.findChannel`).
+            # A broker uses any connection that it lists for a client (`ConsumerManager.findChannel`).
             if broker is not None and client_id in case.group.reports and (client_id, address) not in stale:
                 yield _Link(client_id, broker, part.reason, _owned(case, client_id, broker))
 
 
 def _forgotten(case: Case) -> Iterator[_Link]:
-    """Consumers that a broker has forgotten after 120 s of silence (`ConsumerManager.scanNotActiveChannel`).
+    """Consumers that a broker forgot after 120 s of silence (`ConsumerManager.scanNotActiveChannel`).
 
-    Such a consumer keeps its queues there, so that only their offsets show whether it reads them.
+    Such a consumer keeps its queues there; only their offsets show whether it reads them.
     """
     for view in case.views:
         if (broker := case.broker_name(view)) is not None:
@@ -258,7 +251,7 @@ def _owned(case: Case, client_id: str, broker_name: str) -> tuple[MessageQueue, 
 
 
 def _stand_still(case: Case, queues: tuple[MessageQueue, ...]) -> bool:
-    """Messages wait in at least one queue, and the looks show none read in any, for longer than is usual."""
+    """Messages wait in at least one queue, and the looks show no consumption in any for longer than is usual."""
     waits = False
     for queue in queues:
         states = [look.queues.get(queue) for look in case.looks]
@@ -298,8 +291,7 @@ def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
 
 @rule("duplicate-client-id")
 def duplicate_client_ids(case: Case) -> Iterator[GroupFinding]:
-    """Each process with the same client ID takes the same share."""
-    # Brokers list a process that restarted with its former ID twice until they forget its former connection.
+    # After a restart with the same ID, brokers list the process twice until they forget its former connection.
     passes = "duplicate-client-id" not in case.explanation and case.is_younger_than(FORGETS_MS)
     for client_id in sort_client_ids(each for each, number in case.processes.items() if number > 1):
         lists = [view for view in case.lists if view.client_ids.count(client_id) > 1]
@@ -366,7 +358,7 @@ def subscription_mismatch(case: Case) -> Iterator[GroupFinding]:
 
 
 def _other_filters(case: Case) -> Iterator[GroupFinding]:
-    """Consumers take different tags of a topic; a broker sends each the tags of the last heartbeat of any of them.
+    """Consumers want different tags of a topic; a broker filters by the tags of the last heartbeat from any of them.
 
     A consumer drops the other messages, and its offset stands still while only such messages arrive
     (`PullAPIWrapper.processPullResult`, `DefaultMQPushConsumerImpl.correctTagsOffset`).
@@ -390,7 +382,7 @@ def _other_filters(case: Case) -> Iterator[GroupFinding]:
 
 
 def _stalled(case: Case, topic: str | None = None) -> tuple[MessageQueue, ...]:
-    """The queues of the topic, or of all, whose offsets stand still without a reason at their consumers."""
+    """The queues of the topic, or of all, whose offsets stand still without another cause."""
     lags = known(lambda: lags_of(case))
     stalled = [] if lags is None else [queue for queue in lags.of("stalled") if topic in (None, queue.topic)]
     causes = ("frozen-consumer", "consume-failing", "blocked-consumer", "pull-stopped")
@@ -431,7 +423,7 @@ def _sdk_finding(case: Case, languages: Mapping[str, str], usual: str | None) ->
 
 
 def _is_same(case: Case) -> bool | None:
-    """Each consumer owns what it would if all ran the most used library; None where that cannot be predicted."""
+    """Each consumer owns the same as if all ran the most used library; None where that cannot be predicted."""
     if case.is_explained and "mixed-sdks" not in case.explanation:
         return True
     acting = tuple(cause for cause in CAUSES if cause in {*case.present, *case.explanation})
@@ -441,7 +433,7 @@ def _is_same(case: Case) -> bool | None:
 
 
 def _shared_differently(case: Case, others: set[str]) -> tuple[MessageQueue, ...]:
-    """The queues without exactly one owner, where only these consumers own other queues than predicted.
+    """The queues without exactly one owner, if only these consumers own other queues than predicted.
 
     A Go consumer does not report its strategy, which may differ from that of the others.
     """
@@ -468,10 +460,10 @@ def finding_of_cause(
     remedy: str,
     doubled: tuple[MessageQueue, ...] = (),
 ) -> GroupFinding:
-    """The finding of a cause of owners.
+    """The finding of a cause of owners; `meaning` begins the consequence.
 
-    Without a severity it is an error where the cause leaves queues without exactly one owner, otherwise a warning.
-    `meaning` begins the consequence; `doubled` are queues whose single owner is several processes.
+    By default an error where the cause leaves queues without exactly one owner, otherwise a warning. `doubled` are
+    queues whose single owner is several processes.
     """
     bad = known(lambda: case.queues_of(cause)) or ()
     queues = {*bad, *doubled}
@@ -489,7 +481,6 @@ def finding_of_cause(
 def _consequence(
     case: Case, meaning: str, bad: tuple[MessageQueue, ...], doubled: tuple[MessageQueue, ...] = ()
 ) -> str:
-    """The meaning of a cause, and the number of its queues without exactly one owner."""
     unassigned = [queue for queue in bad if not case.now[queue]]
     numbers = (
         (len(unassigned), "unassigned"),
@@ -508,6 +499,6 @@ def _by_value(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _most(numbers: Counter[str]) -> str | None:
-    """The value of most consumers; None when another value is as frequent."""
+    """The most frequent value; None when another value is as frequent."""
     first, second = numbers.most_common(2)
     return first[0] if first[1] > second[1] else None

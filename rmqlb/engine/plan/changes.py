@@ -20,8 +20,8 @@ PLACEHOLDER_PREFIX = "placeholder-"
 
 class NewBroker(Struct, frozen=True):
     name: str
-    read_queue_nums: int | None = None  # None is as many as most of the topic's other brokers have
-    write_queue_nums: int | None = None  # None is as many as read queues were given, else as most other brokers have
+    read_queue_nums: int | None = None  # None is as on most of the topic's other brokers
+    write_queue_nums: int | None = None  # None is the given number of read queues, otherwise as on most other brokers
 
 
 class QueueCount(Struct, frozen=True):
@@ -30,11 +30,10 @@ class QueueCount(Struct, frozen=True):
 
 
 class Changes(Struct, frozen=True):
-    add: tuple[str | int, ...] = ()  # client ids to add, or how many placeholders
-    remove: tuple[str | int, ...] = ()  # client ids to remove, or how many, taken from the end of the sorted members
-    replace: tuple[tuple[str, str], ...] = ()  # (old, new) client ids, as after a restart
-    # how many processes there are in the end: placeholders are added, or the last of the sorted members removed
-    scale_to: int | None = None
+    add: tuple[str | int, ...] = ()  # client IDs, or a number of placeholders
+    remove: tuple[str | int, ...] = ()  # client IDs, or a number, from the end of the sorted consumers
+    replace: tuple[tuple[str, str], ...] = ()  # (old, new) client IDs, as after a restart
+    scale_to: int | None = None  # final number of processes: adds placeholders, or removes the last sorted consumers
     to_strategy: str | None = None
     add_brokers: tuple[NewBroker, ...] = ()
     remove_brokers: tuple[str, ...] = ()
@@ -50,7 +49,7 @@ class Changes(Struct, frozen=True):
 
 
 def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
-    """So many client ids that are not taken; they sort behind any IP address, the first 99 in their order."""
+    """Unused client IDs that sort behind any IP address, the first 99 in their order."""
     present = set(taken)
     names = (f"{PLACEHOLDER_PREFIX}{index:02d}" for index in count(1))
     return list(islice((name for name in names if name not in present), max(number, 0)))
@@ -106,7 +105,7 @@ def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[T
 def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
     """The topic's route after the change: brokers removed, then added, then queue counts set (raises UsageError).
 
-    An added broker is readable and writable and has a master; the NameServer would show it within 30 s.
+    An added broker is readable and writable and has a master.
     """
     if changes.touches_route and route.is_static:
         raise UsageError(
@@ -186,7 +185,7 @@ def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
 
 
 def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
-    """A broker is gone from the route with its last address (`RouteInfoManager.unRegisterBroker`)."""
+    """A broker leaves the route with its last address (`RouteInfoManager.unRegisterBroker`)."""
     broker = route.broker(name)
     if broker is None or not broker.has_master:
         text = f"--remove-master {name}: broker {name} of topic {route.topic} has no master"

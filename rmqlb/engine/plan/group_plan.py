@@ -32,11 +32,8 @@ def plan_group(
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
     """The group's plan, its summary for each order in which new client IDs may sort, and the findings.
 
-    With `pop_share` it is as if all topics were consumed by POP with this `popShareQueueNum`.
-
-    Raises:
-        DataError: the group's consumers do not own its queues, or what decides their owners is unknown.
-        UsageError: the change contradicts the group.
+    With `pop_share` all topics count as consumed by POP with this `popShareQueueNum`. Raises DataError where consumers
+    do not own the queues or the owners are unknown, UsageError where the change contradicts the group.
     """
     group.must_share(broadcasting=True, pop=True)
     given = (("--pop-share", pop_share), ("--strategy", group.given.strategy), ("--to-strategy", changes.to_strategy))
@@ -66,7 +63,7 @@ def plan_group(
         plan = compare(plan, before, after, WITHOUT_SETTINGS, joiners)
     strategy, seen = group.given.strategy, None if group.assumed else group.seen
     old, of_old = popped_topics(group, group.popped_routes, group.client_ids, strategy, pop_share)
-    # afterwards all brokers list the same consumers
+    # After the change all brokers list the same consumers.
     new, of_new = popped_topics(
         group, routes_after[number:], after_ids, changes.to_strategy or strategy, pop_share, by_views=False
     )
@@ -146,6 +143,6 @@ def _pop_plan(old: PopTopic, route: TopicRouteData, new: PopTopic, route_after: 
 def _queue_by_queue(
     rows: Mapping[tuple[str, int], tuple[str, ...]], route: TopicRouteData
 ) -> dict[tuple[str, int], tuple[str, ...]]:
-    """The consumers of each single queue, those included that may read any queue of the broker."""
+    """The consumers of each single queue, including those that may read any queue of the broker."""
     keys = [(queue.broker_name, queue.queue_id) for queue in route.subscribe_queues()]
     return {key: tuple(sort_client_ids({*rows.get(key, ()), *rows.get((key[0], ANY_QUEUE), ())})) for key in keys}

@@ -35,8 +35,6 @@ from rmqlb.model.unknown import sum_if_known
 
 
 class Side(Struct, frozen=True):
-    """A group and its topics at one end of a change."""
-
     members: Members
     routes: tuple[TopicRouteData, ...]
 
@@ -46,7 +44,7 @@ class Side(Struct, frozen=True):
 
 def plan_rebalance(
     group: str | None,
-    before: Side,  # members and routes before; both sides hold the same topics in the same order
+    before: Side,
     after: Side,
     *,
     states: States | None = None,
@@ -54,7 +52,7 @@ def plan_rebalance(
     placeholders: Iterable[str] = (),
     explain: bool = False,
 ) -> RebalancePlan:
-    """What happens to each queue when the group goes from one side to the other (raises AllocationError)."""
+    """The change of each queue; both sides hold the same topics in the same order (raises AllocationError)."""
     was, becomes = before.assign(explain=explain), after.assign(explain=explain)
     topics, summary = _change(was, becomes, before, after, states or {})
     return RebalancePlan(
@@ -76,7 +74,6 @@ def plan_rebalance(
 def compare(
     plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str], placeholders: Sequence[str] = ()
 ) -> RebalancePlan:
-    """The plan with the same change under other strategies (raises AllocationError)."""
     others: list[Comparison] = []
     for strategy in runnable(strategies, before.members):
         old, new = (replace(side, members=under(side.members, strategy)) for side in (before, after))
@@ -103,7 +100,7 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
 
 
 def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool = False) -> Change:
-    """None is a queue that is not on that side; where everybody reads it, others that come or go are no move."""
+    """None is a queue that is absent from that side; where everybody reads the queue, it does not move."""
     if was is None:
         return "added"
     if becomes is None:
@@ -118,7 +115,6 @@ def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, e
 def _change(
     was: Sequence[Assignment], becomes: Sequence[Assignment], before: Side, after: Side, states: States
 ) -> tuple[tuple[TopicPlan, ...], Summary]:
-    """The queues topic by topic, and the plan in numbers."""
     topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
     moves = [move for topic in topics for move in topic.queues]
     number = Counter(move.change for move in moves)
@@ -157,7 +153,7 @@ def _change(
 
 
 def _observed(moves: Iterable[Move], *, everybody: bool) -> ObservedOwners | None:
-    """Of queues before the change only: what a CONFIG list invents nobody can have observed."""
+    """Only of queues before the change: nobody can observe those that a CONFIG list invents."""
     seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != "added"]
     if not seen:
         return None
@@ -215,9 +211,9 @@ _MOST_WORK = 50_000
 def over_places(
     plan: RebalancePlan, before: Side, after: Side, placeholders: Sequence[str], states: States | None = None
 ) -> tuple[RebalancePlan, tuple[Summary, ...]]:
-    """The plan with the range of its moves over the places where the new members may sort, and a summary for each.
+    """The plan with the range of its moves over the places where new consumers may sort, and a summary for each.
 
-    Where the ids themselves decide (CONSISTENT_HASH, zones, hosts) that is not known.
+    The range is unknown where the IDs themselves decide (CONSISTENT_HASH, zones, hosts).
     """
     if not placeholders or plan.broadcasting:
         return plan, ()
@@ -230,7 +226,7 @@ def over_places(
         )
         was = before.assign()
         for taken in places:
-            # Nothing sorts between an id and the same id with a NUL behind it.
+            # Nothing sorts between an ID and the same ID with a NUL after it.
             ids = (f"{real[place - 1] if place else ''}\0{index:06d}" for index, place in enumerate(taken))
             side = replace(after, members=replace(after.members, client_ids=(*real, *ids)))
             found.append(_change(was, side.assign(), before, side, states or {})[1])
@@ -242,7 +238,7 @@ def over_places(
 
 
 def _places(number: int, joiners: int, queues: int) -> tuple[Iterable[tuple[int, ...]], bool]:
-    """The ways to sort so many joiners into so many places, and whether these are all; at most `_MOST_WORK` queues."""
+    """The ways to sort the joiners into the places, and whether these are all; at most `_MOST_WORK` queues."""
     if comb(number + joiners - 1, joiners) * queues <= _MOST_WORK:
         return combinations_with_replacement(range(number), joiners), True
     together = range(number) if number * queues <= _MOST_WORK else (0, number // 2, number - 1)
@@ -253,10 +249,9 @@ PLAN_FIGURES = declared(Summary)
 
 
 def try_on_plan(condition: Condition, summary: Summary, orders: Iterable[Summary] = ()) -> TriedCondition:
-    """Whether the condition is met in a plan, or in any order of the client IDs that are not known yet.
+    """Whether the condition is met in the plan, or in any order of unknown client IDs.
 
-    The answer has the largest figure among those that meet the condition, otherwise an unknown one, otherwise the
-    largest.
+    The result has the largest figure among those that meet the condition, otherwise of unknown ones, otherwise of all.
     """
     tried = [condition.judge(each) for each in (summary, *orders)]
     met = [each for each in tried if each.met]

@@ -1,4 +1,4 @@
-"""The fewest consumers that keep a group within limits: every size is tried, so that none is missed."""
+"""The fewest consumers that keep a group within limits, by trying every size."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ from rmqlb.model.size_group import (
     SizeQuestion,
 )
 
-MOST_LOSSES = 200
-"""Losses of one number of consumers that are tried in one size; of more some are drawn."""
+MOST_LOSSES = 200  # losses of one number of consumers tried in one size; beyond that some are drawn
 _STREAM = 20
 _ORDER: tuple[Limit, ...] = get_args(Limit)
 
@@ -58,17 +57,13 @@ Progress = Callable[[int, int], None]
 
 
 class _Queues(Struct, frozen=True):
-    """The group's topics with a number of queues, and what the loss of each broker leaves."""
-
     queues_per_broker: int | None
     routes: tuple[TopicRouteData, ...]
     layout: Layout
-    without_broker: Mapping[str, Layout]
+    without_broker: Mapping[str, Layout]  # broker → the queues left after its loss
 
 
 class _Candidate(Struct, frozen=True):
-    """A strategy on a number of queues."""
-
     strategy: str
     queues: _Queues
     sizes: Sizes
@@ -85,21 +80,20 @@ def size_group(
 ) -> GroupSize:
     """Find how many consumers a group should have, and why each size does or does not keep the limits.
 
-    Every size from the fewest to the most is tried, under each strategy with each number of queues. The figures of
-    strategies for which only a consumer's place counts hold for every order of client IDs; others are tried with
-    several sets of IDs.
+    Every size is tried under each strategy with each number of queues. Figures of strategies that use only a consumer's
+    place hold for every order of client IDs; other strategies are tried with several sets of IDs.
 
     Args:
         group: its name.
-        routes: its topics; every consumer subscribes to each of them, unless the question says otherwise.
+        routes: its topics; every consumer subscribes to all of them, unless the question says otherwise.
         question: limits and sizes.
-        settings: what the strategy objects are constructed with.
-        progress: called with how many sizes are done, and how many there are.
+        settings: constructor arguments of the strategy.
+        progress: called with the number of sizes done, and of all sizes.
 
     Raises:
         AllocationError: the clients' strategy throws; the text is RocketMQ's.
-        DataError: there is no readable queue, or machines are not known that the strategy looks at.
-        UsageError: the question contradicts itself, there is no such strategy, or the search is too large.
+        DataError: no readable queue, or unknown machines that the strategy needs.
+        UsageError: the question contradicts itself, the strategy is unknown, or the search is too large.
     """
     _check(question, settings)
     queues = [_queues(routes, question, number) for number in _numbers(question)]
@@ -168,9 +162,9 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
 def _with_queues(
     routes: Sequence[TopicRouteData], work: Work, number: int, work_of_topics: Mapping[str, float]
 ) -> tuple[tuple[TopicRouteData, ...], Work]:
-    """The topics with so many read queues on each broker; where that is a change, a topic's work is spread evenly.
+    """Set the number of read queues on each broker; a changed topic's work is spread evenly.
 
-    `work_of_topics` has the work of topics that have no queue before.
+    `work_of_topics` is the work of topics without queues before.
     """
     changed = change_routes(routes, Changes(read_queues=(QueueCount(number),)))
     found: dict[MessageQueue, float] = {}
@@ -187,7 +181,7 @@ def _with_queues(
 def _without_broker(
     routes: Sequence[TopicRouteData], work: Work, broker_name: str
 ) -> tuple[tuple[TopicRouteData, ...], Work]:
-    """The topics after the loss of a broker; producers send what went there evenly to a topic's other queues."""
+    """The topics after the loss of a broker, whose messages go evenly to a topic's other queues."""
     changed = change_routes(routes, Changes(remove_brokers=(broker_name,)))
     found: dict[MessageQueue, float] = {}
     for before, after in zip(routes, changed, strict=True):
@@ -209,7 +203,7 @@ def _candidates(queues: Sequence[_Queues], question: SizeQuestion, settings: Set
 def _sizes_of(
     strategy: str, queues: Sequence[_Queues], question: SizeQuestion, settings: Settings
 ) -> Callable[[Layout], Sizes]:
-    """The quickest exact way to the sizes of a layout under the strategy."""
+    """The quickest exact method for sizes under the strategy."""
     most, sdk = question.consumers[1], sdk_named(question.sdk).sdk
     as_java = sdk is JAVA or strategy in ("AVG", "AVG_BY_CIRCLE")  # Go cuts the blocks of MACHINE_ROOM from all queues
     if not question.subscribed and strategy in BY_PLACE and strategy not in settings.custom and as_java:
@@ -224,10 +218,7 @@ def _sizes_of(
 
 
 def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> SizePoint:
-    """Judge one size.
-
-    Losses are not tried where the limits fail with every one of several sets of IDs before any loss.
-    """
+    """Judge one size; losses are tried unless every set of IDs already fails without a loss."""
     figures = candidate.sizes.figures(consumers)
     trials, enough = len(figures), limits.share
     fails = _broken(figures, limits)
@@ -258,7 +249,7 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
 
 
 def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, set[int]]:
-    """Limit → the numbers of the ID sets that break it; limits that hold with all are left out."""
+    """Limit → the numbers of the ID sets that break it."""
     most, used = limits.max_imbalance, limits.max_utilisation
     found: dict[Limit, set[int]] = {}
     for at, each in enumerate(figures):
@@ -275,11 +266,10 @@ def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, s
 
 
 _Lost = tuple[Limit, tuple[int, str | None], Sequence[SizeFigures], bool]
-"""Its limit, how many consumers or which broker is lost, what is left, and whether every such loss was tried."""
+"""Limit, number of lost consumers or the lost broker, figures after the loss, and whether every such loss was tried."""
 
 
 def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Lost]:
-    """The worst loss of each number of consumers, and the loss of each broker."""
     sizes = candidate.sizes
     for number in range(1, limits.survive + 1):
         if number >= consumers:
@@ -294,11 +284,7 @@ def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
-    """Which of the consumers, by place, are lost together: every choice, or of too many some, drawn.
-
-    >>> list(lost_consumers(3, 2, seed=1))
-    [(0, 1), (0, 2), (1, 2)]
-    """
+    """The places of consumers that are lost together: every choice, or of too many some, drawn."""
     if comb(consumers, number) <= MOST_LOSSES:
         yield from combinations(range(consumers), number)
         return
@@ -311,13 +297,13 @@ def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int
 
 
 def _failing(fails: Mapping[Limit, set[int]], trials: int, enough: float) -> tuple[Limit, ...]:
-    """The limits that hold for too few sets of IDs; where each holds for enough, but not all together, those broken."""
+    """Limits that too few sets of IDs keep; without any, all broken limits."""
     alone = tuple(limit for limit in _ORDER if (trials - len(fails.get(limit, ()))) / trials < enough)
     return alone or tuple(limit for limit in _ORDER if fails.get(limit))
 
 
 def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
-    """The value of each figure that so large a share of the sets of IDs does not exceed."""
+    """The value of each figure that this share of the sets of IDs does not exceed."""
     found: dict[str, Any] = {}
     for name in SizeFigures.__struct_fields__:
         values = [value for each in figures if (value := getattr(each, name)) is not None]
@@ -327,7 +313,7 @@ def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
 
 
 def at_share(values: Sequence[Number], share: float) -> Number | Literal[0]:
-    """The smallest value that so large a share of the values does not exceed.
+    """The smallest value that this share of the values does not exceed.
 
     >>> at_share([3, 1, 2, 9], 1), at_share([3, 1, 2, 9], 0.75), at_share([3, 1, 2, 9], 0.1), at_share([], 1)
     (9, 3, 1, 0)
@@ -340,7 +326,7 @@ def at_share(values: Sequence[Number], share: float) -> Number | Literal[0]:
 
 @lru_cache
 def _needed(number: int, share: float) -> int:
-    """How many of so many are that share, or more: 0.8 * 5 is more than 4 in binary."""
+    """The least count that is this share of `number`; in binary 0.8 * 5 is more than 4."""
     return next(each for each in range(1, number + 1) if each / number >= share)
 
 
@@ -393,7 +379,7 @@ def _answer(
 
 
 def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, int]:
-    """First what keeps all limits; last what leaves nothing after a loss, and before it what fails without a loss."""
+    """Best first: all limits kept, failures only after a loss, without a loss, no queue left after a loss."""
     if one.satisfied:
         return 0, 0, 0.0, 0.0, one.consumers
     imbalance = float("inf") if one.imbalance is None else one.imbalance
@@ -403,11 +389,10 @@ def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, i
 
 
 SIZE_FIGURES = Figures(("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle"), flags=("unsatisfied",))
-"""Of the answer; `imbalance` and `idle` of the size that comes nearest where there is none."""
 
 
 def try_on_size(condition: Condition, size: GroupSize) -> TriedCondition:
-    """Whether the condition is met; unknown where it is about an answer that there is not."""
+    """Whether the condition is met; `imbalance` and `idle` are of the nearest size if none keeps the limits."""
     values = {
         "unsatisfied": int(size.consumers is None),
         "consumers": size.consumers,

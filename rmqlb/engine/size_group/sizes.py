@@ -1,8 +1,7 @@
-"""What a group of one size gives: its fullest and idle consumers, for every set of client IDs that is tried.
+"""The figures of a group of one size: its fullest and idle consumers, for every tried set of client IDs.
 
-Strategies that look at a consumer's place alone (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) need no IDs (`PlaceSizes`). Others
-are tried with several sets of IDs that future consumers may have (`IdSizes`); under CONSISTENT_HASH a size that grows
-needs no new ring (`HashSizes`).
+Strategies that use only a consumer's place (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) need no IDs (`PlaceSizes`). Others are
+tried with several sets of future IDs (`IdSizes`); under CONSISTENT_HASH a growing size needs no new ring (`HashSizes`).
 """
 
 from __future__ import annotations
@@ -30,20 +29,17 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.size_group import SizeQuestion
 
 _STREAM = 19
-_MOST_STEPS = 20_000_000
-"""Entries of all rings, and searches of a queue among a consumer's entries."""
+_MOST_STEPS = 20_000_000  # entries of all rings, and searches of a queue among a consumer's entries
 _RING = 1 << 32
 
 
 class Topic(Struct, frozen=True):
-    """The readable queues of a topic, and the work of each in seconds per second; `work` is empty without any."""
-
-    queues: tuple[MessageQueue, ...]
-    work: tuple[float, ...]
+    queues: tuple[MessageQueue, ...]  # readable
+    work: tuple[float, ...]  # of each queue, in seconds per second; empty when unknown
 
 
 class Layout(Struct, frozen=True, dict=True):
-    """The topics of a group that have a queue."""
+    """The topics of a group with readable queues."""
 
     topics: tuple[Topic, ...]
     threads: int
@@ -63,7 +59,7 @@ class Layout(Struct, frozen=True, dict=True):
 
     @cached_property
     def one_thread(self) -> float:
-        """The work that one thread has to do alone: in an orderly group that of a queue (`ProcessQueue`'s lock)."""
+        """The work of a queue in an orderly group, which one thread does alone (`ProcessQueue`'s lock)."""
         return max(self.work, default=0.0) if self.orderly else 0.0
 
     def figures(
@@ -76,10 +72,10 @@ class Layout(Struct, frozen=True, dict=True):
         unassigned: int = 0,
         duplicate_owners: int = 0,
     ) -> SizeFigures:
-        """The figures of consumers that own so many queues; `busiest` is the work of one of them, None without work."""
+        """`busiest` is the work of the busiest consumer, None without work."""
         utilisation = None
         if busiest is not None:
-            # To nine digits: 0.7999999999 of sums means 0.8.
+            # Rounded to nine digits: 0.7999999999 of sums means 0.8.
             utilisation = float(f"{max(busiest / self.threads, self.one_thread):.9g}")
         imbalance = most * consumers / owned if owned else None
         return SizeFigures(imbalance, idle, utilisation, unassigned, duplicate_owners)
@@ -88,15 +84,12 @@ class Layout(Struct, frozen=True, dict=True):
 def layout_of(
     routes: Sequence[TopicRouteData], work: Mapping[MessageQueue, float], threads: int, *, orderly: bool
 ) -> Layout:
-    """The readable queues of the routes, with the work of each."""
     topics = [route.subscribe_queues() for route in routes]
     found = [Topic(tuple(each), tuple(work[queue] for queue in each) if work else ()) for each in topics if each]
     return Layout(tuple(found), threads, orderly)
 
 
 class SizeFigures(Struct, frozen=True):
-    """A group of one size with one set of client IDs."""
-
     imbalance: float | None  # as a plan measures it; None if no queue has an owner
     idle: int
     utilisation: float | None  # of the busiest consumer; None when no work is given
@@ -104,7 +97,6 @@ class SizeFigures(Struct, frozen=True):
     duplicate_owners: int
 
     def worse(self, other: SizeFigures) -> SizeFigures:
-        """The worse of each figure."""
         known = self.imbalance is not None and other.imbalance is not None
         return SizeFigures(
             max(self.imbalance or 0.0, other.imbalance or 0.0) if known else None,
@@ -116,12 +108,10 @@ class SizeFigures(Struct, frozen=True):
 
 
 class Sizes(Protocol):
-    """The sizes of a group on its queues under a strategy."""
-
-    trials: int  # 0 where only places in the order of IDs decide, so that all losses of equally many are equal
+    trials: int  # 0 where only places in the order of IDs count, so that all losses of equally many are equal
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
-        """For each set of IDs, of its first consumers without those at the lost places (raises AllocationError).
+        """Figures of the first consumers minus those at the lost places, for each set of IDs (raises AllocationError).
 
         One entry where IDs do not matter.
         """
@@ -130,9 +120,9 @@ class Sizes(Protocol):
 class PlaceSizes:
     """Sizes from the numbers of queues.
 
-    Of m queues and n consumers each place has m // n queues, and some places one more, in each topic those at the
-    front. So the consumer at the front has the most and the last one the fewest of all topics together, whatever the
-    IDs are. The loss of any k consumers leaves n - k places.
+    For m queues and n consumers each place has m // n queues, and in each topic the places at the front have one more.
+    So the first consumer has the most and the last one the fewest, whatever the IDs are. The loss of any k consumers
+    leaves n - k places.
     """
 
     trials = 0
@@ -166,7 +156,7 @@ class PlaceSizes:
 
 
 def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
-    """The queues that have an owner: under MACHINE_ROOM those of the listed rooms."""
+    """The queues with an owner: under MACHINE_ROOM those of the listed rooms."""
     if strategy != "MACHINE_ROOM":
         return topic
     inside = [room(queue.broker_name) in (settings.consumer_idcs or ()) for queue in topic.queues]
@@ -177,8 +167,6 @@ def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
 
 
 class IdSizes:
-    """Sizes as `rmqlb.allocate` gives them."""
-
     def __init__(
         self,
         layout: Layout,
@@ -222,11 +210,11 @@ class IdSizes:
 
 
 class GrowingRings:
-    """For each set of IDs and each queue the nearest consumers on the ring of CONSISTENT_HASH.
+    """The nearest consumers on the ring of CONSISTENT_HASH, for each set of IDs and each queue.
 
-    The owner of a queue is the consumer with the next entry at or after the queue's hash. So each consumer has a
-    distance to each queue: the nearest one is the owner, and when that is lost, the second nearest. A consumer that
-    joins is put among them; no ring is built again.
+    The owner of a queue is the consumer with the next entry at or after the queue's hash, so each consumer has a
+    distance to each queue. When the nearest consumer is lost, the second nearest becomes the owner. A new consumer is
+    inserted into these lists, without a new ring.
     """
 
     def __init__(
@@ -236,7 +224,7 @@ class GrowingRings:
         virtual_nodes: int,
         losses: int,  # consumers that are lost at once, at most
     ) -> None:
-        """Raises UsageError where that takes minutes."""
+        """Raises UsageError where that would take minutes."""
         consumers = len(id_sets[0])
         check_ring(consumers, virtual_nodes)
         steps = max(consumers * virtual_nodes, consumers * len(queues), (losses + 1) * len(queues))
@@ -251,7 +239,7 @@ class GrowingRings:
         self.nearest: list[list[list[tuple[int, int, int]]]] = [[[] for _ in queues] for _ in id_sets]
         """By set and queue: (distance, place in reverse order of IDs, place in order of joining), nearest first."""
         self.gained: list[list[list[tuple[int, int]]]] = []
-        """By consumer and set: the queues that it gets when it joins, each with its owner before, -1 for none."""
+        """By consumer and set: the queues that it gets when it joins, each with its former owner, -1 for none."""
         self._id_sets = id_sets
         self._places = [{client_id: -place for place, client_id in enumerate(sort_client_ids(ids))} for ids in id_sets]
         self._hashes = [ring_hash(str(queue)) for queue in queues]
@@ -269,7 +257,7 @@ class GrowingRings:
         for row, (queue_hash, near) in enumerate(zip(self._hashes, self.nearest[trial], strict=True)):
             distance = entries[bisect_left(entries, queue_hash)] - queue_hash
             before = near[0][2] if near else -1
-            # of two entries with one hash that of the later ID counts (`ConsistentHashRouter.addNode`)
+            # Of two entries with one hash, that of the later ID counts (`ConsistentHashRouter.addNode`).
             insort(near, (distance, place, rank))
             del near[self._kept :]
             if near[0][2] == rank:
@@ -278,7 +266,7 @@ class GrowingRings:
 
 
 class HashSizes:
-    """Sizes under CONSISTENT_HASH, the same as those of `IdSizes`; asked in ascending order of consumers."""
+    """Sizes under CONSISTENT_HASH, equal to those of `IdSizes`; call `figures` in ascending order of consumers."""
 
     def __init__(self, layout: Layout, rings: GrowingRings) -> None:
         self.trials = len(rings.nearest)
@@ -310,7 +298,6 @@ class HashSizes:
         queues.append(set(own))
 
     def _figures(self, consumers: int, trial: int, lost: frozenset[int]) -> SizeFigures:
-        """Survivors keep their queues; those of a lost consumer go to the next one on the ring."""
         numbers, busy = self._numbers[trial], self._busy[trial]
         if lost:
             numbers, busy = numbers.copy(), busy.copy()
@@ -326,13 +313,13 @@ class HashSizes:
 
 
 def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number: int) -> list[list[str]]:
-    """So many different client IDs for each trial, in the order in which consumers join (raises DataError).
+    """Distinct client IDs for each trial, in the order in which consumers join (raises DataError).
 
-    A group of n consumers has the first n IDs, so that a larger group is a smaller one that has grown. IDs look as
-    `ClientConfig.buildMQClientId` and `changeInstanceNameToPID` make them, `IP@PID#NANOSECONDS`. Where machines or
-    zones decide they are on machines of the present consumers; where CONFIG lists name consumers they are these in
-    random order, followed by others. Where consumers subscribe to different topics the present ones come first, in the
-    order in which `plan-rebalance --scale-to` keeps them.
+    A group of n consumers has the first n IDs, so a larger group is a smaller one that has grown. IDs have the form of
+    `ClientConfig.buildMQClientId` and `changeInstanceNameToPID`, `IP@PID#NANOSECONDS`. Where machines or zones decide,
+    IDs are on machines of the present consumers; where CONFIG lists name consumers, these come first in random order.
+    With different subscriptions the present consumers come first, in the order in which `plan-rebalance --scale-to`
+    keeps them.
     """
     names = names_inside(strategy, settings)
     config = settings.config if "CONFIG" in names and isinstance(settings.config, Mapping) else {}

@@ -1,8 +1,7 @@
 """Every case, one failure or two at once, judged for one group or topic, and counted for all of them.
 
-The processes and broker addresses of a group or topic are numbered, and a failure is the bit mask of those that it
-takes. Failures with equal masks have equal outcomes, whatever else they take elsewhere, so one of them is computed and
-the others are counted.
+The processes and broker addresses of a group or topic are numbered, and a failure is their bit mask. Failures with
+equal masks have equal outcomes, so one of them is computed and the others are counted.
 """
 
 from __future__ import annotations
@@ -54,8 +53,6 @@ _OUTCOME_LIMITS = {
 
 
 class Effect(Struct, frozen=True):
-    """What a failure takes of a group or topic."""
-
     places: tuple[int, ...] = ()  # of the lost processes, among the sorted client IDs
     brokers: tuple[str, ...] = ()  # without an address left
     masters: tuple[str, ...] = ()  # brokers whose master is lost and a slave is left
@@ -69,11 +66,8 @@ Outcome = TypeVar("Outcome", GroupOutcome, TopicOutcome)
 
 
 class Subject(ABC, Generic[Outcome]):
-    """A group or topic."""
-
     about: About
-    work = 0
-    """How many steps an outcome takes, of some microseconds each; 0 means that no bound is needed."""
+    work = 0  # steps that an outcome takes, of some microseconds each; 0 needs no bound
 
     def __init__(self, name: str, client_ids: Iterable[str], routes: Iterable[TopicRouteData]) -> None:
         self.name = name
@@ -103,7 +97,6 @@ class Subject(ABC, Generic[Outcome]):
         return self._effects[mask]
 
     def outcome(self, effect: Effect) -> Outcome:
-        """What is left (raises RmqlbError)."""
         if effect not in self.outcomes:
             self.outcomes[effect] = self._outcome(effect)
         return self.outcomes[effect]
@@ -112,12 +105,11 @@ class Subject(ABC, Generic[Outcome]):
     def _outcome(self, effect: Effect) -> Outcome: ...
 
     @abstractmethod
-    def measure(self, limit: Limit, effect: Effect) -> Measured:
-        """The limit's figure after the failure."""
+    def measure(self, limit: Limit, effect: Effect) -> Measured: ...
 
 
 class TopicSubject(Subject[TopicOutcome]):
-    """A topic, of which producers use what is writable (raises DataError where that is unknown)."""
+    """A topic and its brokers that producers can use (raises DataError where they are unknown)."""
 
     about: About = TOPIC
 
@@ -131,11 +123,10 @@ class TopicSubject(Subject[TopicOutcome]):
         self.sighting = sighting
         names = writable_brokers(route)
         queues = Counter(queue.broker_name for queue in route.publish_queues())
-        self.queues = {name: number for name, number in queues.items() if name in names}
-        """Broker that producers can send to → its number of queues, in the order of producers' list."""
+        self.queues = {name: number for name, number in queues.items() if name in names}  # in producers' order
 
     def _outcome(self, effect: Effect) -> TopicOutcome:
-        # without its master a broker is of no use to producers, whatever the route says of it
+        # Producers cannot use a broker without its master, whatever the route says.
         left = [n for name, n in self.queues.items() if name not in effect.brokers and name not in effect.masters]
         return TopicOutcome(len(left), sum(left))
 
@@ -147,7 +138,7 @@ class TopicSubject(Subject[TopicOutcome]):
 
 
 class _Placed(Struct, frozen=True):
-    """The owners of the queues that are left, as places among the consumers that are left."""
+    """The owners of the remaining queues, as places among the remaining consumers."""
 
     spread: Spread
     owners: Sequence[int]  # queue by queue the place that owns it, or _NOBODY
@@ -158,9 +149,8 @@ class _Placed(Struct, frozen=True):
 class GroupSubject(Subject[GroupOutcome]):
     """A group whose consumers share its queues (raises RmqlbError where they do not, or that is unknown).
 
-    Strategies that look at a consumer's place alone (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) give equal shares after every
-    loss of equally many consumers, so the queues are allocated once per number of consumers and set of brokers. Other
-    strategies run for every case.
+    Strategies in `BY_PLACE` give equal shares after every loss of equally many consumers, so their queues are allocated
+    once per number of consumers and set of brokers. Other strategies run for every case.
     """
 
     about: About = GROUP
@@ -171,7 +161,7 @@ class GroupSubject(Subject[GroupOutcome]):
         _ = group.all_client_ids  # raises where they are unknown
         self.members, self.basis = group.members, group.basis
         self.static_topics = [route.topic for route in self.routes if route.is_static]
-        # nobody knows which queues of a static topic a broker takes with it: no loss of a broker is tried
+        # Which queues of a static topic a broker takes with it is unknown, so no loss of a broker is tried.
         super().__init__(group.name or "", self.members.client_ids, () if self.static_topics else self.routes)
         self.before = owners_at_rest(self.routes, self.members)
         topics = {route.topic for route in self.routes}
@@ -189,7 +179,7 @@ class GroupSubject(Subject[GroupOutcome]):
         self._routes: dict[tuple[str, ...], tuple[TopicRouteData, ...]] = {(): self.routes}
 
     def routes_after(self, effect: Effect) -> tuple[TopicRouteData, ...]:
-        """The routes that are left; consumers keep reading a broker that has lost its master only."""
+        """The remaining routes; consumers keep reading a broker that has lost only its master."""
         if effect.brokers not in self._routes:
             self._routes[effect.brokers] = change_routes(self.routes, Changes(remove_brokers=effect.brokers))
         return self._routes[effect.brokers]
@@ -216,7 +206,6 @@ class GroupSubject(Subject[GroupOutcome]):
         )
 
     def _moves(self, effect: Effect) -> tuple[Spread, list[int | None]]:
-        """How even the owners are after the failure, and the lag of each queue that moves."""
         members = self.members_after(effect)
         after = owners_at_rest(self.routes_after(effect), members)
         moved = (queue for queue, was in self.before.items() if was and after.get(queue) and after[queue] != was)
@@ -252,7 +241,7 @@ class GroupSubject(Subject[GroupOutcome]):
         return self.group.group.queues.get(queue, QueueState()).lag
 
     def measure(self, limit: Limit, effect: Effect) -> Measured:
-        """What the outcome has is taken from it; `check` measures other limits on the snapshot after the failure."""
+        """The outcome's figure, if it has one; `check` measures other limits on the snapshot after the failure."""
         outcome = self.outcome(effect)
         if limit.name == "minConsumers":
             return Measured(len(self.client_ids) - len(effect.places))  # processes, as check counts them
@@ -268,10 +257,7 @@ class GroupSubject(Subject[GroupOutcome]):
         return measure_group(limit, self.group_after(effect))
 
     def group_after(self, effect: Effect) -> Group:
-        """The group as a snapshot shows it once its consumers have rebalanced after the failure.
-
-        What consumers reported of their queues is of the time before, and left out.
-        """
+        """The group as a snapshot shows it after the failure and a rebalance, without reports of the time before."""
         group, seen, members = self.group, self.group.group, self.members_after(effect)
         owners: Owners = owners_at_rest(self.routes_after(effect), members)
         queues = {
@@ -300,7 +286,6 @@ def _with_consumers(group: ConsumerGroup, left: tuple[str, ...]) -> ConsumerGrou
 
 
 def _view(view: MemberView, left: Counter[str]) -> MemberView:
-    """The broker's list with as many connections of each client ID as it has processes left."""
     kept = []
     for connection in view.connections:
         if left[connection.client_id] > 0:
@@ -310,11 +295,7 @@ def _view(view: MemberView, left: Counter[str]) -> MemberView:
 
 
 def bits_of(mask: int) -> Iterator[int]:
-    """Each bit that is set, the lowest first.
-
-    >>> list(bits_of(0b1101))
-    [1, 4, 8]
-    """
+    """Each bit that is set, the lowest first."""
     while mask:
         low = mask & -mask
         yield low
@@ -336,7 +317,6 @@ def by_thing(failures: Sequence[Failure]) -> ByThing:
 
 
 def touching(subject: AnySubject, failures: ByThing) -> list[tuple[int, int]]:
-    """The failures that take something of a group or topic, in order, each with its mask."""
     found: Counter[int] = Counter()
     for thing, bit in subject.bits.items():
         for number in failures.get(thing, ()):
@@ -357,10 +337,7 @@ class CaseClass(Struct):
 
 
 def classes_of(own: Sequence[tuple[int, int]], at_once: int) -> dict[int, CaseClass]:
-    """Mask → its cases, single failures first; `own` is what `touching` returns.
-
-    Pairs whose second failure takes nothing are left out: they take what the first one takes.
-    """
+    """Mask → its cases, single failures first; pairs whose second failure takes nothing are left out."""
     numbers: dict[int, list[int]] = {}
     for number, mask in own:
         numbers.setdefault(mask, []).append(number)
@@ -391,7 +368,7 @@ class Cases(Struct, frozen=True):
         return len(self.touching) + pairs
 
     def count_with(self, masks: Collection[int], failures: int, at_once: int) -> int:
-        """How many cases have one of these masks; a single failure with one may join a failure that takes nothing."""
+        """The number of cases with these masks; a single failure also pairs with failures that take nothing."""
         singles = sum(self.classes[mask].singles for mask in masks)
         if at_once == 1:
             return singles
@@ -399,7 +376,7 @@ class Cases(Struct, frozen=True):
         return singles + pairs + singles * (failures - len(self.touching))
 
     def smallest(self, limit: int) -> list[int]:
-        """The masks that break this limit while no smaller part of them does."""
+        """The masks that break this limit and have no smaller part that does."""
         found: list[int] = []
         by_lowest: dict[int, list[int]] = {}  # lowest bit → the found masks that have it, the smallest first
         for mask in sorted((mask for mask, limits in self.broken.items() if limit in limits), key=int.bit_count):
@@ -446,10 +423,7 @@ def judge(
 
 
 def _tried(subject: AnySubject, classes: Mapping[int, CaseClass], most_steps: int) -> Mapping[int, CaseClass]:
-    """All single failures, and as many pairs as the work allows: first those that take most brokers, then evenly.
-
-    The bound counts work and not time, so that equal input has equal results.
-    """
+    """All single failures, and as many pairs as the work allows: those that take most brokers first, then evenly."""
     pairs = [mask for mask, cases in classes.items() if not cases.singles]
     room = most_steps // subject.work if subject.work else len(pairs)
     if len(pairs) <= room:
@@ -467,7 +441,6 @@ def _tried(subject: AnySubject, classes: Mapping[int, CaseClass], most_steps: in
 def _broken(
     subject: AnySubject, effect: Effect, limits: Mapping[int, Limit], unknown: dict[int, str]
 ) -> dict[int, Bound]:
-    """The limits that are broken after a failure; adds those that could not be judged to `unknown`."""
     found: dict[int, Bound] = {}
     for number, limit in limits.items():
         measured = subject.measure(limit, effect)
@@ -480,12 +453,11 @@ def _broken(
 
 
 def count_cases(failures: int, judged: Sequence[Cases], at_once: int) -> CaseCounts:
-    """Count the cases that break a limit of any group or topic, without a look at each of them.
+    """Count the cases that break a limit of any group or topic.
 
-    A pair breaks a limit of a group or topic by what it takes of that alone. Most pairs take nothing of the same group
-    or topic, and break what their single failures break. The others are looked at one by one, but failures that take
-    the same everywhere, such as a host and the one consumer on it, only once. A pair that was not tried for one group
-    or topic, and breaks a limit of another, counts as tried.
+    Most pairs share no group or topic, and break what their single failures break. Other pairs are examined one by
+    one, failures with equal masks everywhere only once. A pair that was not tried for one group or topic, and breaks a
+    limit of another, counts as tried.
     """
     masks: dict[int, dict[int, int]] = {}  # failure → each group or topic that it touches, with the mask
     for place, cases in enumerate(judged):
@@ -523,7 +495,6 @@ def count_cases(failures: int, judged: Sequence[Cases], at_once: int) -> CaseCou
 
 
 def _touching_together(kinds: Sequence[Mapping[int, int]]) -> set[tuple[int, int]]:
-    """Each two kinds of failures that touch the same group or topic."""
     by_place: dict[int, list[int]] = {}
     for at, kind in enumerate(kinds):
         for place in kind:

@@ -20,15 +20,13 @@ from rmqlb.model.words import counted, named
 
 
 class Thing(NamedTuple):
-    """A process or the address of a broker."""
-
     kind: Literal["process", "address"]
     name: str  # the client ID or the broker's name
     number: int | None  # among the processes of this client ID, from 0; or the broker's ID, None without an address
 
 
 class Failure(Struct, frozen=True):
-    """A loss with the processes and addresses that it takes."""
+    """A loss, and the processes and addresses that it takes."""
 
     loss: Loss
     things: frozenset[Thing]
@@ -42,7 +40,7 @@ class Failure(Struct, frozen=True):
 
 
 class ZoneRule(Struct, frozen=True):
-    """A zone, and a pattern of what is in it."""
+    """A zone, and a pattern of names and addresses in it."""
 
     zone: str
     pattern: str  # a network such as 10.1.0.0/16, or a shell pattern of an address, a broker's name or a client ID
@@ -59,7 +57,7 @@ class ZoneRule(Struct, frozen=True):
 
     @property
     def _network(self) -> IPv4Network | IPv6Network | None:
-        """The pattern as a network; None for another pattern (raises UsageError for a malformed network)."""
+        """None for another pattern (raises UsageError for a malformed network)."""
         if not re.fullmatch(r"[0-9a-fA-F]*[.:][0-9a-fA-F.:]*/[0-9]+", self.pattern):
             return None
         try:
@@ -70,12 +68,11 @@ class ZoneRule(Struct, frozen=True):
 
 
 class Cluster(Struct, frozen=True):
-    hosts: Mapping[Thing, str]  # thing → its host; empty for a client ID that an application made up, or when unknown
-    zones: Mapping[str, str]  # broker → the zone that its route reports
-    rules: Sequence[ZoneRule]  # of several patterns that match the first counts
+    hosts: Mapping[Thing, str]  # thing → its host; empty when unknown, as for an application's own client IDs
+    zones: Mapping[str, str]  # broker → the zone in its route
+    rules: Sequence[ZoneRule]  # the first match counts
 
     def failures(self, kinds: Sequence[LossKind]) -> tuple[Failure, ...]:
-        """Every single loss of these kinds (raises UsageError for a malformed zone pattern)."""
         return tuple(failure for kind in LOSS_KINDS if kind in kinds for failure in self._failures(kind))
 
     def _failures(self, kind: LossKind) -> list[Failure]:
@@ -87,7 +84,7 @@ class Cluster(Struct, frozen=True):
         return [Failure(Loss(kind, key[0]), frozenset(found[key])) for key in keys]
 
     def _key(self, kind: LossKind, thing: Thing) -> tuple[str, int | None] | None:
-        """What is lost together has the same key; None for a thing that no loss of this kind takes."""
+        """Things that are lost together have the same key; None where no loss of this kind takes the thing."""
         if kind in ("host", "zone"):
             where = self.hosts[thing] if kind == "host" else self._zone(thing)
             return (where, None) if where else None
@@ -96,12 +93,11 @@ class Cluster(Struct, frozen=True):
         return (thing.name, None) if kind == "broker" or (kind == "master" and thing.number == MASTER_ID) else None
 
     def empty_zones(self) -> dict[str, str]:
-        """The zones of the rules that contain nothing → the reason."""
         used = {failure.loss.name for failure in self._failures("zone")}
         return {zone: self._why_empty(zone) for zone in dict.fromkeys(r.zone for r in self.rules) if zone not in used}
 
     def outside_zones(self, failures: Iterable[Failure]) -> str:
-        """The consumers and brokers without a zone, as a phrase; empty if all have one or there are no zones."""
+        """Consumers and brokers without a zone, as a phrase; empty if there are no zones."""
         inside = [failure.things for failure in failures if failure.loss.kind == "zone"]
         if not inside:
             return ""
@@ -131,8 +127,8 @@ def cluster_of(
 ) -> Cluster:
     """The consumers of these groups and the brokers of these topics.
 
-    A client ID has as many processes as in the group that lists it most often: a process has one ID, which it brings to
-    all groups in which it consumes (`MQClientManager.getOrCreateMQClientInstance`).
+    A client ID has as many processes as in the group that lists it most often, because a process has one ID in all its
+    groups (`MQClientManager.getOrCreateMQClientInstance`).
     """
     most: Counter[str] = Counter()
     for client_ids in groups:
@@ -148,7 +144,7 @@ def cluster_of(
 
 
 def addresses_of(routes: Iterable[TopicRouteData]) -> dict[Thing, str]:
-    """The addresses of the brokers that have queues, by name and ID → their hosts."""
+    """Broker addresses by name and ID, of brokers with queues → their hosts."""
     brokers: dict[str, dict[int, str]] = {}
     for route in routes:
         known = route.brokers_by_name()

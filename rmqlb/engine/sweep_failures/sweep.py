@@ -54,24 +54,23 @@ from rmqlb.model.sweep_failures import (
     Worst,
 )
 
-MOST_PAIRS = 5_000_000
-"""Pairs of failures of one group or topic; more take minutes and gigabytes."""
+MOST_PAIRS = 5_000_000  # pairs of failures of one group or topic; more take minutes and gigabytes
 _STOPS_MESSAGES = ("writableBrokers", "unassigned", "withoutLock", "minConsumers", "duplicateOwners", "minBrokers")
-"""Limits that stop messages when they are broken, the gravest first; others measure balance or time."""
+"""Limits that stop messages when broken, the gravest first; others measure balance or time."""
 _GAP_TRIALS = 3
 
 
 class SweepRequest(Struct, frozen=True):
     groups: Sequence[str]
     topics: Sequence[str]
-    only_topics: Sequence[str] = ()  # groups are swept on these alone; () is all of their own
+    only_topics: Sequence[str] = ()  # groups are swept on these topics only; () is all of their own
     kinds: Sequence[LossKind] = LOSS_KINDS
     zones: Sequence[ZoneRule] = ()
-    in_part: bool = False  # groups and topics are some of the cluster's, so that a zone may have nothing of them
-    at_once: int = 2  # how many losses come together at most, 1 or 2
-    orderly: Collection[str] = ()  # groups that consume in order, whether they report it or not
+    in_part: bool = False  # only some groups and topics of the cluster, so a zone may be empty
+    at_once: int = 2  # most simultaneous losses, 1 or 2
+    orderly: Collection[str] = ()  # groups that consume in order even if they do not report it
     most_steps: int = MOST_STEPS  # of the work for the pairs of losses of each group
-    jobs: int = 1  # processes among which groups are divided
+    jobs: int = 1  # processes
     commands: Commands | None = None  # None where no command can read the source
 
 
@@ -84,12 +83,7 @@ def sweep_snapshot(
     settings: Settings | None = None,
     progress: Progress = no_progress,
 ) -> tuple[FailureSweep, tuple[Finding, ...]]:
-    """Try every loss on groups and topics of a snapshot.
-
-    Raises:
-        UsageError: a zone is empty, and groups and topics are not some of the cluster's, or all zones are; or there are
-            too many cases.
-    """
+    """Try every loss on groups and topics of a snapshot (raises UsageError for empty zones, or too many cases)."""
     subjects, unjudged = _subjects(snapshot, policy, request, settings or Settings())
     groups = [each for each in subjects if isinstance(each, GroupSubject)]
     routes = [route for group in groups if group.has_brokers for route in group.routes]
@@ -175,7 +169,6 @@ def _rules_for(policy: Policy, about: About, name: str) -> list[Rule]:
 
 
 def _zone_findings(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]:
-    """The empty zones (raises UsageError where none may be empty)."""
     empty = cluster.empty_zones() if cluster.hosts else {}
     is_wrong = not request.in_part or len(empty) == len({rule.zone for rule in request.zones})
     for zone, why in empty.items():
@@ -204,11 +197,11 @@ def _judged(
                 hint="try single losses with --at-once 1, or fewer kinds with --lose",
                 code="too-many-cases",
             )
-    # other processes do not write to the terminal
+    # Other processes do not write to the terminal.
     within = progress if min(request.jobs, len(subjects)) < 2 else no_progress
 
     def judge_one(at: int) -> Cases | str:
-        """The cases of a group or topic, or why they cannot be judged; perhaps in another process."""
+        """The cases of a group or topic, or why they cannot be judged; may run in another process."""
         rules = _rules_for(policy, subjects[at].about, subjects[at].name)
         try:
             return judge(subjects[at], rules, takers, request.at_once, within, request.most_steps)
@@ -227,15 +220,12 @@ def _judged(
 
 
 class Judged(Struct, frozen=True):
-    """A group or topic with its cases."""
-
     subject: AnySubject
     cases: Cases
     failures: Sequence[Failure]
     at_once: int
 
     def limit(self, at: int, value: Bound) -> dict[str, Any]:
-        """The fields of `BrokenAlready`."""
         rule, limit = self.cases.limits[at]
         about = {"about": self.subject.about, "name": self.subject.name}
         of_limit = {"limit": limit.name, "bound": limit.bound, "value": value}
@@ -244,8 +234,8 @@ class Judged(Struct, frozen=True):
     def counterexamples(self, request: SweepRequest) -> Iterator[Counterexample]:
         """The smallest failures that break a limit.
 
-        As many losses of the same kinds that break the same limit with the same value are one, shown by the case with
-        the most moves.
+        Failures with equal kinds of losses and equal values of a broken limit are one, shown by the case with the most
+        moves.
         """
         for at in range(len(self.cases.limits)):
             similar: dict[tuple[tuple[LossKind, ...], Bound], list[int]] = {}
@@ -274,7 +264,7 @@ class Judged(Struct, frozen=True):
         return self.subject.outcome(self.subject.effect(mask))
 
     def _outcomes(self) -> list[tuple[Any, tuple[Loss, ...]]]:
-        """What each loss leaves, none first, then the fewest losses."""
+        """Outcome and losses, without a loss first, then by number of losses."""
         masks = sorted(self.cases.classes, key=lambda mask: len(self.cases.classes[mask].first))
         losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
         return [(self.subject.outcome(Effect()), ()), *losses]
@@ -311,11 +301,9 @@ class Judged(Struct, frozen=True):
 
 
 def _largest(outcomes: Sequence[tuple[Any, tuple[Loss, ...]]]) -> dict[str, Any]:
-    """Figure → the first of its largest values; None where the figure is unknown in some case."""
     found: dict[str, Worst | None] = {}
     for figure in annotated_figures(GroupWorst):
-        # without queues or consumers there is no imbalance
-        usual = 0 if figure == "imbalance" else None
+        usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers
         values = [(getattr(outcome, figure), losses) for outcome, losses in outcomes]
         values = [(usual if value is None else value, losses) for value, losses in values]
         is_known = all(value is not None for value, _ in values)
@@ -334,7 +322,7 @@ def _not_waived(found: Sequence[Counterexample], policy: Policy, today: date) ->
 
 
 def _badness(one: Counterexample) -> tuple[object, ...]:
-    """Sorts the worst first: by severity, by what stops messages, by fewer losses, by how far beyond the limit."""
+    """Worst first: by severity, stopped messages, fewer losses, distance from the limit."""
     grave = _STOPS_MESSAGES.index(one.limit) if one.limit in _STOPS_MESSAGES else len(_STOPS_MESSAGES)
     beyond = float(len(one.value)) if isinstance(one.value, tuple) else 0.0
     if isinstance(one.value, int | float) and isinstance(one.bound, int | float):
@@ -344,24 +332,20 @@ def _badness(one: Counterexample) -> tuple[object, ...]:
 
 
 def _group_badness(worst: GroupWorst) -> tuple[object, ...]:
-    """Sorts the worst group first: by cases that break a limit, then by unassigned queues and imbalance."""
+    """Worst first: by cases that break a limit, unassigned queues, imbalance."""
     figures = (worst.unassigned, worst.imbalance)
     return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
 
 
 class Commands(Struct, frozen=True):
-    """The words that commands on the same source share."""
-
-    source: Sequence[str]  # options that name the source and say how to read it
+    source: Sequence[str]  # options of the source
     more: Sequence[str] = ()  # options of strategies
 
 
 def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request: SweepRequest) -> dict[str, Any]:
-    """The commands that show a case, to copy into a shell; None where no command line can name what is lost.
+    """Shell commands that show a case; None where no command line can name the losses.
 
-    plan-rebalance for a group, simulate-send for a topic; and simulate-rebalance for a group whose queues have no owner
-    until its consumers have rebalanced. A process that ends closes its connections; what runs on a lost host or in a
-    lost zone falls silent.
+    A crashed process closes its connections; a lost host or zone falls silent.
     """
     shared = request.commands
     if shared is None:
@@ -383,7 +367,7 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
         what = "broker-loss" if name in silent else "broker-down"
         events.append(f"{what} {name}@0s{', with slaves' if name in effect.brokers else ''}")
     changes = [*_each("--event", events), "--trials", str(_GAP_TRIALS), *(["--orderly"] if subject.orderly else [])]
-    # plan-rebalance reads digits as a number of consumers; a comma ends the name in an event
+    # plan-rebalance reads digits as a number of consumers; a comma ends the name in an event.
     is_number = any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in ids)
     has_comma = any("," in name for name in (*ids, *effect.brokers, *effect.masters))
     has_gap = _has_gaps(subject, effect) and not has_comma
@@ -392,7 +376,7 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
 
 
 def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
-    """Consumers are left, every queue gets an owner, and simulate-rebalance can read what is lost."""
+    """Consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
     outcome = subject.outcome(effect)
     if not outcome.consumers or not outcome.queues or outcome.unassigned:
         return False
@@ -416,11 +400,10 @@ SWEEP_FIGURES = Figures(
     of_subject=_GROUP_FIGURES.names,
     shares=("broken-cases", "broken-singles", "unwritable-topics", *_GROUP_FIGURES.shares),
 )
-"""The figures of `--fail-on`: of all cases, and the worst of all groups or of the one named."""
+"""Figures of `--fail-on`: of all cases, and the worst of all groups or of the named one."""
 
 
 def try_on_sweep(condition: Condition, sweep: FailureSweep) -> TriedCondition:
-    """Whether the condition is met in the worst case."""
     if condition.name in _CASE_FIGURES:
         unwritable, cases = sum(each.unwritable > 0 for each in sweep.topics), sweep.cases
         value, whole = {

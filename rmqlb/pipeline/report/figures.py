@@ -1,11 +1,10 @@
 # ruff: noqa: S608 - a query consists of texts of `tables.toml` and of literals that `literal` has quoted
-"""The figures of the report: SQL over the tables of the warehouse, its answers, and the verdict of a night.
+"""The figures of the report: SQL over the tables of the warehouse, the answers, and the verdict of a night.
 
-Rules of this file:
-- A table of a page is one `Query` of `tables.toml`. Spark runs it for the fleet and all clusters at once; the page
-  shows the same query for its own scope, in words that Spark SQL and DuckDB both know.
-- A column that is a reserved word (`group`) stands behind the table's alias: a quoted one would be a text in Spark.
-- Every order ends in names: equal tables give equal pages.
+- A table of a page is one `Query` of `tables.toml`. Spark runs the query for the fleet and all clusters at once; the
+  page shows the same query for its own scope, in SQL that both Spark and DuckDB accept.
+- A column that is a reserved word (`group`) has the table's alias as a prefix: quoted, it would be a text in Spark.
+- Every order ends in names, so equal tables give equal pages.
 """
 
 from __future__ import annotations
@@ -30,49 +29,40 @@ from rmqlb.pipeline.warehouse import Warehouse, short
 if TYPE_CHECKING:
     from rmqlb.model.policy import Policy
 
-TOP = 20
-"""Rows of a list on a page."""
+TOP = 20  # rows of a list on a page
 
 
 class Thresholds(Struct, frozen=True):
-    """The least values that the page lists; a policy's own limits take their place."""
+    """The least values that the page lists; a policy's own limits replace them."""
 
     lag: float = 1000  # unread messages of a group
     imbalance: float = 1.5
     nights: int = 3  # with takeovers, for a group that is not stable
 
     @property
-    def texts(self) -> dict[str, str]:
-        """For `tables.toml`."""
+    def texts(self) -> dict[str, str]:  # for `tables.toml`
         lag = str(max(1, round(self.lag)))
         return {"nights": str(self.nights), "imbalance:g": f"{self.imbalance:g}", "lag": lag}
 
 
 class Nights(Struct, frozen=True):
-    """What the queries are about: the last night, the one before, and the first of the window."""
+    """The last night, the night before, and the first night of the window."""
 
     night: date
     previous: date | None
     since: date
 
     def fill(self, sql: str) -> str:
-        """SQL with these dates as literals."""
         previous = "CAST(NULL AS DATE)" if self.previous is None else f"DATE '{self.previous}'"
         texts = {"{night}": f"DATE '{self.night}'", "{previous}": previous, "{since}": f"DATE '{self.since}'"}
         return re.sub("|".join(map(re.escape, texts)), lambda found: texts[found[0]], sql)
 
 
 class Query(Struct, frozen=True):
-    """A table of the page.
-
-    A list has its rows in an order, of which a page shows the first; a summary has a row for each value of `per`, over
-    the whole fleet or one cluster.
-    """
-
     name: str
     columns: Mapping[str, str]  # name → expression over the table `t`
     source: str
-    where: str = "true"  # no OR outside brackets; a list may have GROUP BY and HAVING behind it
+    where: str = "true"  # no OR outside brackets; a list may have GROUP BY and HAVING after it
     order: str = ""  # of a list
     per: tuple[str, ...] | None = None  # of a summary: the columns that name a row
     limit: int = TOP
@@ -84,7 +74,6 @@ class Query(Struct, frozen=True):
         return ", ".join(text if text == f"t.{key}" else f"{text} AS {key}" for key, text in named)
 
     def shown(self, cluster: str | None = None) -> str:
-        """The rows of the fleet's page, or of a cluster's."""
         where = self.where if cluster is None else f"t.cluster = {literal(cluster)} AND {self.where}"
         sql = f"SELECT {self.selected} FROM {self.source} WHERE {where}"
         if self.per is None:
@@ -94,7 +83,7 @@ class Query(Struct, frozen=True):
 
     @property
     def ran(self) -> str:
-        """The rows of all pages: those of a list with their place, those of a summary by cluster and of the fleet."""
+        """The rows of all pages: of a list with their place, of a summary by cluster and for the fleet."""
         if self.per is None:
             rows = f"SELECT {self.selected} FROM {self.source} WHERE {self.where}"
             return f"SELECT t.*, row_number() OVER (ORDER BY {self.order}) AS place FROM ({rows}) AS t"
@@ -105,7 +94,7 @@ class Query(Struct, frozen=True):
 
 
 def literal(text: str) -> str:
-    r"""A text in SQL: Spark, unlike DuckDB, replaces `${…}` and escapes, so `$` and backslashes are outside the quotes.
+    r"""A text in SQL, with `$` and backslashes outside the quotes, because Spark replaces `${…}` and escapes.
 
     >>> print(literal("it's"), literal("a\\b"))
     'it''s' concat('a', chr(92), 'b')
@@ -144,8 +133,8 @@ WHERE t.date = t.latest AND (t.date = {night}
 """.strip()
 """The view `news`: findings of the last night and of the night before, each with its state.
 
-new, gone and stays compare both nights; first is in a cluster without a snapshot of the night before. A finding is the
-same when cluster, kind, group, topic, code and rule are.
+new, gone and stays compare both nights; first is in a cluster without a snapshot of the night before. Two findings are
+equal if cluster, kind, group, topic, code and rule are.
 """
 
 _WORDS = {
@@ -156,12 +145,11 @@ _WORDS = {
 
 @cache
 def sections() -> dict[str, Any]:
-    """Anchor → a section of the page with its tables, as `tables.toml` has them; `facts` is none of the page's."""
+    """Anchor → a section of the page with its tables; `facts` is not on the page."""
     return tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
 
 
 def queries(thresholds: Thresholds) -> dict[str, Query]:
-    """All queries of the pages, by name."""
     texts = {**_WORDS, **{f"{{{name}}}": text for name, text in thresholds.texts.items()}}
 
     def filled(sql: str) -> str:
@@ -184,15 +172,14 @@ def queries(thresholds: Thresholds) -> dict[str, Query]:
 
 # -- the answers
 
-WINDOW = 31
-"""Nights that the page looks back, the last one included. From 33 folders on Spark needs a job to list them."""
+WINDOW = 31  # nights of the page, the last included; from 33 folders on Spark needs a job to list them
 
 Row = Mapping[str, Any]
 Day = date  # where a field has that name
 
 
 class Answers(Struct, frozen=True):
-    """The rows of all queries, for the fleet under None and for each cluster that has rows."""
+    """The rows of all queries, for the fleet (None) and for each cluster with rows."""
 
     nights: Nights
     thresholds: Thresholds
@@ -200,8 +187,7 @@ class Answers(Struct, frozen=True):
     tables: Sequence[str]  # those that have rows, of whatever night
     queries: Mapping[str, Query]  # as they ran, with the dates in place
     rows: Mapping[str, Mapping[str | None, Sequence[Row]]]  # query → scope → its rows in order
-    # list → scope → how many rows there are, of which `rows` are the first
-    counts: Mapping[str, Mapping[str | None, int]]
+    counts: Mapping[str, Mapping[str | None, int]]  # list → scope → number of all rows
 
     def of(self, query: str, scope: str | None = None) -> Sequence[Row]:
         return self.rows[query].get(scope, ())
@@ -211,12 +197,9 @@ class Answers(Struct, frozen=True):
 
 
 def answers(warehouse: Warehouse, nights: Nights, window: Sequence[date], thresholds: Thresholds) -> Answers:
-    """Run all queries in one job.
-
-    `warehouse` is one of a session of its own, for the views and settings that this needs.
-    """
+    """Run all queries in one job; `warehouse` needs its own session, for views and settings."""
     spark = warehouse.spark
-    # Adaptive execution and broadcasts are jobs of their own, for tables that are small once they are grouped.
+    # Adaptive execution and broadcasts are jobs of their own, too costly for small grouped tables.
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     # Compiling some fifty stages takes more CPU than it saves on the rows of one night.
@@ -254,7 +237,6 @@ def answers(warehouse: Warehouse, nights: Nights, window: Sequence[date], thresh
 
 
 def _order(asked: Mapping[str, Query], row: Sequence[Any]) -> tuple[str, list[tuple[bool, Any]]]:
-    """A key to sort rows of `_in_one` by: places, or what names the row of a summary, unknown first."""
     name, of, place, *_ = row
     per = asked[name].per
     keys = [place] if per is None else [of[key] for key in per]
@@ -262,7 +244,7 @@ def _order(asked: Mapping[str, Query], row: Sequence[Any]) -> tuple[str, list[tu
 
 
 def _in_one(asked: Iterable[Query]) -> str:
-    """All queries as one: each row as JSON, of a list those that a page shows, with how many there are."""
+    """All queries as one, each row as JSON; of a list only the rows of some page, with the number of all."""
     as_json = "to_json(struct(t.*), map('ignoreNullFields', 'false'))"
     parts = (
         f"SELECT '{query.name}' AS query, {query.limit} AS top, t.place, t.cluster, {as_json} AS row "
@@ -281,8 +263,6 @@ def _in_one(asked: Iterable[Query]) -> str:
 
 
 class Counts(Struct, frozen=True, rename="camel", kw_only=True):
-    """Findings of the last night that are errors or warnings, and what became of those of the night before."""
-
     errors: int = 0  # findings of severity error, waived ones left out
     warnings: int = 0  # findings of severity warning, waived ones left out
     new: int = 0  # those of them that the night before did not have
@@ -295,15 +275,13 @@ class Counts(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class ClusterVerdict(Counts, frozen=True, rename="camel", kw_only=True):
-    """A cluster in the last night."""
-
     cluster: str  # its name
     page: str  # its page, relative to the one of the fleet
     groups: int  # its consumer groups
 
 
 class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
-    """The fleet in the last night: what the first line of the page says."""
+    """The fleet in the last night."""
 
     line: str  # the first line
     date: Day  # the last night
@@ -317,7 +295,7 @@ class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
 
 
 def thresholds_of(policy: Policy | None) -> Thresholds:
-    """The lowest limits that the policy has, ours for what it does not limit."""
+    """The lowest limits of the policy, otherwise the default thresholds."""
     bounds: dict[str, list[float]] = {}
     for rule in policy.rules if policy else ():
         for limit in rule.limits:
@@ -328,7 +306,6 @@ def thresholds_of(policy: Policy | None) -> Thresholds:
 
 
 def verdict_of(found: Answers, page: str) -> FleetVerdict:
-    """What the first line says, with the same figures for each cluster."""
     names = [row["cluster"] for row in found.of("clusters")]
     clusters = (
         ClusterVerdict(cluster=name, page=page_name(name), groups=_groups(found, name), **_counts(found, name))
@@ -368,7 +345,7 @@ def _sentences(verdict: FleetVerdict) -> Iterable[str]:
 
 
 def summary(counts: Counts, *, is_first: bool = False) -> str:
-    """What is new, gone and stays, and what the policy says.
+    """The changes, and the verdicts of the policy.
 
     >>> summary(Counts(errors=1, warnings=2, new=2, gone=4, stays=1)), summary(Counts(failed=1, waived=2))
     ('2 new findings, 4 gone, 1 stays', 'no findings; policy: 1 limit failed, 2 waived')
@@ -391,7 +368,7 @@ def summary(counts: Counts, *, is_first: bool = False) -> str:
 
 
 def page_name(cluster: str) -> str:
-    """A file name that only this cluster has.
+    """A unique file name for the cluster.
 
     >>> page_name("east"), page_name("a/b")
     ('cluster-east.html', 'cluster-a-b-15d9d1b25a2c75a0.html')

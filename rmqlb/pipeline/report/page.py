@@ -1,8 +1,8 @@
 # ruff: noqa: S608 - the views are for people to run
 """The report of a warehouse: a page for the fleet, a page for each cluster, and the verdict, from one job of Spark.
 
-A page is HTML with its style and charts inside, no script, nothing from a network. `page.html` escapes whatever it is
-given; only what this file makes as `Markup` passes, and it escapes its values.
+A page is HTML with its style and charts inside, without scripts or network access. `page.html` escapes every value
+except `Markup`, which only this file makes, with its values escaped.
 """
 
 from __future__ import annotations
@@ -48,13 +48,12 @@ if TYPE_CHECKING:
 
 _INDEX, _VERDICT = "index.html", "verdict.json"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""A browser may fetch and run nothing."""
 _LONGEST = 300
 _MAY_BE_ABSENT = {
     *("cluster", "group", "topic", "rule", "consumer", "before", "after", "subject", "message", "command", "value"),
     *("bound", "until", "owner", "reason", "other", "lastNight", "snapshot"),
 }
-"""Columns in which null means that there is nothing; a question mark stands for what is unknown elsewhere."""
+"""Columns in which null is shown as a dash; in other columns null is unknown, shown as a question mark."""
 _FACTS = {
     "first": "findings without a previous night",
     "waived": "limits waived",
@@ -80,12 +79,10 @@ _CHARTS = (
 
 
 def fleet_page(found: Answers, verdict: FleetVerdict) -> str:
-    """The page of the fleet."""
     return _page(found, None, "Fleet", verdict.line, has_errors=bool(verdict.errors))
 
 
 def cluster_page(found: Answers, verdict: ClusterVerdict) -> str:
-    """The page of a cluster."""
     line = f"{found.nights.night}: {summary(verdict, is_first=found.nights.previous is None)}"
     return _page(found, verdict.cluster, f"Cluster {verdict.cluster}", line, has_errors=bool(verdict.errors))
 
@@ -113,8 +110,6 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
 
 
 class _Table(Struct, frozen=True):
-    """A table of the page; without rows the page shows `empty` in its place."""
-
     name: str
     title: str
     note: str
@@ -143,10 +138,7 @@ def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) 
 
 
 def _cell(column: str, value: Any, *, is_fleet: bool, found: Answers) -> Markup:
-    """A value as HTML.
-
-    Names keep their direction of writing to themselves; what would steer the reader's eye is shown as an escape.
-    """
+    """A value as HTML; names keep their own direction of writing, and control characters are shown as escapes."""
     if value is None:
         return Markup("–") if column in _MAY_BE_ABSENT else Markup('<span title="unknown">?</span>')
     if isinstance(value, list):
@@ -179,7 +171,7 @@ def _sql(text: str) -> str:
 
 
 def scripts(found: Answers) -> Mapping[str, str]:
-    """What makes the tables' names known to DuckDB and to Spark SQL, and the view `news` to both."""
+    """SQL that defines the tables for DuckDB and Spark SQL, and the view `news` for both."""
     place = found.place.replace("'", "''")
     duckdb, spark = [], []
     for table in TABLES:
@@ -215,7 +207,6 @@ def _in_duckdb(kind: str) -> str:
 
 
 def _charts(found: Answers, scope: str | None) -> Iterable[Markup]:
-    """A small line for each figure of the last nights, where it was ever more than 0."""
     days = [row["date"] for row in found.of("nights", scope)]
     for query, column, title in _CHARTS:
         values = {row["date"]: row[column] for row in found.of(query, scope)}
@@ -225,7 +216,7 @@ def _charts(found: Answers, scope: str | None) -> Iterable[Markup]:
 
 
 def chart(title: str, days: Sequence[str], values: Sequence[float | None]) -> Markup:
-    """A line over nights, from 0 to the largest value; a night whose value is unknown has no point.
+    """A line over nights, from 0 to the largest value, without points for unknown values.
 
     >>> drawn = chart("<lag>", ["2026-11-19", "2026-11-20", "2026-11-21"], [0, None, 4])
     >>> print(drawn[:53], drawn.count("<circle"), "last 4, most 4" in drawn)
@@ -272,7 +263,7 @@ def _template() -> Template:
 
 
 class _Stored(Struct, frozen=True, rename="camel"):
-    """`verdict.json`: the verdict, and a text that differs when the pages would."""
+    """`verdict.json`: the verdict, and a digest of the tables and settings behind the pages."""
 
     made_from: str
     verdict: FleetVerdict
@@ -281,12 +272,12 @@ class _Stored(Struct, frozen=True, rename="camel"):
 def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | None = None) -> FleetVerdict:
     """Write `index.html`, a page for each cluster and `verdict.json` into a folder of this machine.
 
-    Pages that would not change are not written; nothing runs when the tables have not changed. `policy`: its limits of
-    lag and imbalance are the thresholds of the lists.
+    Unchanged pages are not written, and nothing runs when the tables are unchanged. The limits of lag and imbalance in
+    `policy` are the thresholds of the lists.
 
     Raises:
         DataError: no night is complete.
-        UsageError: the folder has pages of something else, or cannot be written.
+        UsageError: the folder has other pages, or cannot be written.
     """
     markers = {day: each.judged for day, each in warehouse.nights().items() if each.judged is not None}
     window = sorted(markers)[-WINDOW:]
@@ -310,7 +301,7 @@ def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | 
 
 
 def _stored(to: Path) -> _Stored | None:
-    """What an earlier report says of itself; None when there is none as this version writes it."""
+    """The verdict of an earlier report of this version; None when a page is missing."""
     try:
         found = msgspec.json.decode((to / _VERDICT).read_bytes(), type=_Stored)
     except (OSError, msgspec.MsgspecError):
@@ -320,7 +311,7 @@ def _stored(to: Path) -> _Stored | None:
 
 
 def _write(to: Path, pages: Mapping[str, str], verdict: FleetVerdict, made_from: str, stored: _Stored | None) -> None:
-    """Replace each file as a whole, `verdict.json` last: until then the next run writes again."""
+    """Replace each file as a whole, `verdict.json` last: after an interruption the next run writes again."""
     body = msgspec.json.format(msgspec.json.encode(_Stored(made_from, verdict)), indent=2).decode()
     try:
         to.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""What of a consumer's report only a diagnosis needs, as model values.
+"""The part of a consumer's report for a diagnosis, as model values.
 
-A figure that is missing, or is no such figure, is unknown; nothing is refused but a table's key that is no queue.
-Clients in other languages report fewer fields, and some in other ways.
+A missing or malformed figure is unknown; only a table's key that is no queue is an error. Clients in other languages
+report fewer fields, and some differently.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ _FIGURES = {
 
 
 def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | None = None) -> ConsumerEvidence:
-    """The evidence in a report that was received then (raises DocumentError)."""
     properties = document.properties
     table, statuses = document.mq_table, document.status_table
     queues = None if table is None else [_process_queue(key, state, where) for key, state in table.items()]
@@ -62,7 +61,7 @@ def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | 
 
 
 def _filters(items: list[SubscriptionItem] | None) -> dict[str, str] | None:
-    """Topic → what the consumer takes of it, tags in any order (`FilterAPI`); None when one of them is not reported."""
+    """Topic → wanted tags, sorted (`FilterAPI`); None when one is not reported."""
     found: dict[str, str] = {}
     for item in sorted(items or (), key=lambda item: item.topic):
         kind, text = item.expression_type or "TAG", item.sub_string
@@ -74,10 +73,10 @@ def _filters(items: list[SubscriptionItem] | None) -> dict[str, str] | None:
 
 
 def consume_stacks(document: RunningInfoDocument, group: str) -> tuple[str, ...] | None:
-    """The stack traces of a consumer's consume threads, by name; None when the report has none (`UtilAll.jstack`).
+    """The stack traces of the consume threads, by name (`UtilAll.jstack`); None when the report has none.
 
-    Since 4.9 a thread has the group in its name: those of other groups in the same process are left out. Before, and
-    where POP is used, there are only numbers.
+    Since 4.9 a thread has the group in its name, so threads of other groups are left out. Older names, and names with
+    POP, have only numbers.
     """
     if not isinstance(document.jstack, str) or not document.jstack:
         return None
@@ -88,7 +87,7 @@ def consume_stacks(document: RunningInfoDocument, group: str) -> tuple[str, ...]
 
 
 def _stacks(lines: list[str]) -> Iterator[tuple[str, str]]:
-    """Name and stack trace of each consume thread; each of its lines begins with its name, an empty one ends it."""
+    """Name and stack trace of each consume thread; its lines begin with its name, an empty line ends it."""
     name, found = "", list[str]()
     for line in [*lines, ""]:
         begins = _THREAD.fullmatch(line)

@@ -1,7 +1,4 @@
-"""RocketMQ's JSON documents: a struct for each, bytes read into them, and the model's values that they give.
-
-Past this file no name is in camelCase.
-"""
+"""RocketMQ's JSON documents as structs in camelCase, and the model's values made from them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -62,7 +59,6 @@ class RouteDocument(CamelStruct, frozen=True):
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse a route whose queue lists would fill the memory."""
         brokers = max(len(self.queue_datas or ()), len(self.broker_datas or ()))
         if brokers > MOST_BROKERS:
             raise ValueError(f"{brokers} brokers in one route, more than {MOST_BROKERS}")
@@ -183,14 +179,13 @@ def _claimed_queues(document: RouteDocument) -> int:
 
 
 def _ordered_counts(conf: str) -> Iterator[int]:
-    """The counts of `broker:count;broker:count` that clients would follow; what is malformed is theirs to refuse."""
+    """The counts of `broker:count;broker:count` that clients would follow, up to the first malformed part."""
     with suppress(IndexError, ValueError):
         for part in split(conf, ";"):
             yield max(parse_int(split(part, ":")[1]), 0)
 
 
 def convert(value: object, kind: type[Document], where: str) -> Document:
-    """A parsed document as its struct (raises DocumentError)."""
     try:
         return decoding.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -198,7 +193,6 @@ def convert(value: object, kind: type[Document], where: str) -> Document:
 
 
 def decode(body: bytes, kind: type[Document], where: str) -> Document:
-    """A strict JSON body as its struct (raises DocumentError)."""
     try:
         document = decoding.decode(body, kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -210,7 +204,7 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
 
 
 def _deeper_than(document: object, depth: int) -> bool:
-    """Lists and dicts stand in one another more than so many levels; structs are as deep as their definition."""
+    """Lists and dicts are nested in more than so many levels; structs are as deep as their definition."""
     level = [document]
     for _ in range(depth + 1):
         lists = [item for item in level if isinstance(item, list)]
@@ -222,7 +216,7 @@ def _deeper_than(document: object, depth: int) -> bool:
 
 
 def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
-    """The JSON documents of a body, strict or in RocketMQ's dialect, and the leniencies used (raises DocumentError)."""
+    """The JSON documents of a body, strict or in RocketMQ's dialect, and the deviations (raises DocumentError)."""
     try:
         return [decode(body, object, where)], []
     except DocumentError:
@@ -239,7 +233,7 @@ def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
 
 
 def parse_document(body: bytes, where: str) -> object:
-    """The one JSON document of a body, strict or in RocketMQ's dialect."""
+    """The only JSON document of a body, strict or in RocketMQ's dialect."""
     documents, _ = parse_documents(body, where)
     if len(documents) != 1:
         raise DocumentError(f"{where}: expected one document, found {len(documents)}")
@@ -253,7 +247,6 @@ def open_envelope(value: Mapping[object, object], where: str) -> object:
 
 
 def first_line(text: object) -> str:
-    """The first line of a Java error text, without the exception's class name."""
     line = str(text or "no message").partition("\n")[0].strip()
     return re.sub(r"^(?:[a-z]\w*\.)+\w+(?:Exception|Error): ", "", line)
 
@@ -292,7 +285,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
 
 
 def route(document: RouteDocument, topic: str) -> TopicRouteData:
-    """A route document as a model value; missing lists are empty, as a 5.x client decodes them."""
+    """Missing lists are empty, as a 5.x client decodes them."""
     return TopicRouteData(
         topic=topic,
         queue_datas=tuple(document.queue_datas or ()),
@@ -308,15 +301,15 @@ def broker(document: BrokerDataDocument) -> BrokerData:
 
 
 def route_topic(document: RouteDocument) -> str | None:
-    """The topic's name where a route document tells it: only those of static topics do."""
+    """The topic's name, which only routes of static topics have."""
     names = {info.topic for info in (document.topic_queue_mapping_by_broker or {}).values() if info.topic}
     return names.pop() if len(names) == 1 else None
 
 
 def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
-    """The channels in a ConsumerConnection document, in the order of their ids and addresses.
+    """The channels of a ConsumerConnection, sorted by ID and address.
 
-    A version is `V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself.
+    Brokers send a version's ordinal, which becomes `V5_5_0`; a Dashboard sends the name.
     """
     found = []
     for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or "")):
@@ -327,7 +320,7 @@ def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
 
 
 def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, QueueState]:
-    """Offsets and owners by queue. The Dashboard names one owner or none; none there means unknown."""
+    """Offsets and owners by queue. The Dashboard names one owner at most, and its absence means unknown."""
     return {
         MessageQueue(document.topic, item.broker_name, item.queue_id): QueueState(
             owners=frozenset({item.client_info}) if item.client_info else None,
@@ -341,7 +334,7 @@ def queue_states(items: Iterable[TopicConsumerDocument]) -> dict[MessageQueue, Q
 
 
 def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQueue, QueueState]:
-    """Offsets by queue, as one broker knows them; it does not know who owns a queue (raises DocumentError)."""
+    """Offsets by queue, as one broker reports them (raises DocumentError)."""
     return {
         queue_key(key, where): QueueState(None, item.broker_offset, item.consumer_offset, item.last_timestamp)
         for key, item in document.offset_table.items()
@@ -358,7 +351,7 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
     if kind == CONSUME_ACTIVELY and "autoCommit" not in properties:  # a setting that one pull consumer has
         consumer = "pull" if "registerTopics" in properties else None
     elif kind == CONSUME_ACTIVELY:
-        # Who assigns itself queues subscribes to nothing (`DefaultLitePullConsumerImpl.subscriptions`).
+        # A consumer that assigns itself queues has no subscription (`DefaultLitePullConsumerImpl.subscriptions`).
         consumer = "assign" if topics == [] else "lite-pull"
     return MemberReport(
         client_id=client_id,
@@ -379,7 +372,7 @@ def _live_queues(table: Mapping[Any, Mapping[str, Any]], where: str) -> Iterator
 
 
 def client_id(properties: Mapping[str, str | None]) -> str | None:
-    """The client's id from its own properties (`ClientConfig.buildMQClientId`), or None when they do not tell."""
+    """The client ID from the client's own properties (`ClientConfig.buildMQClientId`); None without them."""
     ip, instance = properties.get("clientIP"), properties.get("instanceName")
     if not ip or not instance:
         return None
@@ -388,12 +381,11 @@ def client_id(properties: Mapping[str, str | None]) -> str | None:
 
 
 def held_queues(document: RunningInfoDocument, where: str) -> frozenset[MessageQueue]:
-    """The queues that a consumer holds now, without those it has dropped but not yet let go (raises DocumentError)."""
     return frozenset(_live_queues(document.mq_table or {}, where))
 
 
 def queue_key(key: object, where: str) -> MessageQueue:
-    """A MessageQueue as a map key: an object in RocketMQ's dialect, or the Dashboard's text (raises DocumentError)."""
+    """A map key: an object in RocketMQ's dialect, or the Dashboard's text (raises DocumentError)."""
     if isinstance(key, tuple):  # an ObjectKey
         fields = dict(key)
         topic, broker_name, queue_id = fields.get("topic"), fields.get("brokerName"), fields.get("queueId")
@@ -406,13 +398,11 @@ def queue_key(key: object, where: str) -> MessageQueue:
 
 
 def group_of(topics: Iterable[str]) -> str | None:
-    """The group's name, from the one `%RETRY%` topic that its members subscribe to."""
     names = {topic.removeprefix("%RETRY%") for topic in topics if topic.startswith("%RETRY%")}
     return names.pop() if len(names) == 1 else None
 
 
 def whole_number(text: str | None) -> int | None:
-    """A property that is a number from 0 on; None when it is absent or something else."""
     return int(text) if text is not None and re.fullmatch(_MILLISECONDS, text) else None
 
 
@@ -426,14 +416,13 @@ def assignment(document: AssignmentDocument) -> AssignmentAnswer:
 
 def with_owners(
     queues: Mapping[MessageQueue, QueueState],
-    held: Mapping[str, Set[MessageQueue]],  # client id → the queues it holds; a consumer that did not answer is absent
+    held: Mapping[str, Set[MessageQueue]],  # client ID → its queues; a consumer that did not answer is absent
     members: Set[str] | None,
-    popped: Set[str] = frozenset(),  # topics whose messages consumers take by POP, which makes nobody an owner
+    popped: Set[str] = frozenset(),  # topics without owners, because they are consumed by POP
 ) -> dict[MessageQueue, QueueState]:
-    """The queues, and those that consumers hold, with their owners as the consumers report them.
+    """The queues with the owners that consumers report.
 
-    A queue that nobody holds has no owner when every consumer answered, unless they take its messages by POP; otherwise
-    what was known before stands.
+    When every consumer answered, a queue that none reports has no owner; otherwise its known owners stay.
     """
     owners: dict[MessageQueue, frozenset[str]] = {}
     if members and members <= held.keys():
@@ -445,5 +434,4 @@ def with_owners(
 
 
 def popped_topics(reports: Mapping[str, MemberReport]) -> frozenset[str]:
-    """The topics of which members report that they take messages by POP."""
     return frozenset[str]().union(*(report.pop_topics or () for report in reports.values()))

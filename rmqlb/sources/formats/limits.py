@@ -1,4 +1,4 @@
-"""Reading without trusting sizes: nothing here takes more memory than its limit and one chunk."""
+"""Reading without trusting sizes: everything here needs at most its limit of memory and one chunk."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from itertools import accumulate
 
 from rmqlb.errors import DocumentError
 
-MAX_DEPTH = 256  # how deep objects and lists may be nested in any document
+MAX_DEPTH = 256  # of nested objects and lists in any document
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
 _BYTES_A_VALUE = 32
-"""A body may hold a value for so many bytes of its limit: rmqlb's own indented files take 37 for one. A value of three
-bytes takes a hundred in memory, so that a limit in bytes alone would bound nothing."""
-_ALWAYS = 250_000  # so many values are allowed under any limit
+"""Bytes of the limit per value: rmqlb's own indented files have 37. A value of three bytes takes a hundred in memory,
+so a limit in bytes alone would bound nothing."""
+_ALWAYS = 250_000  # values allowed under any limit
 _LARGE = 16 * 1024 * 1024
 _WIDE = re.compile(b"[\xf0-\xf4]")
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
@@ -27,7 +27,6 @@ _RAW_DEFLATE = -zlib.MAX_WBITS
 
 
 def collect(chunks: Iterable[bytes], limit: int, where: str) -> bytes:
-    """The chunks in one piece; DocumentError when together they are larger than the limit, in bytes."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -50,7 +49,7 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
             yield piece
 
     try:
-        # What may be too large is counted and dropped first, so that a bomb is never held.
+        # A body that may be too large is first unpacked only to count it, so a bomb is never in memory.
         sizes = accumulate(map(len, pieces(zlib.decompressobj(bits)))) if len(body) * _MOST_TO_ONE > limit else ()
         if any(size > limit for size in sizes):
             raise too_large(where, limit)
@@ -69,7 +68,6 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
 
 
 def text_of(body: bytes, where: str) -> str:
-    """The text of a UTF-8 body, without a byte order mark (raises DocumentError)."""
     if len(body) > _LARGE and _WIDE.search(body):
         raise DocumentError(f"{where}: characters beyond U+FFFF in a text of more than 16 MB that is not strict JSON")
     try:
@@ -79,14 +77,14 @@ def text_of(body: bytes, where: str) -> str:
 
 
 def require_few_values(body: bytes, where: str, limit: int = DEFAULT_LIMIT) -> None:
-    """Refuse (DocumentError) what would fill the memory once built, by its commas and opening brackets."""
+    """Refuse a body with too many values, by its commas and opening brackets (raises DocumentError)."""
     most = max(limit // _BYTES_A_VALUE, _ALWAYS)
     if len(body) > most and sum(map(body.count, (b",", b"[", b"{"))) > most:
         raise DocumentError(f"{where}: more than {most} values", hint=_RAISE, hint_names_options=True)
 
 
 def too_large(where: str, limit: int, detail: str = "") -> DocumentError:
-    """The error for a body above the limit, in bytes; the detail says why the limit is what it is."""
+    """The error for a body above the limit, in bytes; `detail` explains the limit."""
     size = next((f"{limit / size:.4g} {unit}" for unit, size in _UNITS if limit >= size), f"{limit} bytes")
     problem = f"{where}: larger than {size}" + (f", {detail}" if detail else "")
     return DocumentError(problem, hint=_RAISE, hint_names_options=True, code="too-large")

@@ -1,12 +1,11 @@
 """A bounded reader of the JSON dialect that RocketMQ's servers and tools print (fastjson's).
 
-Rules of this file:
-- Everything that strict JSON accepts is read to equal values; of two equal keys the last one counts.
-- Beyond that: a key may be a number, a bare word or an object (`{0:"a"}`, `{{"queueId":0}:1}`), strings may stand in
-  single quotes, a trailing comma is allowed, numbers may end in L, D, F, B or S, `Set[…]` is a list.
-- Each leniency used is named in `notes`. Nothing is guessed: what does not fit is an error with its line and column.
-- A number or bare word as a key becomes its text, an object becomes an `ObjectKey`. `@type` is data, never acted on.
-- Depth and size are bounded before anything recurses.
+- Strict JSON is read to equal values; of two equal keys the last one counts.
+- Extensions: a key may be a number, a bare word or an object (`{0:"a"}`, `{{"queueId":0}:1}`), strings may have single
+  quotes, a trailing comma is allowed, numbers may end in L, D, F, B or S, `Set[…]` is a list.
+- Each extension in use is named in `notes`. Nothing is guessed: other text is an error with its line and column.
+- A number or bare word as a key becomes its text, an object becomes an `ObjectKey`. `@type` is only data.
+- Depth and size are bounded before any recursion.
 """
 
 from __future__ import annotations
@@ -31,26 +30,23 @@ _MOST_DOCUMENTS = 100_000
 _MOST_ESCAPES = 2_000_000
 _MOST_VALUES = 500_000
 """Commas and opening brackets; a value takes five microseconds here, and a route of eight brokers has a hundred."""
-MAX_DIGITS = 4300  # Python's own limit for turning text into an integer, which bounds the time that takes
+MAX_DIGITS = 4300  # Python's own limit for integers in text
 
 
 class ObjectKey(tuple[tuple[str, object], ...]):
-    """An object that stood as a key, as its (name, value) pairs; `dict(key)` gives the object back."""
+    """An object as a key, by its (name, value) pairs."""
 
     __slots__ = ()
 
 
 class LooseReader:
-    """Reads the documents of one text, one after another (raises DocumentError)."""
-
     def __init__(self, text: str, where: str) -> None:
         self._text = text
         self._where = where
         self._at = 0
-        self.notes: list[str] = []  # the leniencies used so far, each once
+        self.notes: list[str] = []  # the extensions in use
 
     def documents(self) -> list[object]:
-        """All documents of the text, with or without space between them (raises DocumentError)."""
         found: list[object] = []
         if self._text.count("\\") > _MOST_ESCAPES:
             raise DocumentError(f"{self._where}: more than {_MOST_ESCAPES} escapes in the dialect's strings")
@@ -81,7 +77,7 @@ class LooseReader:
             self.notes.append(leniency)
 
     def _peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character except space; empty at the end."""
         match = _SPACE.match(self._text, self._at)
         self._at = match.end() if match else self._at
         return self._text[self._at : self._at + 1]
@@ -114,7 +110,7 @@ class LooseReader:
         return self._fail(f"{match[0][:40]!r} is not a value")
 
     def _items(self, brackets: str, depth: int) -> Iterator[None]:
-        """Step over the brackets and commas; the caller reads an item at each turn."""
+        """Step over brackets and commas; the caller reads an item at each turn."""
         if depth >= MAX_DEPTH:
             self._fail(f"nested deeper than {MAX_DEPTH}")
         self._take(brackets[0])
@@ -137,7 +133,7 @@ class LooseReader:
 
     def _array(self, depth: int) -> list[object]:
         items: list[object] = []
-        for _ in self._items("[]", depth):  # in a comprehension, each level would take one more frame
+        for _ in self._items("[]", depth):  # a comprehension would need one more frame per level
             items.append(self._value(depth + 1))  # noqa: PERF401
         return items
 
@@ -212,6 +208,5 @@ class LooseReader:
 
 
 def read_loose(text: str, where: str) -> tuple[list[object], list[str]]:
-    """The documents in a text, and the leniencies used to read them (raises DocumentError)."""
     reader = LooseReader(text, where)
     return reader.documents(), reader.notes

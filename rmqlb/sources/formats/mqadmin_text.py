@@ -1,4 +1,4 @@
-"""What `mqadmin topicRoute` prints besides JSON: the table of `-l`, and the noise of a JVM around both."""
+"""The table of `mqadmin topicRoute -l`, and the noise of a JVM around mqadmin's output."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ _ROW = re.compile(
 
 
 def without_noise(text: str) -> str:
-    """The text without the leading lines that a JVM or its logging writes before the command's own output.
-
-    The lines are blanked, not removed, so that the line numbers of errors stay true.
-    """
+    """Blank the leading lines of a JVM or its logging; line numbers in errors stay true."""
     for number, start, line in _lines(text):
         if number > _MOST_NOISE:
             break
@@ -39,7 +36,7 @@ def is_noise(line: str) -> bool:
 
 
 def failed_command(text: str) -> str | None:
-    """The reason in a stack trace that mqadmin printed instead of an answer, or None."""
+    """The reason in a stack trace instead of an answer, or None."""
     if "SubCommandException" not in text and "MQClientException" not in text:
         return None
     match = re.search(r"CODE: -?\d+\s+DESC: [^\n]*", text)
@@ -47,7 +44,7 @@ def failed_command(text: str) -> str | None:
 
 
 def read_table(text: str, where: str) -> RouteDocument:
-    """The route in the table of `mqadmin topicRoute -l`, as `TopicRouteSubCommand` prints it (raises DocumentError)."""
+    """The table of `mqadmin topicRoute -l` (`TopicRouteSubCommand`; raises DocumentError)."""
     brokers: list[BrokerDataDocument] = []
     queues: list[QueueData] = []
     lines = ((number, line.rstrip("\r")) for number, _, line in _lines(text))
@@ -70,7 +67,7 @@ def read_table(text: str, where: str) -> RouteDocument:
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Each line's number, from 1, its place in the text, and the line; a list of all could take the memory."""
+    """Number from 1, start and text of each line; a list of all could fill the memory."""
     number, start = 1, 0
     while start < len(text):
         end = text.find("\n", start)

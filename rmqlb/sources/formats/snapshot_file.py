@@ -1,8 +1,7 @@
-"""rmqlb's own snapshot format: what is written is what is read. Version 1 had other results beside it, the same keys.
+"""rmqlb's own snapshot format. Version 1 had other results next to it, with the same keys.
 
-A newer minor version only adds keys, which are passed over; a newer major version is refused. Everything but the
-format's name, a topic's route and a group's name may be left out: what is absent is unknown. A time without a zone is
-UTC, as all times are. The Structs below describe each key.
+A newer minor version only adds keys, which are ignored; a newer major version is refused. Only the format's name, a
+topic's route and a group's name are required: absent values are unknown. A time without a zone is UTC.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SCHEMA = "rmqlb/snapshot"
 
 
 class Heading(CamelStruct, frozen=True):
-    """Just enough of any document to see whether it is a snapshot; the rest is skipped without being built."""
+    """The keys that identify a snapshot; the rest is skipped without being built."""
 
     schema: object = None
     format_version: object = None
@@ -59,7 +58,7 @@ class TopicItem(CamelStruct, frozen=True):
 class ViewItem(CamelStruct, frozen=True):
     """The consumers as one broker lists them."""
 
-    connections: Annotated[tuple[Connection, ...], "process by process; an id may stand there twice"]
+    connections: Annotated[tuple[Connection, ...], "process by process; an ID may appear twice"]
     seen: Annotated[Seen | None, "where and when"] = None
     broker_addr: Annotated[str | None, "the broker"] = None
 
@@ -119,7 +118,6 @@ class UnreadItem(CamelStruct, frozen=True):
     what: Annotated[str | None, "the part in words, instead of kind, name and detail; written by format 1.0"] = None
 
     def __post_init__(self) -> None:
-        """Refuse a part that nothing names."""
         if self.name is None and self.what is None:
             raise ValueError("a part that was not read has a name")
 
@@ -154,7 +152,6 @@ class SnapshotDocument(CamelStruct, frozen=True):
 
 
 def heading(body: bytes) -> Heading | None:
-    """The body's heading when it is strict JSON and calls itself a snapshot, else None."""
     try:
         found = decoding.decode(body, Heading)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -222,7 +219,7 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
 def _kept_topics(
     wanted: Wanted, names: tuple[str, ...], groups: dict[str, ConsumerGroup], present: set[str]
 ) -> set[str]:
-    """The wanted topics; all of them when one is not there, so that the error can name those that are."""
+    """The wanted topics; all topics when one is missing, so the error can name them."""
     retry = present.intersection(map(retry_topic, groups)) if wanted.retry else set()
     if wanted.topics is not None:
         return retry.union(wanted.topics) if present.issuperset(wanted.topics) else present
@@ -236,7 +233,7 @@ _SAME = (
     *("consume_type", "message_model", "consume_from_where", "topics", "request_modes", "consume_tps", "polling_num"),
     *("dead_letters", "pop_share_queue_nums"),
 )
-"""Fields of a group that are the same in the file."""
+"""Fields of a group that are equal in the file."""
 
 
 def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
@@ -275,7 +272,7 @@ def _utc(at: datetime | None) -> datetime | None:
 
 
 def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """The `data` of a snapshot file, ready for JSON or YAML; sorted, so that equal snapshots give equal bytes."""
+    """The `data` of a snapshot file for JSON or YAML; sorted, so equal snapshots give equal bytes."""
     data: dict[str, Any] = {
         "topics": [
             {"topic": topic, **_sighting_out(sighting), "others": [_sighting_out(other) for other in sighting.others]}
@@ -311,5 +308,4 @@ def _plain(value: object) -> Any:
 
 
 def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Without those keys that have no value, which most snapshots do not need."""
     return {key: value for key, value in data.items() if value is not None or key not in names}

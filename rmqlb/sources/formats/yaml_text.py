@@ -1,8 +1,8 @@
 """YAML from strangers: built from events, without aliases, merge keys and tags, bounded in depth and count.
 
 Only null, true/false, integers and floats are recognised: `no`, `010` and a date stay texts. A float has a dot, and a
-sign in its exponent, as those have that rmqlb's own YAML holds: `1e5` is a text, for it may be a topic's name. A key
-that stands twice is refused. A loader's nodes would take ten times the memory of the values.
+sign in its exponent, as in rmqlb's own YAML: `1e5` is a text, because it may be a topic's name. Duplicate keys are
+refused. A loader's nodes would take ten times the memory of the values.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rmqlb.sources.formats.loose_json import MAX_DIGITS
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _MAX_NODES = 1_000_000
-"""Enough for 50,000 queues with their offsets; they take two seconds of the processor and a hundred MB."""
+"""Enough for 50,000 queues with their offsets, in two seconds and a hundred MB."""
 _MAX_CHARACTERS = 12 << 20
-"""rmqlb's own YAML has ten bytes a node, so this much of it has too many nodes. The parser keeps several copies."""
+"""More has too many nodes, as rmqlb's own YAML has ten bytes per node. The parser keeps several copies."""
 _LARGE = "large snapshots are written in JSON: rmqlb fetch-routes -o json"
 _CONSTANTS = {
     **dict.fromkeys(("~", "null", "Null", "NULL", "")),
@@ -30,8 +30,7 @@ _CONSTANTS = {
 }
 _NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)|([0-9]+\.[0-9]*(?:[eE][-+][0-9]+)?))")
 _NUMERIC = frozenset("-+0123456789")
-_SAME_HASHES = sys.hash_info.modulus
-"""From here on integers share their hashes with others, so that a mapping of them could take hours."""
+_SAME_HASHES = sys.hash_info.modulus  # larger integers share hashes, so a mapping of them could take hours
 _NO_KEY: Any = object()
 
 
@@ -40,7 +39,6 @@ class AliasError(DocumentError):
 
 
 def read_yaml(text: str, where: str) -> object:
-    """The one document of a YAML text (raises DocumentError)."""
     if len(text) > _MAX_CHARACTERS:
         raise DocumentError(f"{where}: no JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
     try:
@@ -51,7 +49,7 @@ def read_yaml(text: str, where: str) -> object:
         problem = _problem(error.problem or error.context)
         if "maximum nesting depth" in problem:  # libyaml's own limit of 1,000, from PyYAML 6.0.4 on
             problem = f"nested deeper than {MAX_DEPTH}"
-        # libyaml says so of what follows `*` or `&`; it has no kinds of errors.
+        # libyaml's text for errors after `*` or `&`; it has no kinds of errors.
         kind = AliasError if "alphabetic or numeric" in problem else DocumentError
         raise kind(f"{where}{place}: {problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -59,13 +57,10 @@ def read_yaml(text: str, where: str) -> object:
 
 
 class _Reading:
-    """One reading of a document: its value, and its lists and mappings that are still open."""
-
     def __init__(self, where: str) -> None:
         self._where = where
         self._value: object = None
-        # the first error in a key that is no plain value, to be raised when nothing worse is found
-        self._bad_key: yaml.YAMLError | None = None
+        self._bad_key: yaml.YAMLError | None = None  # error of a key that is no plain value, raised last
         self._open: list[Any] = []
         self._keys: list[Any] = []
         self._anchors: set[str] = set()
@@ -97,7 +92,7 @@ class _Reading:
         return self._value
 
     def _add(self, value: Any, event: Any) -> None:
-        """A value, where the innermost open list or mapping expects one; in a mapping, every other one is a key."""
+        """Add a value to the innermost open list or mapping; in a mapping, every other one is a key."""
         if not self._open:
             self._value = value
             return
@@ -128,7 +123,7 @@ class _Reading:
         if getattr(event, "tag", None) is not None:
             raise self._refusal("YAML tags are not read", event)
         anchor = getattr(event, "anchor", None)
-        if anchor in self._anchors:  # an anchor alone does no harm, but `lines_of` could not read it twice
+        if anchor in self._anchors:  # harmless, but `lines_of` could not read it twice
             raise self._refusal(f"the anchor {anchor[:80]!r} stands twice", event)
         if anchor is not None:
             self._anchors.add(anchor)
@@ -140,7 +135,6 @@ class _Reading:
 
 
 def _scalar(event: Any) -> Any:
-    """A plain scalar by its pattern, any other as the text it is."""
     text: str = event.value
     if not event.implicit[0]:
         return text
@@ -160,10 +154,7 @@ def _error(problem: str, event: Any) -> yaml.YAMLError:
 
 
 def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
-    """Where things stand in a text that `read_yaml` takes: path of each key and list item → its line, from 1.
-
-    A path has keys as text and places in lists, from the outside in; the empty one is the document.
-    """
+    """Path of each key and list item → its line, from 1; a path has keys as text and places in lists."""
     lines: dict[tuple[str | int, ...], int] = {}
     waiting: list[tuple[tuple[str | int, ...], Any, Any]] = [((), None, yaml.compose(text, Loader=_BASE))]
     while waiting:

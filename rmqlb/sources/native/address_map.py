@@ -1,11 +1,10 @@
-"""Where to reach an address that leads nowhere from here: `--map-address FROM=TO`.
+"""Replacements for addresses that are unreachable from here: `--map-address FROM=TO`.
 
-Rules of this file:
-- A `*` in FROM stands for any run of characters, none included. Where several readings are possible, each star takes as
-  much as it can, the leftmost first: of `*:*` the second star is the port even of an IPv6 address.
+- A `*` in FROM is any run of characters, or none. Each star is as long as possible, the leftmost first: of `*:*` the
+  second star is the port even of an IPv6 address.
 - The stars of TO take the texts of FROM's stars, aligned from the right: `10.0.0.*:*=gw.example:*` keeps the port.
 - The first rule that matches counts, and its result is not mapped again.
-- Addresses come from the far side: matching takes time linear in their length for every star.
+- Addresses come from servers, so matching takes linear time for every star.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ _HINT = "write --map-address '10.0.0.*:*=gateway.example:*', the address in the 
 
 
 class AddressRule(Struct, frozen=True):
-    source: tuple[str, ...]  # the texts around the stars of FROM, one more than there are stars
-    target: tuple[str, ...]  # those of TO, which has no more stars than FROM
+    source: tuple[str, ...]  # the texts around the stars of FROM
+    target: tuple[str, ...]  # those of TO, with at most as many stars
 
     def apply(self, address: str) -> str | None:
         stars = _stars(self.source, address)
@@ -33,25 +32,21 @@ class AddressRule(Struct, frozen=True):
 
 
 class AddressMap(Struct, frozen=True):
-    """The rules of `--map-address`, in their order.
+    """The rules of `--map-address`; the first one that matches counts.
 
     >>> addresses = parse_address_map(["10.0.0.9:10911=localhost:20911", "10.0.0.*:*=gw.example:*"])
-    >>> addresses.apply("10.0.0.9:10911")
-    'localhost:20911'
-    >>> addresses.apply("10.0.0.9:10912")
-    'gw.example:10912'
-    >>> addresses.apply("192.0.2.1:9876")
-    '192.0.2.1:9876'
+    >>> [addresses.apply(each) for each in ("10.0.0.9:10911", "10.0.0.9:10912", "192.0.2.1:9876")]
+    ['localhost:20911', 'gw.example:10912', '192.0.2.1:9876']
     """
 
-    rules: tuple[AddressRule, ...] = ()  # the first one that matches counts
+    rules: tuple[AddressRule, ...] = ()
 
     def apply(self, address: str) -> str:
         return next((found for rule in self.rules if (found := rule.apply(address)) is not None), address)
 
 
 def parse_address_map(texts: Iterable[str]) -> AddressMap:
-    """The rules; UsageError when one is malformed, or one FROM leads to two addresses."""
+    """Raises UsageError for a malformed rule, or two addresses for one FROM."""
     rules: dict[tuple[str, ...], AddressRule] = {}
     for text in texts:
         source, equals, target = text.partition("=")
@@ -72,9 +67,9 @@ def parse_address_map(texts: Iterable[str]) -> AddressMap:
 
 
 def _stars(parts: tuple[str, ...], address: str) -> list[str] | None:
-    """The text of every star between the parts, or None if the address does not match.
+    """The text of every star; None if the address does not match.
 
-    Each part is put as far to the right as it goes, the last one first, which leaves the stars before it the most.
+    Each part is placed as far to the right as possible, the last one first, so the stars before it are longest.
     """
     first, *middle = parts
     if not middle:

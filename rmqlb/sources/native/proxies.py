@@ -1,7 +1,7 @@
-"""The consumers that Proxies know, asked over their remoting port.
+"""The consumers that Proxies list, through their remoting port.
 
-Of what rmqlb reads, a Proxy answers on that port which consumers of a group are online (203, since 5.1.1), and nothing
-else. Its answers bear an ext field that no broker's and no NameServer's does.
+Of rmqlb's requests a Proxy answers only 203 on that port (which consumers of a group are online, since 5.1.1). Its
+answers have an ext field that those of brokers and NameServers lack.
 """
 
 from __future__ import annotations
@@ -21,24 +21,22 @@ from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
 from rmqlb.sources.source import utc_now
 
-PROXY_PORT = 8080  # `remotingListenPort` of a Proxy that is not configured otherwise
-_MARK = "MSG_REGION"
-"""What a Proxy adds to each answer of its own (`AbstractRemotingActivity.writeResponse`)."""
+PROXY_PORT = 8080  # default `remotingListenPort`
+_MARK = "MSG_REGION"  # in each answer of a Proxy's own (`AbstractRemotingActivity.writeResponse`)
 _TRY = "give its remoting port (remotingListenPort, 8080 if not set)"
 TLS_PREFIX = "rocketmqs://"
 _GRPC = f"if it is a Proxy's gRPC port, {_TRY}"
 
-Answer = tuple[ProxyView, docs.ConnectionsDocument | None]
-"""What a Proxy lists, and the whole document when a consumer is online there."""
+Answer = tuple[ProxyView, docs.ConnectionsDocument | None]  # the document when a consumer is online
 
 
 def proxy_address(text: str, where: str = "--proxy") -> str:
-    """`HOST:PORT` of what was typed, HOST, HOST:PORT or rocketmq(s)://HOST:PORT (raises UsageError)."""
+    """`HOST:PORT` of HOST, HOST:PORT or rocketmq(s)://HOST:PORT (raises UsageError)."""
     found = re.fullmatch(r"(?:rocketmqs?://)?(.+)", text)
     try:
         host, port = parse_address(found[1].rstrip("/") if found else text, PROXY_PORT)
     except UsageError:
-        # What is mistyped before an @ may be a password.
+        # Text before an @ may be a password.
         problem = "it names a user" if "@" in text else f"{text[:80]!a} is not the address of a Proxy"
         raise UsageError(
             f"{where}: {problem}", hint="write HOST or HOST:8080, with the Proxy's remoting port; once for each Proxy"
@@ -47,7 +45,7 @@ def proxy_address(text: str, where: str = "--proxy") -> str:
 
 
 class Proxies:
-    """Some Proxies; may be used by several threads. One that does not answer is not asked again."""
+    """Several Proxies; thread-safe. A silent Proxy gets no further request."""
 
     def __init__(
         self, addresses: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
@@ -76,9 +74,9 @@ class Proxies:
             except RmqlbError as error:
                 self._lost[address] = error.message
                 return None
-        # Each process once: a consumer that is connected to several Proxies is listed by each of them several times, as
-        # its own client and as that of the others. The ID of a gRPC client is no other's; processes that share one have
-        # an address each.
+        # Each process once: each of several Proxies lists a consumer that is connected to all of them several times, as
+        # its own and as that of the others. The ID of a gRPC client is unique; processes that share one have an address
+        # each.
         found: dict[tuple[str, str | None], Connection] = {}
         for each in () if document is None else docs.connections(document):
             found.setdefault((each.client_id, None if is_grpc(each.client_id) else each.client_addr), each)

@@ -1,7 +1,7 @@
 """RocketMQ's own protocol: NameServers for routes, brokers for everything else.
 
-Every NameServer is asked for a route, because they need not agree; the first that answers is believed and what the
-others say differently is kept beside it. One that does not answer is not asked again.
+Every NameServer is asked for a route, because they may disagree: the first answer counts, and differing ones are kept
+with it. A silent NameServer gets no further request.
 """
 
 from __future__ import annotations
@@ -32,14 +32,11 @@ Answer = TypeVar("Answer")
 Document = TypeVar("Document")
 _DENIED = ("AclException", "AuthenticationException", "AuthorizationException")
 _PROBED_AT_ONCE = 64
-_ANY_GROUP = "TOOLS_CONSUMER"
-"""A group of which each broker can say that it is not online (`MixAll.TOOLS_CONSUMER_GROUP`)."""
+_ANY_GROUP = "TOOLS_CONSUMER"  # every broker answers that it is not online (`MixAll.TOOLS_CONSUMER_GROUP`)
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
 class NameServerReads:
-    """The reads of a cluster through its NameServers."""
-
     kind = "nameserver"
 
     def __init__(
@@ -60,14 +57,14 @@ class NameServerReads:
         self._probed = False
 
     def topics(self) -> list[str]:
-        """All topics but those that brokers and clusters have for themselves."""
+        """All topics, without those named like brokers and clusters."""
         table = self._cluster_info().broker_addr_table
         own = {data.cluster for data in table.values()} | table.keys()
         found = self._from_any(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, docs.TopicListDocument)
         return [topic for topic in found.topic_list if topic not in own]
 
     def groups(self) -> list[str]:
-        """The groups of all brokers; one that does not answer is noted, unless none does."""
+        """The groups of all brokers; a silent broker is noted, unless all are silent."""
         found: dict[str, None] = {}
         errors: dict[str, EndpointError] = {}
         addresses = self._addresses()
@@ -87,7 +84,7 @@ class NameServerReads:
         return group in self.groups()
 
     def route(self, topic: str) -> RouteSighting | None:
-        """The topic's route, with what other NameServers say differently."""
+        """The topic's route, with differing routes of other NameServers."""
 
         def ask(server: str) -> RouteSighting:
             response = self._send(server, RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=topic)
@@ -105,7 +102,7 @@ class NameServerReads:
         return replace(known[0], others=others)
 
     def brokers(self, group: str) -> dict[str, str]:
-        """The brokers that hold the group's retry topic, as clients make it; all brokers when there is none."""
+        """The brokers of the group's retry topic, which clients create; without it all brokers."""
         sighting = self.route(retry_topic(group))
         if sighting is None:
             return self._addresses()
@@ -120,18 +117,15 @@ class NameServerReads:
         return self._document(address, code, response, docs.ConnectionsDocument)
 
     def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, float | None]:
-        """How far the group has read its queues at one broker, and the messages that it gets in a second."""
         (address,) = addresses
         stats = self._read(address, RequestCode.GET_CONSUME_STATS, docs.ConsumeStatsDocument, consumerGroup=group)
         return docs.consume_stats(stats, address), stats.consume_tps
 
     @property
     def broker_reads(self) -> NameServerReads:
-        """Brokers can be asked about single queues, assignments and POP."""
         return self
 
     def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
-        """What a consumer that takes the queue is told (`RemoteBrokerOffsetStore.readOffset`); −1 for none."""
         code = RequestCode.QUERY_CONSUMER_OFFSET
         response = self._send(address, code, consumerGroup=group, topic=queue.topic, queueId=queue.queue_id)
         return NOT_STORED if response.code == ResponseCode.QUERY_NOT_FOUND else self._offset(address, code, response)
@@ -154,7 +148,7 @@ class NameServerReads:
 
     def assignment(self, group: str, question: AssignmentQuestion) -> AssignmentAnswer | None:
         if question.address not in self._versions:
-            self.connections(group, question.address)  # of its version depends whether it may be asked
+            self.connections(group, question.address)  # shows the version
         command = query_assignment(group, question.topic, question.client_id, question.strategy)
         document = self._read_newer(question.address, command, docs.AssignmentDocument)
         return None if document is None else docs.assignment(document)
@@ -172,8 +166,8 @@ class NameServerReads:
         return self._read(address, RequestCode.GET_CONSUMER_RUNNING_INFO, docs.RunningInfoDocument, **of)
 
     def message_type(self, topic: str, address: str) -> str | None:
-        """The topic's `message.type` at a broker, which is NORMAL without that attribute (`TopicConfig`)."""
-        self.max_offset(MessageQueue(topic, "", 0), address)  # of its version depends whether it may be asked
+        """The topic's `message.type` at a broker, NORMAL without that attribute (`TopicConfig`)."""
+        self.max_offset(MessageQueue(topic, "", 0), address)  # shows the version
         if 0 < self._versions[address] < V5_0_0:
             return "NORMAL"
         command = request(RequestCode.GET_TOPIC_CONFIG, topic=topic)
@@ -188,14 +182,14 @@ class NameServerReads:
         self.client.close()
 
     def silent_brokers_answer(self) -> bool:
-        """Ask the brokers that were silent once more, all at once; True when one of them answers now."""
+        """Ask silent brokers once more, all at once; True when one answers now."""
         silent = [address for address in self._known_brokers() if address in self._silent]
         self._silent.forget(silent)
         self._probe(silent)
         return any(address not in self._silent for address in silent)
 
     def _answers(self, ask: Callable[[str], Answer]) -> Iterator[Answer]:
-        """The answers of NameServers, one by one; one that refuses is passed over while another answers."""
+        """The answers of NameServers; refusals are skipped while another one answers."""
         answered, refused = False, None
         with self._lock:
             living = [server for server in self._name_servers if server not in self._lost]
@@ -240,7 +234,7 @@ class NameServerReads:
             return []
 
     def _find_silent(self) -> None:
-        """After a first silence, find out at once which of the brokers that nobody has asked yet are silent too."""
+        """After the first silence, probe all other brokers at once."""
         with self._lock:
             first, self._probed = not self._probed, True
         if first:
@@ -252,12 +246,12 @@ class NameServerReads:
             lambda address: self.client.call(address, command), addresses, _PROBED_AT_ONCE
         ) as futures:
             for future in futures:
-                future.exception()  # the client remembers who is silent
+                future.exception()  # the client notes silent ones
 
     def _newer(self, address: str, command: RemotingCommand) -> RemotingCommand | None:
-        """The good answer to a code that brokers have since 5.0.
+        """The good answer to a request code of 5.0 and newer.
 
-        An older one is not asked, as it may keep silent (4.9.7); nor is one again that did not answer.
+        Older brokers are not asked, because they may keep silent (4.9.7), nor brokers that did not answer once.
         """
         if self._versions.get(address, 0) < V5_0_0:
             return None
@@ -306,7 +300,7 @@ class NameServerReads:
         return int(text)
 
     def _succeeded(self, address: str, code: int, response: RemotingCommand) -> str:
-        """Where the good response comes from (raises Refused)."""
+        """The source of a good response, for messages (raises Refused)."""
         where = f"{address} {RequestCode(code).name}"
         if response.code == ResponseCode.SUCCESS:
             return where
@@ -319,16 +313,16 @@ class NameServerReads:
 
 
 def query_assignment(group: str, topic: str, client_id: str, strategy: str) -> RemotingCommand:
-    """The request of a consumer that lets the broker assign its queues (`QueryAssignmentRequestBody`)."""
+    """A consumer's request when brokers assign its queues (`QueryAssignmentRequestBody`)."""
     who = {"clientId": client_id, "consumerGroup": group, "messageModel": "CLUSTERING"}
     text = json.dumps({**who, "strategyName": strategy, "topic": topic}, ensure_ascii=False)
     return RemotingCommand(RequestCode.QUERY_ASSIGNMENT, body=text.encode("utf-8", "surrogatepass"))
 
 
 def _access_hint(access_key: str | None, text: str) -> str:
-    """What to try after a refusal, by what was given and what the far side says of it.
+    """The hint after a refusal, by the credentials and the server's text.
 
-    4.x checks the key and the signature before the rights (`PlainPermissionManager.validate`), and so does 5.x
+    4.x checks key and signature before permissions (`PlainPermissionManager.validate`), as does 5.x
     (`DefaultAuthenticationHandler`, then `AclAuthorizationHandler`).
     """
     if access_key is None:

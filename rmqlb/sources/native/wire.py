@@ -1,12 +1,11 @@
-"""The socket under `rmqlb.remoting`: a request out, its response in, by a deadline.
+"""The socket under `rmqlb.remoting`: sends a request and receives its response by a deadline.
 
-- A call has one deadline for all its steps: looking up the host, connecting, TLS, sending, receiving, trying again.
-- Every request reads, so a request that a passing fault has spoiled is sent again, on a fresh connection. Silence is no
-  passing fault: a 4.9 server never answers a request code that it does not know.
-- A connection outlives its call only after a good answer with nothing behind it: a late answer must never be taken for
-  another.
-- A message names the address and the request's code. Nothing else of a request is in a message, and of the far side's
-  bytes only the names in its certificate.
+- A call has one deadline for all its steps: looking up the host, connecting, TLS, sending, receiving, retries.
+- Requests only read, so a request is sent again on a fresh connection after a transient fault. Silence is none: a 4.9
+  server never answers an unknown request code.
+- A connection outlives its call only after a good answer without further bytes: a late answer must never count as
+  another's.
+- A message has the address and the request's code, and of the server's bytes only the names in its certificate.
 - ssl is imported only where it is used: it takes longer to load than a route to read.
 """
 
@@ -45,26 +44,25 @@ _CHUNK = 64 * 1024
 
 
 class WireSettings(Struct, frozen=True):
-    timeout: float = 5.0  # seconds for one whole call: connecting, sending, receiving, and trying again
-    retries: int = 2  # how often a request is sent again after a passing fault
+    timeout: float = 5.0  # seconds for one whole call, retries included
+    retries: int = 2  # on transient faults
     tls: ssl.SSLContext | None = None
-    # the name that every certificate must bear, or None for the host's own, before it is mapped
-    server_name: str | None = None
-    credentials: Credentials | None = None  # who signs every request, or None
+    server_name: str | None = None  # expected in every certificate; None is the host before it is mapped
+    credentials: Credentials | None = None  # that sign every request
     addresses: AddressMap = AddressMap()
     max_frame: int = MAX_FRAME  # bytes of the longest answer, its header included
-    max_bytes: int = DEFAULT_LIMIT  # bounds how many values an answer may hold, as the size of a dump bounds its
+    max_bytes: int = DEFAULT_LIMIT  # bounds the number of values in an answer, as in a file of that size
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
-    deadline: Deadline = NO_DEADLINE  # after which nothing is asked any more, whatever `timeout` is
-    silent: SilentServers | None = None  # whom no client that shares it asks again; None asks each one again
+    deadline: Deadline = NO_DEADLINE  # of all calls, whatever `timeout` is
+    silent: SilentServers | None = None  # servers without further calls, shared with other clients
 
 
 class RemotingClient:
-    """Calls NameServers and brokers; may be used by several threads.
+    """Calls NameServers and brokers; thread-safe.
 
-    There is at most one connection to an address and at most one call under way on it; a second call waits for its
-    turn, and its time begins then. Calls to different addresses run side by side.
+    An address has at most one connection and one call at a time; the time of a second call begins with its turn. Calls
+    to different addresses run in parallel.
     """
 
     def __init__(self, settings: WireSettings) -> None:
@@ -74,7 +72,6 @@ class RemotingClient:
         self._closed = threading.Event()
 
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        """The response to a request, whatever its code (raises EndpointError, ProtocolError)."""
         with self._lock:
             if address not in self._lines:
                 self._lines[address] = _Line(address, self._settings)
@@ -101,7 +98,7 @@ class RemotingClient:
         return replace(response, remark=remark)
 
     def close(self) -> None:
-        """Close the connections; a call that is under way fails, and none can be made any more."""
+        """Close the connections; a running call fails, and later calls raise."""
         self._closed.set()
         with self._lock:
             lines = list(self._lines.values())
@@ -132,7 +129,7 @@ class RemotingClient:
 
 
 class _Line:
-    """One address and the connection to it, if there is one; `ask` and `drop` only under the lock."""
+    """One address and its connection; `ask` and `drop` need the lock."""
 
     def __init__(self, address: str, settings: WireSettings) -> None:
         mapped = settings.addresses.apply(address)
@@ -148,7 +145,7 @@ class _Line:
             raise EndpointError(error.message, hint=hint) from None
 
     def ask(self, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
-        """The response, over the standing connection or a new one, which stays open only after a good answer."""
+        """The response; the connection stays open only after a good answer."""
         code = request.code
         where = f"{self.place} {RequestCode(code).name if code in READ_ONLY else code}"
         if self.connection is not None and not self.connection[0].is_quiet():
@@ -207,11 +204,7 @@ class _Line:
 
 
 def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]:
-    """Host and port of `host:port` or `[IPv6]:port`; the host is without brackets (raises UsageError).
-
-    >>> parse_address("[::1]", 9876)
-    ('::1', 9876)
-    """
+    """Host and port of `host:port` or `[IPv6]:port`, the host without brackets (raises UsageError)."""
     match = _ADDRESS.fullmatch(text)
     port = int(match[3] or default_port or 0) if match else 0
     if match is None or port not in _PORTS:
@@ -223,7 +216,7 @@ def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]
 def tls_context(
     ca_file: str | None = None, client_cert: str | None = None, client_key: str | None = None
 ) -> ssl.SSLContext:
-    """What every TLS connection needs, of PEM files or the system's CAs; certificates and names are always verified."""
+    """TLS settings from PEM files or the system's CAs; certificates and names are always verified."""
     import ssl
 
     def password() -> str:
@@ -277,10 +270,9 @@ _Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 
 
 class TimedSocket:
-    """A TCP connection, with TLS or without, whose every operation ends by a deadline.
+    """A TCP connection, with or without TLS, whose operations share one deadline.
 
-    A socket's own timeout starts anew with each operation; here all of them share the rest of one deadline. Faults are
-    OSErrors as Python raises them (TLS errors and timeouts are), or a ValueError for a host name that cannot be.
+    Faults are OSErrors (TLS errors and timeouts are), or a ValueError for an impossible host name.
     """
 
     def __init__(
@@ -315,7 +307,7 @@ class TimedSocket:
         return self._socket.recv(_CHUNK)
 
     def is_quiet(self) -> bool:
-        """It is open and nothing has come that was not received: as a connection between two calls should be."""
+        """The connection is open and nothing is waiting, as expected between two calls."""
         self._socket.settimeout(0)
         try:
             self._socket.recv(1)
@@ -324,7 +316,7 @@ class TimedSocket:
         return False
 
     def hang_up(self) -> None:
-        """End it while another thread waits for bytes, which then gets none."""
+        """End the connection while another thread waits for bytes, which then gets none."""
         with suppress(OSError):  # it has ended already
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not TLS's own, which the other thread is using
 
@@ -333,8 +325,8 @@ class TimedSocket:
 
 
 def _look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
-    """A host's addresses. Python cannot give up a look-up, so a thread does it and is left behind when time is up."""
-    with suppress(socket.gaierror):  # of a name, not an address
+    """A host's addresses. Python cannot abort a look-up, so a thread does it and is abandoned at the deadline."""
+    with suppress(socket.gaierror):  # for names
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     found: Future[Sequence[_Found]] = Future()
 

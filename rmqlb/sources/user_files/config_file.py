@@ -36,12 +36,11 @@ _WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a tex
 
 
 def of_configuration(error: UsageError) -> UsageError:
-    """The error with the code of a wrong file, unless it has one of its own."""
     return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
 
 
 def read_user_file(path: str) -> ConfigFile:
-    """What the user's file says; nothing when it is not there (raises UsageError)."""
+    """The user's file, empty when it is missing (raises UsageError)."""
     try:
         text, mode = _read(path)
         if text is None:
@@ -62,7 +61,6 @@ def read_user_file(path: str) -> ConfigFile:
 
 
 def require_text(text: str, where: str) -> str:
-    """The text, if it may stand in a file; UsageError when it is empty, or has a character that cannot be printed."""
     if not text.strip():
         raise UsageError(f"{where}: it is empty")
     if not text.isprintable():
@@ -156,7 +154,7 @@ _BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
 
 
 def read_config_lists(path: str, topics: Iterable[str], option: str) -> dict[str, list[MessageQueue]]:
-    """Client id → its configured queues; `option` names the file in messages (raises UsageError, DocumentError)."""
+    """Client ID → its configured queues; `option` names the file in messages (raises UsageError, DocumentError)."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_LONGEST_LIST + 1)
@@ -191,7 +189,6 @@ _HEAD = "# Contexts and settings of rmqlb. `rmqlb context` rewrites it; comments
 
 
 def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> ConfigFile:
-    """Read the file, change it, and put the new one in its place (raises UsageError, and what `change` raises)."""
     folder = os.path.dirname(path)
     try:
         make_private_folder(folder)
@@ -206,7 +203,6 @@ def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> C
 
 
 def with_value(config: ConfigFile, key: str, value: Value | None) -> ConfigFile:
-    """The file with a setting changed; None takes it out."""
     values = {name: written for name, written in config.values.items() if name != key}
     if value is not None:
         values[key] = Written(value)
@@ -214,7 +210,7 @@ def with_value(config: ConfigFile, key: str, value: Value | None) -> ConfigFile:
 
 
 def with_context(config: ConfigFile, name: str, values: Mapping[str, Value] | None) -> ConfigFile:
-    """The file with a context set, in its old place or as the last one; None takes it out."""
+    """Set a context, in its old place or as the last one; None removes it."""
     contexts = dict(config.contexts)
     if values is None:
         contexts.pop(name, None)
@@ -239,7 +235,7 @@ def _text(config: ConfigFile) -> str:
 
 @contextmanager
 def _alone_in(folder: str, path: str) -> Iterator[None]:
-    """The lock of the folder itself: no file to leave behind."""
+    """Lock the folder itself, so no lock file remains."""
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

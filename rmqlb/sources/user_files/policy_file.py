@@ -1,6 +1,6 @@
-"""A policy from a YAML or JSON file: bounded and strict, each fault with the file, the line and the key.
+"""A policy from a YAML or JSON file, with file, line and key in each error.
 
-A fault is a `UsageError`: a broken policy must not look like incomplete data.
+Errors are `UsageError`s: a broken policy must not look like incomplete data.
 """
 
 from __future__ import annotations
@@ -30,18 +30,16 @@ Name = TypeVar("Name", bound=str)
 
 
 def read_policy(path: str, strategies: Collection[str]) -> Policy:
-    """The policy in a file, or on stdin for `-`; its rules may assume these strategies (raises UsageError)."""
+    """The policy in a file, or on stdin for `-`; `strategies` may be assumed (raises UsageError)."""
     text = read_text(path, "--policy", MAX_BYTES, "a policy has at most 1 MB")
     return parse_policy(text, "stdin" if path == "-" else path, strategies)
 
 
 def built_in_text(name: str = "built_in_policy.yaml") -> str:
-    """The built-in policy as the file that it would be."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
-    """The policy in a text, as `read_policy`; `where` is how errors name it."""
     reader = _PolicyReader(text, where, strategies)
     return reader.policy(reader.document())
 
@@ -51,8 +49,6 @@ def _invalid(problem: str, hint: str | None) -> UsageError:
 
 
 class _PolicyReader(StrictReader):
-    """One reading of a policy; each method takes a value with its path, and returns what it says."""
-
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
         super().__init__(text, where, _invalid, _EXAMPLE)
         self._strategies = strategies
@@ -158,7 +154,7 @@ class _PolicyReader(StrictReader):
         return self._one_of(self.name(value, path).upper(), path, self._strategies, "strategies")
 
     def _allowed(self, text: str, path: Path) -> str:
-        """A strategy's name, or the class name of one that is not RocketMQ's own."""
+        """A strategy's name, or the class name of a user's own one."""
         is_class = text.upper() != text and text.upper() not in self._strategies
         return text if is_class else self._strategy(text, path)
 

@@ -1,4 +1,4 @@
-"""Secrets, read from where they are: a private file, the environment, a keyring; no message and no repr holds one."""
+"""Secrets from a private file, the environment or a keyring; no message and no repr has one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def secret_in_file(path: str, what: str) -> str:
 
 
 def _require_private(descriptor: int, path: str, what: str) -> None:
-    """As ssh does with its keys; a pipe has no readers but the one it was made for."""
     status = os.fstat(descriptor)
     if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
         raise UsageError(f"{what}: other users can open it", hint=f"chmod 600 {path}", code="secret-not-private")

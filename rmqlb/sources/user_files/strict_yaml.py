@@ -1,4 +1,4 @@
-"""What users write in YAML or JSON, read strictly: each fault with the file, the line and the key."""
+"""Users' YAML or JSON files, with file, line and key in each error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ class StrictReader:
     """One reading of a text; each method checks a value at its path and returns it (raises UsageError)."""
 
     def __init__(self, text: str, where: str, fault: Callable[[str, str | None], UsageError], example: str) -> None:
-        self.where = where  # how errors name the text
+        self.where = where  # name of the text in errors
         self._text = text
-        self._fault = fault  # the error of a problem and a hint
-        self._example = example  # of a right text, for a hint about the whole
+        self._fault = fault  # makes the error of a problem and a hint
+        self._example = example  # of a valid text, for a hint
 
     def shown(self, value: object) -> str:
-        """A value in an error."""
         return shown(value)
 
     def document(self) -> object:
@@ -58,7 +57,6 @@ class StrictReader:
     def mapping(
         self, value: object, path: Path, known: Collection[str], needed: Collection[str] = ()
     ) -> dict[str, Any]:
-        """A mapping of known keys, with those that are needed."""
         if not isinstance(value, dict):
             self.refuse(path, f"{self.shown(value)} is not a mapping", None if path else self._example)
         for key in value:
@@ -89,7 +87,7 @@ def _path_text(path: Path) -> str:
 
 
 def read_zones(path: str) -> tuple[tuple[str, str], ...]:
-    """Zones with their patterns, in the file's order, of YAML or JSON: zone to a pattern or a list of them."""
+    """(zone, pattern) pairs of a YAML or JSON file, in its order: each zone has a pattern or a list of them."""
     text = read_text(path, "--zones", 1 << 20, "a file of zones has at most 1 MB")
     reader = StrictReader(
         text, path, lambda problem, hint: UsageError(problem, hint=hint, code="zones-invalid"), _ZONES

@@ -8,7 +8,6 @@ from rmqlb.errors import UsageError
 
 
 def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
-    """A text file, or stdin for `-`; UsageError when it cannot be read, is too large, or is not UTF-8."""
     prefix = option if option.endswith("=") else f"{option} "
     try:
         if path == "-":
