@@ -40,8 +40,6 @@ def java_clocks(timers: Timers) -> Clocks:
 
 
 class ConsumerProfile(Struct, frozen=True):
-    """How a stretch of client versions rebalances."""
-
     since: Version | tuple[()]  # the first version of the stretch
     name: str
     # two rebalances are `minInterval` apart at least, and an unbalanced one is followed by the next after that time
@@ -120,7 +118,6 @@ change to rebalances, allocation or locks."""
 
 
 def consumer_profile_of(version: str) -> ConsumerProfile:
-    """The rules of a client version; UsageError when it is no version, or older than 4.0.0."""
     wanted = parse_version(version)
     return next(profile for profile in PROFILES if wanted >= profile.since)
 

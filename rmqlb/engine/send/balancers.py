@@ -79,11 +79,7 @@ class CppRoundRobin:
         self.counter = start
 
     def select(self, place: int, last_broker_name: str | None) -> tuple[MessageQueue | None, int]:
-        """The queue at a place, or the next one of another broker than the last; and its place.
-
-        Each queue that is looked at is a step of the counter. If all queues are on that broker, the queue is None and
-        the place is the one given.
-        """
+        """The first queue from a place on that is on another broker than the last, and its place; otherwise None."""
         at = place % len(self._queues)
         for _ in self._queues:
             self.counter = (0 if self.counter == 2**31 - 1 else self.counter) + 1
@@ -96,11 +92,8 @@ class CppRoundRobin:
 def cpp_attempts(newest: Callable[[], CppRoundRobin], rounds: int) -> Iterator[MessageQueue]:
     """The queues of one message's attempts: `DefaultMQProducerImpl.sendDefaultImpl` (rocketmq-client-cpp 2.2.0).
 
-    A round that finds no queue of another broker is lost, and the one after it takes any.
-
-    Args:
-        newest: gives the round robin of the newest route, before each round.
-        rounds: retryTimes, which counts the first attempt too.
+    A round that finds no queue of another broker is lost, and the next round takes any. `rounds` is retryTimes, which
+    counts the first attempt too; `newest` gives the round robin of the newest route.
 
     >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
     >>> [queue.broker_name for queue in cpp_attempts(lambda: robin, 2)]
@@ -146,7 +139,6 @@ class PublishingLoadBalancer:
         self._profile = _grpc(sdk)
         self._queues = keyed_queues(listed, self._profile)
         self.counter = _wrapped(start, self._profile)
-        """Another route's balancer goes on from here."""
 
     def take_message_queues(self, isolated: Collection[str], count: int) -> list[MessageQueue]:
         """The candidates of the next message: attempt after attempt it goes round them.
@@ -179,7 +171,6 @@ class PublishingLoadBalancer:
         return self.counter if self._profile.counts_first else before
 
     def _places(self, first: int) -> Iterator[int]:
-        """The places from there on, without end; the number wraps as the counter does."""
         while True:
             yield first % len(self._queues)
             first = _wrapped(first + 1, self._profile)
@@ -188,7 +179,6 @@ class PublishingLoadBalancer:
 def _by_broker(
     places: Iterator[int], queues: Sequence[MessageQueue], isolated: frozenset[str], count: int
 ) -> list[MessageQueue]:
-    """Once round: the first queue of each broker that is not isolated, until there are enough."""
     found: dict[str, MessageQueue] = {}
     for _ in queues:
         queue = queues[next(places)]

@@ -59,10 +59,7 @@ class TopicPublishInfo:
         self.random = random or (lambda: python_random.randrange(MASK))  # noqa: S311 - it imitates java.util.Random
 
     def next_index(self, profile: ClientProfile) -> int:
-        """Advance the round robin (`ThreadLocalIndex.incrementAndGet`, before 4.9.0 `getAndIncrement`).
-
-        The list's length divides the number with a remainder; −2^31 is possible in 4.8.0 to 4.9.3.
-        """
+        """Advance the round robin (`ThreadLocalIndex`); −2^31 is possible in 4.8.0 to 4.9.3."""
         index = self.send_which_queue + 1 if self.send_which_queue < MASK else -0x80000000
         if profile.index_step in ("fold", "clamp"):
             # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
@@ -79,11 +76,7 @@ class TopicPublishInfo:
         self.send_which_queue = int32(start)
 
     def select(self, profile: ClientProfile, last_broker_name: str | None = None) -> MessageQueue:
-        """The plain pick, without latency fault (`TopicPublishInfo.selectOneMessageQueue`).
-
-        The broker of the attempt before is passed over if another one is there. An empty list divides by zero, as in
-        Java; `sendDefaultImpl` asks before.
-        """
+        """The plain pick, without latency fault (`TopicPublishInfo.selectOneMessageQueue`)."""
         found = None if last_broker_name is None else self._other_broker(profile, last_broker_name)
         return found or self.queues[position(self.next_index(profile), len(self.queues))]
 
@@ -109,7 +102,7 @@ class TopicPublishInfo:
 
 
 class FaultItem(Struct):
-    """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`)."""
+    """The state of a broker (`LatencyFaultToleranceImpl.FaultItem`)."""
 
     latency: int  # the last measured latency in ms
     start: int  # the time from which the broker is available
@@ -117,17 +110,13 @@ class FaultItem(Struct):
 
 
 class FaultStrategy:
-    """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`, on a clock that the caller hands in.
-
-    `enabled` is `sendLatencyFaultEnable`, `per_ms` how many units of time make a millisecond. Whoever picks hands in
-    its `worst`, whose index is `whichItemWorst`: one for each thread, as long as the producer lives (before 5.1.4).
-    """
+    """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`; `worst` has the index `whichItemWorst` of one thread."""
 
     def __init__(self, profile: ClientProfile, *, enabled: bool, per_ms: int = 1) -> None:
         self.profile = profile
         self.enabled = enabled
         self.per_ms = per_ms
-        self.items: dict[str, FaultItem] = {}  # broker name → what is remembered of it
+        self.items: dict[str, FaultItem] = {}  # by broker name
 
     def select(
         self,
@@ -138,7 +127,7 @@ class FaultStrategy:
         *,
         reset_index: bool = False,
     ) -> MessageQueue:
-        """The queue for the next attempt (`MQFaultStrategy.selectOneMessageQueue`), as `MQFaultStrategy` below says."""
+        """Mirrors `MQFaultStrategy.selectOneMessageQueue`."""
         if not self.enabled:
             return info.select(self.profile, last_broker_name)
         if self.profile.strategy == "filter":
@@ -146,10 +135,7 @@ class FaultStrategy:
         return self._scan(info, worst, last_broker_name, now)
 
     def update(self, broker_name: str, latency: int, now: int, *, isolation: bool, reachable: bool) -> int:
-        """Remember an attempt (`MQFaultStrategy.updateFaultItem`).
-
-        Returns the time from which the broker is available; `now` or earlier when it is.
-        """
+        """Record an attempt (`MQFaultStrategy.updateFaultItem`); returns when the broker is available again."""
         if not self.enabled:
             return now
         profile = self.profile
@@ -166,7 +152,7 @@ class FaultStrategy:
         return item.start
 
     def is_available(self, broker_name: str, now: int) -> bool:
-        """No isolation holds the broker back (in 5.1.4, nor does it wait for the detector)."""
+        """Whether no isolation holds the broker back; in 5.1.4 the broker also waits for the detector."""
         item = self.items.get(broker_name)
         if item is None:
             return True
@@ -187,10 +173,7 @@ class FaultStrategy:
         )
 
     def _scan(self, info: TopicPublishInfo, worst: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
-        """One step of the index, then the list from there; all isolated: a broker of the better half.
-
-        Java does this inside a `try` whose `catch` only logs, as it does a negative place in a list.
-        """
+        """Scan the list from the next index, then the better half; Java catches and logs a negative place in a list."""
         try:
             found = self._scan_list(info, last, now) or self._better_half(info, worst, now)
         except IndexError:
@@ -219,7 +202,7 @@ class FaultStrategy:
         return place
 
     def _better_half(self, info: TopicPublishInfo, worst: TopicPublishInfo, now: int) -> MessageQueue | None:
-        """A queue of the broker that `pickOneAtLeast` names; before 5.1.4, 4.9.8 apart, the list changes with it."""
+        """A queue of the broker of `pickOneAtLeast`; before 5.1.4, except in 4.9.8, the list changes with it."""
         profile, queues = self.profile, info.queues
         name = self._pick_one_at_least(worst, now)
         if name is None:
@@ -235,10 +218,7 @@ class FaultStrategy:
         return picked
 
     def _pick_one_at_least(self, worst: TopicPublishInfo, now: int) -> str | None:
-        """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index for nothing else.
-
-        Clients up to 4.9.3 break ties at random; here they are broken as later clients do.
-        """
+        """`LatencyFaultToleranceImpl.pickOneAtLeast`; clients up to 4.9.3 break ties at random, here as newer ones."""
         ranked = sorted(
             map_order(self.items),
             key=lambda name: (now < self.items[name].start, self.items[name].latency, self.items[name].start),

@@ -24,10 +24,7 @@ def java_abs(value: int) -> int:
 
 
 def position(index: int, size: int) -> int:
-    """Where in a list of that size an index points: Java's remainder, and 0 where that is negative.
-
-    Raises ZeroDivisionError.
-    """
+    """The place of an index in a list: Java's remainder, and 0 where the index is negative."""
     place = index % size
     return place if index >= 0 else 0
 

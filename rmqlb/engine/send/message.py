@@ -10,12 +10,9 @@ from rmqlb.engine.send.fault import TopicPublishInfo
 from rmqlb.model.message_queue import MessageQueue
 
 NO_ROUTE = "no route"
-"""The reason of a loss when the producer has no queue to pick from."""
 
 
 class Outcome(Struct, frozen=True):
-    """One way for an attempt to end."""
-
     name: str  # SEND_OK, a status, an error code's name, or the exception's class
     # stored; stored with a lesser status; a RemotingException; an MQBrokerException
     fate: Literal["ok", "status", "remoting", "code"]
@@ -26,12 +23,10 @@ class Outcome(Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """Nothing was stored as far as the producer knows."""
         return self.fate in ("remoting", "code")
 
     @property
     def lost_by(self) -> str | None:
-        """The reason of the loss if the message ends with this outcome; None when it is stored."""
         return self.name if self.failed else None
 
 
@@ -39,7 +34,6 @@ SEND_OK = Outcome("SEND_OK", "ok")
 
 
 def broken(name: str, *, reachable: bool) -> Outcome:
-    """The outcome of a RemotingException: it isolates the broker, and another broker is tried."""
     return Outcome(name, "remoting", retry=True, isolation=True, reachable=reachable)
 
 
@@ -48,8 +42,6 @@ def _no_queues_yet() -> TopicPublishInfo:
 
 
 class Thread(Struct, eq=False):
-    """A thread that sends messages one after another, or hands them over."""
-
     number: int  # from 1
     key: int  # of its random numbers
     arrival: int = 0  # number of its next message by arrival, from 0; its own messages are every K-th
@@ -62,10 +54,8 @@ class Thread(Struct, eq=False):
 
 
 class Message(Struct, eq=False):
-    """A message and its latest attempt."""
-
     number: int
-    thread: Thread  # that sends it
+    thread: Thread
     began: int
     info: TopicPublishInfo  # the thread's when the message began
     version: int  # of the route of `info`

@@ -1,7 +1,6 @@
 """What changed in the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
 
-Rule of this file: facts only, read from the released classes of the versions named; `fault.py` and `java_producer.py`
-obey them.
+Facts only, read from the released classes of the versions named.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ _RETRIED = frozenset({1, 14, 16, 17, 204, 205})
 
 
 class ClientProfile(Struct, frozen=True):
-    """How a stretch of client versions picks and retries."""
-
     since: Version  # the first version of the stretch
     newest: str | None = None  # the last one that was released; None is the newest there is
     # what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and returns the
@@ -77,12 +74,10 @@ class ClientProfile(Struct, frozen=True):
 
     @property
     def versions(self) -> ClientVersions:
-        """The stretch; nothing older than its oldest versions is known."""
         return ClientVersions(None if self.since == OLDEST else ".".join(map(str, self.since)), self.newest)
 
     @property
     def name(self) -> str:
-        """The stretch in words, such as `5.1.1 to 5.1.3`."""
         return str(self.versions)
 
     def duration(self, latency_ms: float, *, isolation: bool) -> int:
@@ -95,7 +90,7 @@ class ClientProfile(Struct, frozen=True):
 
 
 def _profiles() -> tuple[ClientProfile, ...]:
-    """From the newest to the oldest, each said by what differs from the one after it."""
+    """From the newest to the oldest, each by its differences from the next newer one."""
     v533 = ClientProfile((5, 3, 3))
     v532 = replace(v533, since=(5, 3, 2), caps_request=False)
     v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)
@@ -150,6 +145,5 @@ change to how queues are chosen, to isolation or to retries."""
 
 
 def profile_of(version: str) -> ClientProfile:
-    """The rules of a client version; raises UsageError."""
     wanted = parse_version(version)
     return next(profile for profile in PROFILES if wanted >= profile.since)

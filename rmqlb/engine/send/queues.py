@@ -49,7 +49,6 @@ def publish_queues(route: TopicRouteData, sdk: str = "java") -> list[MessageQueu
 
 
 def publish_list(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueue]:
-    """As `publish_queues`, by the SDK's profile."""
     if profile.name == "java":
         return route.publish_queues()
     _reject_static_topic(route, profile)
@@ -76,7 +75,7 @@ def broker_list(route: TopicRouteData, profile: SdkProfile) -> list[tuple[Messag
 
 
 def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[MessageQueue]:
-    """The queues that a Proxy stores in, in its order; with a name those of a Proxy in that broker (local mode).
+    """The queues that a Proxy stores in; with a broker's name, those of the Proxy in that broker (local mode).
 
     Mirrors `MessageQueueSelector.buildWrite` and `LocalTopicRouteService` (5.5.0).
     """
@@ -150,12 +149,7 @@ def _blocks(data: QueueData) -> list[bool]:
 
 
 def picker(queues: Sequence[MessageQueue], profile: SdkProfile) -> Callable[[str], MessageQueue]:
-    """Find the queue that an SDK picks for a key, from its own list of queues.
-
-    Raises:
-        UsageError: (from the call) the SDK picks at random, or refuses the key.
-        DataError: it has no queue to pick from.
-    """
+    """Find the queue that an SDK picks for a key (raises UsageError if the SDK picks at random or refuses the key)."""
     listed = keyed_queues(queues, profile)
     return lambda key: listed[place_of_key(len(listed), key, profile)]
 
@@ -174,7 +168,6 @@ def keyed_queues(queues: Sequence[MessageQueue], profile: SdkProfile) -> list[Me
 
 
 def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
-    """The place of a key in a list of this number of queues (raises UsageError)."""
     kind = profile.hash
     if kind == "random":
         raise UsageError(
@@ -192,7 +185,7 @@ def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
 
 
 def _bytes(key: str, profile: SdkProfile) -> bytes:
-    """The key in UTF-8; each language makes something else of half a surrogate pair."""
+    """The key in UTF-8; each language encodes half of a surrogate pair in another way."""
     if key.isascii() or not any("\ud800" <= character <= "\udfff" for character in key):
         return key.encode()
     if profile.name == "java-grpc":
@@ -247,7 +240,7 @@ def select_by_random(queues: Sequence[MessageQueue], random: JavaRandom) -> Mess
 
 
 def select_by_machine_room(queues: Sequence[MessageQueue], arg: object) -> None:  # noqa: ARG001 - the selector's shape
-    """`SelectMessageQueueByMachineRoom.select`: always nothing, and the send fails of it (all versions examined)."""
+    """`SelectMessageQueueByMachineRoom.select`: always nothing, so the send fails (all versions examined)."""
     items(queues, MessageQueue, "queues", MOST_QUEUES)
 
 

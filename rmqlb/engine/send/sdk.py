@@ -100,7 +100,6 @@ SDKS = (
 
 NAMES = tuple(dict.fromkeys(profile.name for profile in SDKS))
 CLIENTS = tuple(name for name in NAMES if name != "proxy")
-"""Those that send."""
 _NEAREST = {
     **dict.fromkeys(("python", "nodejs"), "cpp"),  # shells around the C++ client
     **dict.fromkeys(("php", "ruby", "dotnet", "erlang", "delphi", "http", "oms", "other"), "java"),
@@ -111,8 +110,6 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 
 
 class ChosenSdk(Struct, frozen=True):
-    """An SDK that the user named."""
-
     profile: SdkProfile
     text: str  # as the user wrote it
     assumed: bool = False  # that SDK or version was not read; its rules are assumed to be the profile's
@@ -137,14 +134,13 @@ def simulated() -> list[str]:
 
 
 def sdks_of(texts: Sequence[str]) -> list[ChosenSdk]:
-    """The SDKs that are named, otherwise all, each once (raises UsageError)."""
     return [sdk(text) for text in dict.fromkeys(texts or CLIENTS)]
 
 
 def sdk(text: str) -> ChosenSdk:
     """The rules of an SDK, `go-grpc`, or of one of its versions, `go-grpc@5.1.4` (raises UsageError).
 
-    Without a version it is the newest one that was released. Of another language it is the nearest SDK.
+    Without a version: the newest released one. For another language: the nearest SDK.
 
     >>> sdk("go-grpc").profile.mirrors, sdk("go-grpc@5.1.5").profile.mirrors, sdk("go-grpc@5.1.2").assumed
     ('5.1.4', 'master', True)

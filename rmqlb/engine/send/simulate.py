@@ -24,7 +24,7 @@ from rmqlb.model.snapshot import suggestion
 
 _FINEST = 10**24
 KEPT = 1000
-"""Up to so many messages a report keeps each attempt by default."""
+"""A report keeps each attempt of up to this many messages by default."""
 
 
 def simulate_send(
@@ -174,10 +174,7 @@ def check(scenario: SendScenario) -> None:
 
 
 def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
-    """Reject failures of unknown brokers, and of single brokers of a static topic, whose queues are logical.
-
-    Raises UsageError.
-    """
+    """Reject unknown brokers, and failures of single brokers of a static topic, whose queues are logical."""
     check_route(route)
     logical = route.is_static and route.order_topic_conf is None
     if logical and (scenario.failures or scenario.latencies or scenario.exclude):

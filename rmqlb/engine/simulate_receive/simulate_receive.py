@@ -1,4 +1,4 @@
-"""The answer of `simulate-receive`: from a route and a scenario to a report, and how many receives a wait needs."""
+"""The report of `simulate-receive` from a route and a scenario, and the number of receives that a wait needs."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ Progress = Callable[[int], None]
 def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
     """The queues that a SimpleConsumer goes round, in its order (raises DataError, UsageError).
 
-    Readable queues of brokers that have a master, broker by broker as the route has them: `RouteActivity.queryRoute`
-    (5.5.0) and `SubscriptionLoadBalancer`. Which permission each queue is given does not matter here, only how many.
+    They are the readable queues of brokers with a master, broker by broker as in the route: `RouteActivity.queryRoute`
+    (5.5.0) and `SubscriptionLoadBalancer`. Their permissions do not matter here, only their number.
     """
     if route.is_static:
         raise UsageError(
@@ -80,7 +80,7 @@ def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
 
 
 def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue]:
-    """The queues, of a scenario that contradicts neither itself nor the route (raises UsageError, DataError)."""
+    """The queues; the scenario must contradict neither itself nor the route (raises UsageError, DataError)."""
     check_route(route)
     require(scenario, ReceiveScenario, "ReceiveScenario")
     rules.broker_rules(scenario.broker_version)
@@ -164,10 +164,7 @@ def simulate_receive(
 def receive_trials(
     route: TopicRouteData, scenario: ReceiveScenario, trials: int, progress: Progress | None = None
 ) -> TrialWaits:
-    """Waits of many trials, of which the first is `simulate_receive`'s own; `progress` counts trials.
-
-    Raises as `simulate_receive` does.
-    """
+    """Waits of many trials; the first trial is `simulate_receive`'s own (raises as `simulate_receive` does)."""
     if not 1 <= trials <= MOST_RECEIVE_TRIALS:
         raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
     waits: list[list[int]] = []
@@ -220,7 +217,7 @@ def _quantile_ms(ordered: Sequence[int], percent: int) -> float:
 
 
 def wait_times(waits: Sequence[int]) -> WaitTimes | None:
-    """How times in microseconds are spread; None without any.
+    """The distribution of times in microseconds; None without any.
 
     >>> wait_times([1000, 3000, 2000])
     WaitTimes(messages=3, mean_ms=2.0, p50_ms=2, p95_ms=3, p99_ms=3, max_ms=3)
@@ -357,7 +354,7 @@ def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
 
 
 def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForms:
-    """What needs no simulation; `queues` has the readable queues of each broker."""
+    """The figures that need no simulation; `queues` has the readable queues of each broker."""
     receive_us, loops = rules.longest_receive_us(scenario), scenario.loops
     if scenario.client != "simple":
         trip_ms = milliseconds(scenario.round_trip_us)
@@ -375,7 +372,6 @@ def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForm
 
 
 def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Iterator[Finding]:
-    """The findings on a scenario; `read_queues` has the readable queues of each broker."""
     await_us, simple = rules.awaited_us(scenario), scenario.client == "simple"
     if simple and await_us != scenario.await_us:
         limit = "the least" if await_us > scenario.await_us else "the most"
@@ -398,7 +394,6 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
 
 
 def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
-    """The findings on how a simulation ended."""
     if report.totals.further >= MOST_FURTHER:
         text = f"arrivals end {MOST_FURTHER:,} messages after the measured ones, before all of these are received"
         yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")
@@ -418,7 +413,6 @@ many trials, the figures of waits are those of all their messages together."""
 
 
 def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedCondition:
-    """Whether the condition is met (raises UsageError)."""
     name, subject, brokers = condition.name, condition.subject, report.brokers
     if subject is not None:
         brokers = tuple(broker for broker in brokers if broker.broker_name == subject)
@@ -451,7 +445,7 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
 
 _TRIALS = 3
 _FIRST_MESSAGES, _MOST_MESSAGES = 5_000, 20_000
-"""Of each simulation: while a number is looked for, and of the number."""
+"""Messages of each simulation: during the search, and for its result."""
 _IN_A_ROW = 4  # numbers that must be enough, of which the answer is the first
 
 
@@ -505,7 +499,7 @@ def _longest_us(
 ) -> int | None:
     """The longest wait of trials, up to the first beyond the target; None if some message is not received.
 
-    Only so many messages are simulated, unless something happens to brokers or consumers.
+    The number of messages is limited unless brokers or consumers fail.
     """
     scenario = replace(scenario, loops=loops)
     if not scenario.failures and not scenario.crashes:
