@@ -28,11 +28,11 @@ _WORDS: dict[Unit, tuple[str, str]] = {
     "names": ("only", "only"),
     "noneOf": ("none of", "none of"),
 }
-"""What a bound is called in a sentence and in a cell, where it is not the most."""
+"""The words for a bound, in a sentence and in a cell, unless the bound is a maximum."""
 
 
 def sentence(one: JudgedLimit) -> str:
-    """A limit in a line; names stand in it as they are, and its caller makes them visible."""
+    """A limit in one line; the caller makes the names visible."""
     if one.limit is None or one.unit is None or one.bound is None:
         return f"rule {one.rule}: {one.why}"
     what = f"{one.about} {one.name}: {one.limit}"
@@ -76,7 +76,7 @@ _DIAGNOSED = (
     *("unassigned", "duplicateOwners", "duplicateClientIds", "lag"),
     *("mixedStrategies", "mixedSubscriptions", "splitViews"),
 )
-"""Limits of groups of which a diagnosis finds the cause."""
+"""Limits of groups whose cause a diagnosis finds."""
 _SIGN = Column("", "severity", "sign")
 _SEVERITY = Column("severity", "severity", quiet=True)
 _WHY = Column("why", "why", "prose")
@@ -150,7 +150,6 @@ def _first(judged: Sequence[JudgedLimit]) -> str:
 
 
 def _unless_empty(section: Section) -> Section:
-    """An empty table is shown only to those who name it."""
     return section if section.rows else replace(section, named_only=True)
 
 

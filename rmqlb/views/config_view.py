@@ -1,4 +1,4 @@
-"""Contexts and settings, as reports. A secret's place is shown, never a secret."""
+"""Contexts and settings as reports, which show the place of a secret but never a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of two snapshots compared: what changed and its effect, group by group; queues and offsets on request."""
+"""The report of two snapshots compared: the changes and their effect, group by group; queues and offsets on request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ QueueOfGroup = tuple[Any, Any]  # A group, and one of its queues
 
 
 def diff_report(diff: SnapshotDiff) -> Report:
-    """The differences for people and machines."""
     s, topics = diff.summary, {topic.topic: topic for topic in diff.topics}
     queues = [(group, queue) for group in diff.groups for queue in group.queues]
     odd = [(group, queue) for group, queue in queues if queue.how == "unexplained"]
@@ -95,7 +94,6 @@ def diff_report(diff: SnapshotDiff) -> Report:
 
 
 def prediction_report(found: PredictionDiff) -> Report:
-    """The report of a stored plan or simulation compared with a snapshot."""
     items = [(group, queue) for group in found.groups for queue in group.queues]
     differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
     s = found.summary
@@ -181,13 +179,11 @@ def _side(side: SnapshotSide) -> str:
 
 
 def _weight(group: GroupDiff) -> tuple[int, int, int]:
-    """What sorts the worst group first."""
     bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
     return -group.count("unassigned"), -bad, -len(group.queues)
 
 
 def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
-    """The rows of a group: severity, name, what changed, and its effect."""
     name = group.group
     if group.change == "same":
         return
@@ -234,7 +230,7 @@ def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...
 
 
 def _lag(groups: Sequence[GroupDiff]) -> Section:
-    """Groups whose offsets differ; shown are those whose lag grew most."""
+    """Groups whose offsets differ; people see those whose lag grew most."""
     moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
     columns = (
         Column("group", "group"),
@@ -269,7 +265,6 @@ def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Secti
 
 
 def _by_group(name: str, title: str, columns: tuple[Column, ...], queues: Sequence[QueueOfGroup]) -> Section:
-    """A table of queues, each with its group."""
     cells = rows_of(columns, [queue for _, queue in queues])
     rows = tuple((group.group, *row) for (group, _), row in zip(queues, cells, strict=True))
     return Section(name, title, (_GROUP, *columns), rows, heads=4)
@@ -294,7 +289,6 @@ def _unless_empty(section: Section) -> Section:
 
 
 def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:
-    """The changes of one kind."""
     parts: list[str] = []
     if cause == "strategy":
         parts = [f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"]
@@ -315,14 +309,13 @@ def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff])
 
 
 def _strategies_text(group: GroupDiff, which: str) -> str:
-    """The strategies of a side; the default where neither shows any."""
+    """The strategies of one side, otherwise of the other side, otherwise the default."""
     sides = (group.before, group.after) if which == "before" else (group.after, group.before)
     known = next((each.strategies for each in sides if each is not None and each.strategies), ())
     return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")
 
 
 def _effect_text(explained: Explained, queues: Sequence[QueueDiff], group: GroupDiff) -> str:
-    """The effect on the queues with one explanation."""
     strategy, counts = _strategies_text(group, "after"), _changes_text(queues)
     if explained.how == "pending":
         unassigned = sum(queue.change == "unassigned" for queue in queues)
@@ -336,7 +329,7 @@ def _effect_text(explained: Explained, queues: Sequence[QueueDiff], group: Group
 
 
 def _changes_text(queues: Iterable[QueueDiff]) -> str:
-    """How many queues moved, became unassigned and so on.
+    """The counts of queues that moved, became unassigned and so on.
 
     >>> _changes_text([])
     'owners unchanged'
@@ -382,7 +375,7 @@ def _differences(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
 
 
 def _perm(perm: int) -> str:
-    """As mqadmin writes it.
+    """The permission in mqadmin's form.
 
     >>> _perm(6), _perm(4), _perm(0)
     ('RW', 'R-', '--')

@@ -1,7 +1,4 @@
-"""The catalogue of codes: what each finding, error and exit code means, why it is so, and what to do.
-
-`explanations.toml` beside this file is the catalogue itself.
-"""
+"""The catalogue of codes, `explanations.toml`: what findings, errors and exit codes mean, why, and what to do."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Explanations(Struct, frozen=True):
 
 
 def explanations() -> dict[str, Explanation]:
-    """Code → what it means, in the catalogue's order; exit codes are there as text."""
+    """Code → its explanation, in the catalogue's order; exit codes are text."""
     text = files("rmqlb.views").joinpath(_CATALOGUE).read_text(encoding="utf-8")
     written = [
         {"code": code, "exitCode": int(code) if one["kind"] == "exit" else None, **one}
@@ -49,7 +46,7 @@ def explanations() -> dict[str, Explanation]:
 def explanation_report(
     codes: Iterable[str], catalogue: Mapping[str, Explanation], *, for_people: bool = False
 ) -> Report:
-    """Some codes of the catalogue: several are listed; one is explained, to people in lines without a table."""
+    """Several codes as a list; for people, one code as lines without a table."""
     chosen = tuple(catalogue[code] for code in codes)
     columns = (
         Column("code", "code"),

@@ -1,4 +1,4 @@
-"""What a run of the pipeline did, as a report and as metrics."""
+"""A run of the pipeline as a report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))
 
 
 def pipeline_report(result: PipelineResult) -> Report:
-    """The verdict first, then what was done."""
     verdict = result.verdict
     rows: tuple[tuple[Cell, ...], ...] = ()
     if verdict is not None:

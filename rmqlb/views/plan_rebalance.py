@@ -43,9 +43,8 @@ from rmqlb.views.report import (
 
 _MOST_CONSUMERS = 8
 _MOST_NOTABLE = 1_000_000
-"""A consumer that is new, gone or idle goes before one that only gains and loses queues."""
-_ROOM = 9
-"""Lines of the queues that change."""
+"""A consumer that is new, gone or idle precedes all others."""
+_ROOM = 9  # lines of changed queues
 _NEW, _GONE = ("(new queue)",), ("(removed)",)
 _FIGURES = {
     "consumers": "consumers",
@@ -61,11 +60,10 @@ _FIGURES = {
 }
 """A row of the summary → the field of each side."""
 _ALWAYS = (*tuple(_FIGURES)[:5], "writable queues")
-"""Rows of the summary that are shown even when they are 0 on both sides."""
+"""Rows of the summary that people see even when they are 0 on both sides."""
 
 
 def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = False, explained: bool = False) -> Report:
-    """The report of one group's plan, or of several groups; with `changed_only` only of the queues that change."""
     if isinstance(result, RebalancePlan):
         return _report(result, changed_only, explained)
     plans = result.groups
@@ -131,7 +129,7 @@ def headline(plan: RebalancePlan) -> str:
 
 
 def _consumers_of(plan: RebalancePlan) -> tuple[int, int]:
-    """The summary counts no consumer of a group that consumes only by POP."""
+    """The consumers before and after; the summary counts none if the group consumes only by POP."""
     if plan.by_pop:
         return len(set(plan.sorted_consumers_before)), len(set(plan.sorted_consumers_after))
     return plan.summary.before.consumers, plan.summary.after.consumers
@@ -171,7 +169,6 @@ def _moves(s: Summary, *, broadcasting: bool) -> Iterator[str]:
 
 
 def _moving(moved: int, over_places: MovedRange | None, kept: int) -> str:
-    """How many queues move; of IDs that are not known yet, over all of their orders."""
 
     def moves(number: str) -> str:
         if number == "0":
@@ -197,7 +194,7 @@ def _observed(s: Summary) -> Iterator[str]:
 
 
 def grave(plan: RebalancePlan) -> str:
-    """Red where queues are left without one owner, green where nothing changes."""
+    """An error if queues are left without one owner; in order if nothing changes."""
     s = plan.summary
     if plan.by_pop:
         return WARNING if any(each.consumers_after == () for _, each in _popped(plan)) else ""
@@ -209,7 +206,7 @@ def grave(plan: RebalancePlan) -> str:
 
 
 def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
-    """The verdict, then the quality of the result, the time it takes, and the change."""
+    """The verdict, then the quality of the result, its time, and the change."""
     if plan.by_pop:
         return (headline(plan),)
     change = f"change: {'; '.join(plan.changes) or 'none'}"
@@ -451,7 +448,7 @@ def _pop_section(plan: RebalancePlan, popped: Sequence[tuple[str, PopChange]]) -
 
 
 def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
-    """Counts of brokers where no consumer may read single queues, otherwise of queues."""
+    """Counts of brokers if consumers may read any queue of a broker, otherwise of queues."""
     how = "behind a Proxy" if any(topic.by_proxy for topic in plan.pop_topics) else "consumes by POP"
     yield f"{how}, no consumer owns a queue and none moves"
     if silent := [topic.topic for topic in plan.pop_topics if not topic.queues]:

@@ -50,7 +50,6 @@ def _gravity(rollout: Rollout, best: RolloutChoice) -> str:
 
 
 def _facts(rollout: Rollout, best: RolloutChoice) -> tuple[str, ...]:
-    """The way to go and its worst moment; then how long it takes and what else it costs."""
     members = counted(len(rollout.members), "consumer")
     changes = rollout.strategy_after != rollout.strategy_before
     what = f"{rollout.strategy_before} → {rollout.strategy_after}, {members}" if changes else f"restart of {members}"
@@ -96,7 +95,7 @@ def _longest(choice: RolloutChoice) -> tuple[tuple[str, FigureSpread], ...]:
 
 
 def _costs(choice: RolloutChoice) -> Iterator[str]:
-    """What the longest times of the first line are in most trials, where that is less, and what is redelivered."""
+    """The longest gap and overlap in most trials, if shorter than in all, and the redelivered messages."""
     for what, spread in _longest(choice):
         if about(spread.p95) != about(spread.max):
             yield f"longest {what} {about(spread.p95)} in 95 % of trials"

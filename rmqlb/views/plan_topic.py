@@ -1,4 +1,4 @@
-"""A plan of a topic's queues as a report: what is next, then each step with what to run and what to wait for."""
+"""A plan of a topic's queues as a report: the next step, then each step with its commands and conditions."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
 
 
 def _late(step: Step) -> str:
-    """How many messages the group that is affected most would read out of order."""
+    """The messages that the most affected group would read out of order."""
     late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
     return f", and group {name} reads about {messages(late)} after newer ones of their key" if late else ""
 
@@ -203,7 +203,6 @@ def _steps(plan: TopicChangePlan) -> Section:
 
 
 def _tables(plan: TopicChangePlan) -> Iterator[Section]:
-    """What each step has several of, a row an item."""
 
     def table(name: str, title: str, columns: tuple[Column, ...], items: Callable[[Step], Iterable[object]]) -> Section:
         rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, items(step)))

@@ -1,4 +1,4 @@
-"""Tables and sentences about queues that show-owners and plan-rebalance share."""
+"""Tables and sentences about queues for show-owners and plan-rebalance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCREEN = 100
 _LEAST = 18
 _UNASSIGNED = ("(unassigned)",)
 _COLUMN = 13
-"""Columns of a number and of the blanks around it and the client IDs."""
+"""Columns of a number and of the blanks around the number and the client IDs."""
 Owners = tuple[tuple[str, ...], ...]
 """The owners of a queue in each column, such as before and after a change."""
 
@@ -66,7 +66,7 @@ def owner_lines(
 def owner_section(
     name: str, title: str, columns: Mapping[str, tuple[str, Kind]], lines: Sequence[OwnerLine], room: int
 ) -> Section:
-    """The lines as a table of so many lines of a screen; each column of owners has a key, a title and a kind."""
+    """The lines as a table that fits so many lines of a screen; each column of owners has a key, a title and a kind."""
     signs, lags = any(line.severity for line in lines), any(line.lag for line in lines)
     # the width that the other columns leave for the lists of queues
     widths = (
@@ -92,7 +92,7 @@ def owner_section(
 def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: int) -> tuple[int, ...] | None:
     """The places of the texts that fit into so many lines of that width, the worst first; None when all do.
 
-    At least one fits, and none is left out where the line that counts it would be as long.
+    At least one fits, and none is omitted if the line with their count would be as long.
 
     >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, width=75)
     (1, 2)
@@ -124,7 +124,7 @@ def figures(keys: str, items: Sequence[object], within: str = "") -> tuple[Colum
 
 
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
-    """An error for a queue without an owner, or with several where it must have one."""
+    """An error for a queue without an owner, or with several unless BROADCASTING."""
     return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
 
 

@@ -62,7 +62,7 @@ class RecordedGroup(Struct, frozen=True):
 
 
 def recorded_group(recording: Recording) -> RecordedGroup:
-    """The value that is drawn; a consumer joins or leaves when that was first seen."""
+    """The recording for a picture; a consumer joins or leaves when first observed."""
     events = [
         Event("join" if change.change == "joined" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
         for change in recording.consumer_changes
@@ -72,7 +72,6 @@ def recorded_group(recording: Recording) -> RecordedGroup:
 
 
 def recording_report(recording: Recording) -> Report:
-    """The recording for people and machines."""
     group, compared = recorded_group(recording), recording.comparison
     changes, ids = _changes(recording), group.client_ids
     differences, comparison = (None, None) if compared is None else _comparison(compared)
@@ -281,7 +280,6 @@ def _comparison(compared: RecordingComparison) -> Iterator[Section]:
 
 
 def _summary(figures: RecordingFigures) -> Section:
-    """In numbers; CSV has each as a text and as a number."""
     columns = (
         Column("", "figure"),
         Column("value", "shown"),

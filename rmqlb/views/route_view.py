@@ -1,4 +1,4 @@
-"""Topic routes as a report: brokers, and the two queue lists that clients make of them."""
+"""Topic routes as a report: brokers, and the clients' two queue lists."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
 
 
 def _verdict(topics: Sequence[TopicRoute]) -> tuple[tuple[str, ...], str]:
-    """The facts; and how grave they are: a topic that cannot be read or written is an error."""
+    """The facts and their severity: a topic that cannot be read or written is an error."""
     lists = {
         "readable": [(route.topic, route.readable_queues) for route in topics],
         "writable": [(route.topic, route.writable_queues) for route in topics],
@@ -155,7 +155,7 @@ def _perm_text(perm: int) -> str:
 
 
 def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
-    """Neighbours of one broker with ids in a row as one line: places in the list, broker, queue ids."""
+    """Neighbours of one broker with consecutive IDs as one line: places in the list, broker, queue IDs."""
     for _, run in groupby(enumerate(queues), lambda found: (found[1].broker_name, found[1].queue_id - found[0])):
         first, *more = run
         (start, begin), (stop, end) = first, more[-1] if more else first

@@ -1,4 +1,4 @@
-"""Where keys go, SDK by SDK: a column each, those that cannot differ as one."""
+"""The queues of keys, SDK by SDK: a column each, and one column for SDKs that cannot differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAIR = (*columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ"), Column("shar
 
 
 Shown = dict[str, KeyedSdk]
-"""The columns of the screen by their titles: an SDK each, or all gRPC SDKs for which the Proxy picks as the first."""
+"""The columns of the screen by title: an SDK each, or the first gRPC SDK for all whose queue the Proxy picks."""
 
 
 def key_queues_report(found: KeyQueues) -> Report:
@@ -142,7 +142,7 @@ def _moved_screen(known: Shown) -> Section:
 
 
 def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
-    """Each SDK against each other one, where that fits; of many the pairs that differ the most."""
+    """Each SDK against each other one, or the pairs that differ most if there are too many SDKs."""
     title = f"keys that go to different queues, of {len(found.keys)}"
     if len(known) > _MOST_COLUMNS:
         rows = rows_of(_PAIR, sorted(found.pairs, key=attrgetter("differ"), reverse=True))

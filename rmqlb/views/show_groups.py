@@ -17,7 +17,7 @@ _COUNTED = {
     "duplicate-owners": ("duplicate_owners", "with duplicate owners"),
     "mismatch": ("mismatches", "with other owners than predicted"),
 }
-"""Finding → the count that says all of it, and what is counted: queues."""
+"""Finding → its count of queues, and the words for the count."""
 _OF_CONSUMERS = ("duplicate-client-id", "more-consumers-than-queues", "idle-by-strategy")
 _MOST_OF_IT = 0.5
 
@@ -28,14 +28,14 @@ def strategies_text(state: GroupState) -> str:
 
 
 def lag_text(state: GroupState) -> str:
-    """Messages not yet read, with a plus sign where it is a lower bound; a question mark where none are known."""
+    """Unread messages, with a plus sign for a lower bound; a question mark if none are known."""
     if state.lag is not None:
         return f"{state.lag:,}"
     return f"{state.lag_at_least:,}+" if state.lag_at_least else "?"
 
 
 def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
-    """The worst finding by its code and what it is about, and the others that are as grave, in a few words."""
+    """The worst finding by its code and subject, and the others of the same severity, in a few words."""
     if not findings:
         return ""
     grave: dict[str, list[GroupFinding]] = {}
@@ -53,7 +53,7 @@ def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
             texts.append(f"{text} {_COUNTED[code][1]}" if code in _COUNTED else text)
         else:
             left += len(some_of)
-    if findings[0].explains is not None:  # consequences of a cause are no findings by themselves
+    if findings[0].explains is not None:  # consequences of a cause are not separate findings
         bad = (code for code in ("unassigned-queues", "duplicate-owners") if code not in grave)
         counts = (code for code in bad if getattr(state, _COUNTED[code][0]))
         texts += (f"{_queues_of(code, state)} {_COUNTED[code][1]}" for code in counts)
@@ -61,7 +61,7 @@ def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
 
 
 def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
-    """Findings of one code in a few words; empty where figures or client IDs do not say it."""
+    """Findings of one code in a few words; empty where figures or client IDs do not express the finding."""
     code = findings[0].code
     if code in _COUNTED:
         return _queues_of(code, state)
@@ -83,7 +83,6 @@ def consumers_text(state: GroupState | GroupCounts) -> str:
 
 
 def verdict(state: GroupState, findings: Sequence[GroupFinding], processes: Sequence[ConsumerProcess]) -> str:
-    """The group in a sentence: what is wrong, or that nothing is, and whose lag it is."""
     texts = [*_verdicts(state, findings), *_whose_lag(state, processes)]
     if state.status == "inOrder":
         texts.reverse()
@@ -91,7 +90,7 @@ def verdict(state: GroupState, findings: Sequence[GroupFinding], processes: Sequ
 
 
 def _whose_lag(state: GroupState, processes: Sequence[ConsumerProcess]) -> Iterator[str]:
-    """The consumer that has more than half of the lag, where there are several."""
+    """The consumer with more than half of the lag, if there are several consumers."""
     lags = {each.client_id: each.lag for each in processes if each.lag}
     if not state.lag or not lags or not state.consumers:
         return
@@ -187,7 +186,7 @@ def consumers_report(consumers: Consumers) -> Report:
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     why = f"rmqlb diagnose -g {state.group} says why; " if state.status in ("error", "warning") else ""
     more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"
-    # Processes that share a client ID differ by their address, or else by their number.
+    # Processes with one client ID differ by their address, or otherwise by their number.
     rows = Rows(("clientId", "address"), [({"address": str(_address(p) or at)}, p) for at, p in enumerate(processes)])
     sections = (_consumers(processes),)
     return Report("rmqlb/consumers", consumers, facts, sections, listed, rows, grave=state.status, more=more)
@@ -234,5 +233,5 @@ def _words(names: Sequence[str] | None) -> str | None:
 
 
 def _address(one: ConsumerProcess) -> Cell:
-    """The process's end of its first connection; its other connections differ by their ports only."""
+    """The process's end of its first connection; other connections differ only by their ports."""
     return one.addresses[0].client_addr if one.addresses else None

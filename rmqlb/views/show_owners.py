@@ -59,7 +59,7 @@ def owners_report(result: OwnersReport | OwnersOfGroups, *, explained: bool = Fa
 
 
 def _report(report: OwnersReport, explained: bool) -> Report:
-    """A line per consumer, or per strategy where several are compared and no owner is observed."""
+    """A line per consumer, or per strategy if several are compared and no owner is observed."""
     rows: list[tuple[Mapping[str, str], Struct]] = [({}, queue) for queue in report.queues if report.strategies]
     sections: list[Section] = []
     tables: list[Section] = []
@@ -105,7 +105,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
 
 
 def basis(report: OwnersReport) -> StrategyOwners:
-    """The strategy to compare with: the only one that consumers report, or the one with the fewest mismatches."""
+    """The strategy to compare with: the only reported one, or the one with the fewest mismatches."""
     reported = [each for each in report.strategies if each.strategy in report.strategies_reported]
     if len(reported) == 1 == len(report.strategies_reported):
         return reported[0]
@@ -121,7 +121,6 @@ def _prediction(report: OwnersReport) -> tuple[str, int | None]:
 
 
 def grave(report: OwnersReport) -> str:
-    """Red where a queue does not have exactly one owner, yellow where owners differ from the prediction."""
     if not report.strategies:
         topics = report.pop_topics
         return WARNING if any(t.queues is None or any(q.consumers == () for q in t.queues) for t in topics) else ""
@@ -175,7 +174,7 @@ def _bad(unassigned: int, several: int, queues: int, least: str = "") -> Iterato
 
 
 def _predicted(report: OwnersReport) -> Iterator[str]:
-    """The verdict where no owner is observed: the strategies that leave a queue without one owner, otherwise all."""
+    """The verdict without observed owners: the strategies that leave a queue without one owner, otherwise all."""
     bad, queues = False, len(report.queues)
     for what, field in (
         ("unassigned", "unassigned"),
@@ -281,7 +280,7 @@ def _pop_verdict(report: OwnersReport) -> Iterator[str]:
 
 
 def _owners(report: OwnersReport) -> Section:
-    """The queues of each consumer: as observed, or where nothing is, as the first strategy predicts; idle ones last."""
+    """The queues of each consumer, observed or, without observed owners, predicted by the first strategy; idle last."""
     observed, strategy = bool(report.observed_queues), basis(report).strategy
     places = {client_id: at for at, client_id in enumerate(dict.fromkeys(report.sorted_consumers))}
 

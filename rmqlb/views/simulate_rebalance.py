@@ -1,6 +1,6 @@
 """The simulation of one or several groups as a report: its sentences and its tables.
 
-The first line is the verdict, the bad before the usual; a bound is called one, and the unknown is named.
+The first line is the verdict, problems first; bounds are called bounds, and unknown values are named.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from rmqlb.views.report import (
 from rmqlb.views.simulate_send import send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
-_MOST_IN_LEAD = 2  # events that the first line names, and the picture marks where
+_MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
 
 _TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
@@ -61,12 +61,10 @@ FIGURES = tuple(
     (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name, key)
     for name, key in zip(GroupFigures.__struct_fields__, GroupFigures.__struct_encode_fields__, strict=True)
 )
-"""A figure for people, its field of `GroupFigures`, and its key."""
 _UNSHOWN = {"convergence_ms": "not converged", "redelivered": "unknown"}
 
 
 def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
-    """One group with its tables, or several groups, a line each, and the producers of their topics."""
     if isinstance(found, RebalanceResult):
         return group_report(found)
     groups, producers = found.groups, found.producers
@@ -82,7 +80,7 @@ def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
 
 
 def group_report(found: RebalanceResult) -> Report:
-    """One group: a screen has the picture, and whose letter is whose; the tables behind it are a script's."""
+    """One group: a screen has the picture and its letters, scripts have the tables behind it."""
     sections = (
         timeline_section(found),
         _windows(found),
@@ -107,7 +105,7 @@ def group_report(found: RebalanceResult) -> Report:
 
 
 def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
-    """Client ID → its name in a narrow table: its letter in the picture, or a number if there are too few letters."""
+    """Client ID → its name in a narrow table: its letter in the picture, or a number if letters are too few."""
     ids = list(dict.fromkeys(client_ids))
     return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
 
@@ -132,7 +130,7 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
 
 
 def _event_texts(events: Iterable[SimulatedEvent]) -> str:
-    """The first few, each once, as the user wrote them or with their time."""
+    """The first few events, each once, as the user wrote them or with their time."""
     texts: dict[str, None] = {}
     for event in events:
         plain = f"{event.kind} {event.subject}"
@@ -158,7 +156,6 @@ def _converged(found: RebalanceResult) -> str:
 
 
 def _at_end(found: RebalanceResult) -> Iterator[str]:
-    """What stays bad: a group that has converged may have converged badly."""
     f = found.figures
     overlaps = 0 if found.broadcasting else f.queues_with_overlap_at_end
     bad = ((f.queues_with_gap_at_end, "unassigned"), (overlaps, "with duplicate owners"))
@@ -169,7 +166,7 @@ def _at_end(found: RebalanceResult) -> Iterator[str]:
 
 
 def _longest(f: GroupFigures | SimulationsSummary, queues: int, *, broadcasting: bool = False) -> Iterator[str]:
-    """The longest gap and overlap, and of how many queues; with BROADCASTING several owners are as it should be."""
+    """The longest gap and overlap, and their numbers of queues; with BROADCASTING overlaps are normal."""
     for what in ("gap",) if broadcasting else ("gap", "overlap"):
         number, longest_ms = getattr(f, f"queues_with_{what}"), getattr(f, f"longest_{what}_ms")
         yield f"longest {what} {about(longest_ms)} ({of_all(number, queues)})" if number else f"no {what}"
@@ -252,12 +249,12 @@ def _section(name: str, title: str, columns: Sequence[Column], items: Iterable[o
 
 
 class Window(OfQueue, frozen=True):
-    """A stretch of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
+    """A span of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
 
     state: OwnerState
     from_ms: float
     to_ms: float
-    owners: tuple[str, ...]  # all that own the queue at some time of it, sorted
+    owners: tuple[str, ...]  # all owners of the queue within the span, sorted
     owners_before: Cell
     owners_after: Cell
 
@@ -306,7 +303,7 @@ def _length(span: Interval | Window) -> float:
 
 
 def _owners(interval: Interval | None) -> Cell:
-    """A dash where the simulation begins or ends, or the queue is gone."""
+    """A dash if the simulation begins or ends there, or the queue is gone."""
     return NOT_THERE if interval is None or (interval.state == "gone" and not interval.owners) else interval.owners
 
 
@@ -328,7 +325,7 @@ def _queues(found: RebalanceResult) -> Section:
 
 
 def _takeovers(found: RebalanceResult) -> Section:
-    """A screen has them with the steps only."""
+    """A screen shows them only with the steps."""
     takeovers = sorted((each for one in found.queues for each in one.takeovers), key=attrgetter("at_ms"))
     columns = (
         *QUEUE_COLUMNS,
@@ -375,7 +372,7 @@ def _steps(found: RebalanceResult) -> Section:
 
 
 def _events(found: RebalanceResult) -> Section:
-    """A screen has them if the first line cannot name all, and the table of consumers does not."""
+    """A screen shows them if neither the first line nor the table of consumers has all of them."""
     events, consumers = found.events, set(found.client_ids)
     reads, writes = attrgetter("read_queues"), attrgetter("write_queues")
     columns = (
@@ -534,7 +531,7 @@ def _badness(f: GroupFigures) -> tuple[float, ...]:
 
 def _producers(producers: Sequence[SendResult]) -> Section:
     def first(name: str) -> Any:
-        """A time of the broker that fails first."""
+        """A time of the first failing broker."""
         return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
     columns = (

@@ -52,12 +52,12 @@ from rmqlb.views.report import (
 MOST_FAILURES = 12
 _MOST_NAMED = 2
 _UNEVEN = 1.2
-"""A queue that stores so many times as much as another of its broker is worth a look; turns alone differ by two."""
+"""A queue with this many times the messages of another on its broker is uneven; turns alone differ by two."""
 _STRIP = 60
 _MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
 _STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
 _NOTHING = "."
-"""Not a space: tables lose those at the ends of a cell."""
+"""Not a space: tables lose spaces at the ends of a cell."""
 
 
 def send_report(
@@ -65,8 +65,7 @@ def send_report(
 ) -> Report:
     """The report of a simulation; with `trace` people see each attempt.
 
-    Args:
-        clients: the versions of each of `report.clients`, and how many ms a failure isolates there.
+    `clients` has the versions of each of `report.clients`, and the ms for which a failure isolates a broker there.
     """
     facts = send_facts(report)
     if report.sdks:
@@ -107,7 +106,6 @@ def send_facts(report: SendReport) -> tuple[str, ...]:
 
 
 def send_gravity(totals: SendTotals) -> str:
-    """Error for lost messages, warning for failed attempts and for messages stored twice."""
     if totals.lost:
         return ERROR
     return WARNING if totals.failed_attempts or totals.duplicated or totals.not_store_ok else "inOrder"
@@ -256,7 +254,6 @@ def _failure(failure: Failure) -> str:
 
 
 def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
-    """Attempt by attempt, and the lost messages."""
     hidden = ("thread",) * (report.producer.threads == 1)
     keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
     columns = columns_of(Attempt, keys, hidden=hidden)
@@ -437,7 +434,7 @@ def _totals(totals: SendTotals) -> Section:
 
 
 def _compared(report: SendReport) -> tuple[Column, ...]:
-    """What producers are compared by; how they take the failures is told of the first one."""
+    """The columns that compare producers; times of failures are those of the first failure."""
     failing, brokers = bool(report.failures), [broker.broker_name for broker in report.brokers]
     return (
         *columns_of(SendTotals, "stored lost failedAttempts=failed", path="totals", hidden=("stored",)),
@@ -501,10 +498,7 @@ def _clients(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) 
 
 
 def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
-    """For each failing broker, the SDKs that never leave it, then those that lose messages before they do.
-
-    SDKs that lose the most come last.
-    """
+    """For each failing broker, the SDKs that never leave it, then those that lose messages before they leave."""
     by_loss = sorted(sdks, key=lambda each: each.totals.lost)
     for place, failure in enumerate(sdks[0].failures):
         never = [each for each in by_loss if _never_left(each.failures[place])]

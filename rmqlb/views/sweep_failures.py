@@ -27,8 +27,7 @@ from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, attri
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
 _MOST_ROWS = 15
-_LONGEST_COMMAND = 2000
-"""Characters of a command that a screen still shows."""
+_LONGEST_COMMAND = 2000  # characters that a screen still shows
 _LIMIT_COLUMNS = (
     Column("about", "about"),
     Column("name", "name"),
@@ -107,7 +106,7 @@ def _many(number: int, noun: str) -> str:
 
 
 def _losses_text(losses: Sequence[Loss]) -> str:
-    """What is lost.
+    """The losses in words.
 
     >>> _losses_text([Loss("broker", "a"), Loss("master", "b")])
     'broker a and master of b'
@@ -146,7 +145,7 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
 
 
 def _block(broken: Sequence[Counterexample]) -> Block:
-    """What the same losses break, what is left after the worst, and the commands that show it."""
+    """The limits that one failure breaks, the remainder in the worst case, and the commands that show the failure."""
     first = broken[0]
     lines = tuple((_breaks(one), f"one of {one.cases:,} similar cases" if one.cases > 1 else "") for one in broken)
     parts = [
@@ -186,7 +185,7 @@ def _group_left(o: GroupOutcome) -> Iterator[str]:
 
 
 def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
-    """The first command, and with `--all` the others; a file has those that would fill a screen."""
+    """The first command, and with `--all` the others; commands that would fill a screen are only in files."""
     texts = list(dict.fromkeys(filter(None, commands)))
     longest = max(map(len, texts), default=0)
     if longest > _LONGEST_COMMAND:
@@ -200,7 +199,7 @@ def _table(name: str, title: str, columns: tuple[Column, ...], items: Sequence[o
 
 
 def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
-    """The largest value of a figure, and the losses that give it."""
+    """The largest value of a figure, and its losses."""
 
     def of(worst: object, show: Callable[[Worst], Cell]) -> Cell:
         found = getattr(worst, attribute_of(key))

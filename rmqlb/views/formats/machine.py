@@ -17,7 +17,6 @@ from rmqlb.views.report import Cell, Report, Section, utc_text
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
-    """What every command's JSON and YAML have in common around their data."""
     source = ResultSource(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
     return Envelope(report.schema, FORMAT_VERSION, command, source, report.data, tuple(findings))
 
@@ -66,7 +65,7 @@ def as_json_lines(values: Iterable[Value]) -> str:
 
 
 def _with_half_pairs(value: Value, **form: Any) -> str:
-    """JSON of half a surrogate pair, which a name in the environment may hold and msgspec does not encode."""
+    """JSON of half a surrogate pair, which the environment may contain and msgspec does not encode."""
     import json
 
     return json.dumps(msgspec.to_builtins(value), allow_nan=False, **form)
@@ -92,7 +91,7 @@ def as_yaml(value: Value) -> str:
 
 
 def as_csv(section: Section) -> str:
-    """One section after RFC 4180; owners are separated by spaces, unknown is an empty cell."""
+    """One section after RFC 4180; owners are separated by spaces, and an unknown cell is empty."""
     import csv
     import io
 
