@@ -36,6 +36,7 @@ from rmqlb.views.report import (
     Report,
     Rows,
     Section,
+    columns_from,
     columns_of,
     duration,
     first_places,
@@ -92,9 +93,7 @@ def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
 
 def _groups(groups: Sequence[Diagnosis]) -> Section:
     columns = (
-        Column("", "status", "sign"),
-        Column("group", "group"),
-        Column("outcome", "outcome", shown=False),
+        *columns_from("status=:sign group outcome/hidden"),
         Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
         Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
         *figures("unassigned/1 duplicateOwners/2", groups, within="counts"),
@@ -224,8 +223,7 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
         Column("topic", "topic"),
         Column("queues", "queues", "number", of=lambda finding: len(finding.queues)),
         Column("consumers", "consumers", of=lambda finding: " ".join(finding.consumers)),
-        Column("consequence", "consequence", "prose"),
-        Column("remedy", "remedy", "prose"),
+        *columns_from("consequence remedy", "prose"),
         Column("explains all", "reproduces", of=lambda finding: _yes_no(finding, "reproduces")),
         Column("fixes all", "fixesAll", of=lambda finding: _yes_no(finding, "fixes_all")),
     )
@@ -378,9 +376,7 @@ def _grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 def _evidence(found: Diagnosis) -> Section:
     columns = (
-        Column("fact", "fact", "prose"),
-        Column("value", "value"),
-        Column("threshold", "threshold"),
+        *columns_from("fact:prose value threshold"),
         Column("source", "source", quiet=True),
         Column("at", "at", quiet=True),
     )

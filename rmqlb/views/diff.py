@@ -33,9 +33,9 @@ from rmqlb.views.report import (
     Report,
     Rows,
     Section,
+    columns_from,
     duration,
     first_places,
-    numbers,
     rows_of,
     worst,
 )
@@ -70,9 +70,9 @@ def diff_report(diff: SnapshotDiff) -> Report:
         chosen=f"the first {_MOST_ROWS}",
     )
     sections = (
-        _unless_empty(groups),
-        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic)),
-        _unless_empty(unexplained),
+        groups.unless_empty(),
+        Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic).unless_empty(),
+        unexplained.unless_empty(),
         _lag(diff.groups),
         replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True),
     )
@@ -101,19 +101,14 @@ def prediction_report(found: PredictionDiff) -> Report:
     counts = {"with another owner": s.other_owner, "not yet moved": s.not_yet, "with unknown owners": s.unknown}
     parts += [f"{number} {outcome}" for outcome, number in counts.items() if number]
     parts += [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
-    columns = (
-        *QUEUE_COLUMNS,
-        Column("predicted", "ownersPredicted", "clients"),
-        Column("observed", "ownersAfter", "clients"),
-        Column("outcome", "outcome"),
-    )
+    columns = (*QUEUE_COLUMNS, *columns_from("ownersPredicted=predicted:clients ownersAfter=observed:clients outcome"))
     differences = _by_group("differences", "queues that differ from the prediction", columns, differ)
     queues = _by_group("queues", "queues, as predicted and as observed", columns, items)
     return Report(
         "rmqlb/diff-prediction",
         found,
         ("; ".join(parts), f"{found.prediction} → {_side(found.after)}"),
-        (_unless_empty(differences), replace(queues, named_only=True)),
+        (differences.unless_empty(), replace(queues, named_only=True)),
         rows=Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in items]),
         tables=(differences, queues),
         grave=ERROR if s.other_owner else WARNING if s.differences or s.unknown else "inOrder",
@@ -237,7 +232,7 @@ def _lag(groups: Sequence[GroupDiff]) -> Section:
         Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
         Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
         Column("growth", "lagGrowth", "number"),
-        *numbers("produced consumed"),
+        *columns_from("produced consumed", "number"),
         Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
     )
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
@@ -278,11 +273,6 @@ def _explained_by(queue: QueueDiff) -> str:
 
 def _owners(owners: tuple[str, ...] | None) -> Cell:
     return NOT_THERE if owners is None else owners
-
-
-def _unless_empty(section: Section) -> Section:
-    """An empty table is there for those who name it, and shown to nobody else."""
-    return replace(section, named_only=not section.rows)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.decoding import convert
-from rmqlb.views.report import Column, Report, Section
+from rmqlb.views.report import Report, Section, columns_from
 
 _CATALOGUE = "explanations.toml"
 _KINDS = {"finding": "a finding", "error": "an error", "exit": "an exit code"}
@@ -48,14 +48,7 @@ def explanation_report(
 ) -> Report:
     """Several codes as a list; for people, one code as lines without a table."""
     chosen = tuple(catalogue[code] for code in codes)
-    columns = (
-        Column("code", "code"),
-        Column("kind", "kind", fold=1),
-        Column("exit code", "exitCode", "number", shown=False),
-        Column("it means", "means", "prose"),
-        Column("why", "why", shown=False),
-        Column("what to do", "todo", shown=False),
-    )
+    columns = columns_from("code kind/1 exitCode:number/hidden means=it_means:prose why/hidden todo/hidden")
     rows = tuple((one.code, one.kind, one.exit_code, one.means, one.why, one.todo) for one in chosen)
     named_only = for_people and len(chosen) == 1
     section = Section("explanations", "codes", columns, rows, heads=1, named_only=named_only)

@@ -24,7 +24,7 @@ from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
 from rmqlb.views.envelope import Envelope, PrintedResult
-from rmqlb.views.report import Column, Report, Section, rows_of
+from rmqlb.views.report import Column, Report, Section, columns_from, rows_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
@@ -147,8 +147,7 @@ class Schemas(Struct, frozen=True):
 
 def schemas_report(results: Sequence[PrintedResult]) -> Report:
     columns = (
-        Column("schema", "schema"),
-        Column("format", "formatVersion", shown=False),
+        *columns_from("schema formatVersion/hidden"),
         Column("commands", "commands", fold=1, of=lambda schema: ", ".join(schema.commands)),
         Column("what it is", "meaning", "prose"),
     )
@@ -160,12 +159,7 @@ def schemas_report(results: Sequence[PrintedResult]) -> Report:
 
 def keys_report(schema: Schema) -> Report:
     """A schema's keys, one per row, as `data.topics[].queues[].lag`."""
-    columns = (
-        Column("key", "key"),
-        Column("type", "type", fold=1),
-        Column("", "required", shown=False),
-        Column("meaning", "meaning", "prose"),
-    )
+    columns = columns_from("key type/1 required/hidden meaning:prose")
     section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
     facts = (f"{schema['title']}: {schema['description']}",)
     return Report(schema["title"], schema, facts, (section,))

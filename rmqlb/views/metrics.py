@@ -25,7 +25,7 @@ from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.formats.text import visible
-from rmqlb.views.report import Report
+from rmqlb.views.report import Report, attribute_of
 
 _WAIVED = "waived"
 
@@ -172,15 +172,9 @@ def _owners(report: OwnersReport, snapshot: ClusterSnapshot) -> Iterator[Sample]
 def _check(result: CheckResult, snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield from _one_of(CHECK_OUTCOME, (PASSED, FAILED, INCOMPLETE), result.outcome)
     for rule in result.rules:
-        numbers = {
-            PASSED: rule.passed,
-            FAILED: rule.failed,
-            _WAIVED: rule.waived,
-            INCOMPLETE: rule.incomplete,
-            NOT_APPLICABLE: rule.not_applicable,
-        }
-        for verdict, number in numbers.items():
-            yield Sample(CHECK_LIMITS, number, {"rule": rule.rule, "severity": rule.severity, "verdict": verdict})
+        for verdict in (PASSED, FAILED, _WAIVED, INCOMPLETE, NOT_APPLICABLE):
+            labels: dict[str, str | None] = {"rule": rule.rule, "severity": rule.severity, "verdict": verdict}
+            yield Sample(CHECK_LIMITS, getattr(rule, attribute_of(verdict)), labels)
     kinds = ((FAILED, result.failed), (_WAIVED, result.waived), (INCOMPLETE, result.incomplete))
     judged = [(verdict, one, _labels(one, snapshot)) for verdict, limits in kinds for one in limits]
     # A rule may be incomplete for several reasons, which its labels do not distinguish.

@@ -34,9 +34,9 @@ from rmqlb.views.report import (
     Rows,
     Section,
     about,
+    columns_from,
     columns_of,
     labels,
-    numbers,
     rows_of,
     worst,
 )
@@ -283,10 +283,8 @@ def _consumers(plan: RebalancePlan) -> Section:
     observed = any(c.queues_observed not in (None, c.queues_before) for c in shown)
     columns = (
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
-        Column("consumer", "clientId"),
-        Column("before", "queuesBefore", "number"),
-        Column("after", "queuesAfter", "number"),
-        *numbers("gained lost"),
+        *columns_from("clientId=consumer queuesBefore=before:number queuesAfter=after:number"),
+        *columns_from("gained lost", "number"),
         *figures("lagGained/2 lagLost/3", shown),
         Column("note", "note", "prose", shown=any(map(_note, shown)), of=_note),
         Column("observed", "queuesObserved", "number", shown=observed, fold=1),
@@ -389,7 +387,7 @@ def _summary(plan: RebalancePlan) -> Section:
     s, seen = plan.summary, plan.summary.observed
     columns = (
         Column("", "figure"),
-        *numbers("before after"),
+        *columns_from("before after", "number"),
         Column("observed", "observed", "number", shown=seen is not None and seen.mismatches > 0),
     )
     rows: list[tuple[Cell, ...]] = [
@@ -435,11 +433,7 @@ def _popped(plan: RebalancePlan) -> list[tuple[str, PopChange]]:
 
 
 def _pop_section(plan: RebalancePlan, popped: Sequence[tuple[str, PopChange]]) -> Section:
-    columns = (
-        *QUEUE_COLUMNS,
-        Column("may read it before", "consumersBefore", "clients"),
-        Column("afterwards", "consumersAfter", "clients"),
-    )
+    columns = (*QUEUE_COLUMNS, *columns_from("consumersBefore=may_read_it_before consumersAfter=afterwards", "clients"))
     cells: list[tuple[Cell, ...]] = []
     for topic, each in popped:
         sides = (NOT_THERE if ids is None else ids for ids in (each.consumers_before, each.consumers_after))

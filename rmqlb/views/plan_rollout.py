@@ -16,11 +16,11 @@ from rmqlb.views.report import (
     Report,
     Section,
     about,
+    columns_from,
     columns_of,
     duration,
     first_places,
     labels,
-    numbers,
     rows_of,
 )
 
@@ -134,13 +134,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
 
 
 def _order(rollout: Rollout, best: RolloutChoice) -> Section:
-    columns = (
-        Column("", "place", "number"),
-        Column("#", "index", "label"),
-        Column("consumer", "clientId"),
-        Column("stops", "downAtMs", "ms"),
-        Column("starts", "upAtMs", "ms"),
-    )
+    columns = columns_from("place=:number index=#:label clientId=consumer downAtMs=stops:ms upAtMs=starts:ms")
     rows = []
     for place, client_id in enumerate(best.order):
         down = place // best.at_once * best.pause_ms
@@ -154,7 +148,7 @@ def _stages(rollout: Rollout) -> Section:
     columns = (
         Column("changed", "changed", "number"),
         Column("next", "nextId", "clients", of=lambda stage: NOT_THERE if stage.next_id is None else stage.next_id),
-        *numbers("duplicateOwners unassigned"),
+        *columns_from("duplicateOwners unassigned", "number"),
     )
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
     brief, rows = first_places(len(rollout.stages), _MOST_STAGES), rows_of(columns, rollout.stages)

@@ -10,18 +10,21 @@ from msgspec.structs import replace
 
 from rmqlb.model.finding import WARNING
 from rmqlb.model.message_queue import QueueName
-from rmqlb.model.plan_topic import (
-    BrokerQueues,
-    GroupEffect,
-    Step,
-    StepCheck,
-    StepKind,
-    TopicChangePlan,
-    WaitFor,
-    WaitKind,
-)
+from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, about, columns_of, percent, rows_of
+from rmqlb.views.report import (
+    Block,
+    Cell,
+    Column,
+    Part,
+    Report,
+    Section,
+    about,
+    columns_from,
+    columns_of,
+    percent,
+    rows_of,
+)
 
 _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",
@@ -140,14 +143,10 @@ def _block(step: Step) -> Block:
     took = "at once" if step.estimated_ms == 0 else took
     parts = [
         Part("run" if step.commands else "do", run, is_command=bool(step.commands)),
-        Part("wait for", tuple((_wait(w), "") for w in step.wait_for)),
+        Part("wait for", tuple((_WAITS[w.kind].format(queues=_queues(w.queues)), "") for w in step.wait_for)),
     ]
     effects = tuple((line, "") for line in _effects(step))
     return Block((*parts, Part("then", effects)) if effects else tuple(parts), heading=heading, beside=took)
-
-
-def _wait(wait: WaitFor) -> str:
-    return _WAITS[wait.kind].format(queues=_queues(wait.queues))
 
 
 def _queues(queues: Sequence[QueueName]) -> str:
@@ -195,9 +194,7 @@ def _steps(plan: TopicChangePlan) -> Section:
         _STEP,
         Column("what", "kind"),
         Column("done", "done", of=lambda step: _yes_no(step.done)),
-        Column("estimated", "estimatedMs", "ms"),
-        Column("readable", "readableQueues", "number"),
-        Column("writable", "writableQueues", "number"),
+        *columns_from("estimatedMs=estimated:ms readableQueues=readable:number writableQueues=writable:number"),
     )
     return Section("steps", "steps", columns, rows_of(columns, plan.steps), audience="scripts")
 

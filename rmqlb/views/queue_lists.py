@@ -8,6 +8,7 @@ from operator import attrgetter
 from textwrap import wrap
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.model.finding import ERROR, Severity
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
@@ -15,7 +16,7 @@ from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
 from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted, named
-from rmqlb.views.report import BETWEEN, Column, Kind, Section, attribute_of
+from rmqlb.views.report import BETWEEN, Column, Kind, Section, attribute_of, columns_from
 
 _SCREEN = 100
 _LEAST = 18
@@ -105,21 +106,15 @@ def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: i
 
 
 def figures(keys: str, items: Sequence[object], within: str = "") -> tuple[Column, ...]:
-    """Columns of figures, which people see where some item has one that is not 0.
+    """Columns of figures (`columns_from`) that people see if they are not 0 for every item.
 
-    Args:
-        keys: `KEY`, or `KEY=TITLE` with `_` for spaces; behind a slash how early a narrow screen leaves it out.
-        items: what the rows are made of.
-        within: the attribute of an item that has the figures; empty is the item itself.
+    `within` is the attribute of an item that has the figures; empty is the item itself.
     """
     columns = []
-    for text in keys.split():
-        named_, _, fold = text.partition("/")
-        key, _, title = named_.partition("=")
-        field = attribute_of(key)
+    for column in columns_from(keys, "number"):
+        field = attribute_of(column.key)
         value = attrgetter(f"{within}.{field}" if within else field)
-        title = (title or field).replace("_", " ")
-        columns.append(Column(title, key, "number", shown=any(map(value, items)), fold=int(fold or 0), of=value))
+        columns.append(replace(column, shown=any(map(value, items)), of=value))
     return tuple(columns)
 
 

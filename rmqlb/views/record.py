@@ -31,6 +31,7 @@ from rmqlb.views.report import (
     Report,
     Section,
     about,
+    columns_from,
     columns_of,
     duration,
     first_places,
@@ -237,8 +238,7 @@ def _events(each: ConsumerRecording) -> str:
 def _queues(queues: Sequence[QueueRecording]) -> Section:
     columns = (
         *QUEUE_COLUMNS,
-        Column("before", "ownersBefore", "clients"),
-        Column("after", "ownersAfter", "clients"),
+        *columns_from("ownersBefore=before ownersAfter=after", "clients"),
         Column("changes", "changes", "number", of=lambda queue: len(queue.changes)),
         *columns_of(QueueRecording, "longestGapAtLeastMs=longest_gap,_at_least longestGapAtMostMs=at_most"),
         *columns_of(QueueRecording, "longestOverlapAtLeastMs=longest_overlap,_at_least longestOverlapAtMostMs=at_most"),
@@ -248,11 +248,7 @@ def _queues(queues: Sequence[QueueRecording]) -> Section:
 
 
 def _intervals(queues: Sequence[QueueRecording]) -> Section:
-    columns = (
-        *columns_of(RecordedInterval, "fromMs=from toMs=to"),
-        Column("state", "state"),
-        Column("owners", "owners", "clients"),
-    )
+    columns = (*columns_of(RecordedInterval, "fromMs=from toMs=to"), *columns_from("state owners:clients"))
     rows = tuple(
         (queue.topic, queue.broker_name, queue.queue_id, *row)
         for queue in queues
@@ -280,12 +276,7 @@ def _comparison(compared: RecordingComparison) -> Iterator[Section]:
 
 
 def _summary(figures: RecordingFigures) -> Section:
-    columns = (
-        Column("", "figure"),
-        Column("value", "shown"),
-        Column("", "name", shown=False),
-        Column("", "value", "number", shown=False),
-    )
+    columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     keys = dict(zip(figures.__struct_fields__, figures.__struct_encode_fields__, strict=True))
     rows: list[tuple[Cell, ...]] = [("queues", str(figures.queues), "queues", figures.queues)]
     for name, figure in annotated_figures(RecordingFigures).items():

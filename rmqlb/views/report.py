@@ -58,31 +58,32 @@ QUEUE_COLUMNS = (
 )
 
 
-def numbers(keys: str) -> tuple[Column, ...]:
-    """Columns of numbers, titled by their keys.
+def columns_from(keys: str, kind: Kind = "text") -> tuple[Column, ...]:
+    """Columns from `KEY[=TITLE][:KIND][/FOLD]`, with `_` for spaces in a title; `/hidden` hides a column from people.
 
-    >>> [column.title for column in numbers("queues duplicateOwners")]
-    ['queues', 'duplicate owners']
+    >>> [(one.title, one.kind, one.fold) for one in columns_from("clientId=consumer duplicateOwners:number/2")]
+    [('consumer', 'text', 0), ('duplicate owners', 'number', 2)]
     """
-    return tuple(Column(attribute_of(key).replace("_", " "), key, "number") for key in keys.split())
+    found = []
+    for text in keys.split():
+        shape, _, fold = text.partition("/")
+        named, _, own_kind = shape.partition(":")
+        key, given, title = named.partition("=")
+        title = (title if given else attribute_of(key)).replace("_", " ")
+        column = Column(title, key, own_kind or kind, shown=fold != "hidden")  # type: ignore[arg-type]
+        found.append(replace(column, fold=int(fold)) if fold.isdigit() else column)
+    return tuple(found)
 
 
 def columns_of(shape: type[Struct], keys: str, *, path: str = "", hidden: Collection[str] = ()) -> tuple[Column, ...]:
-    """Columns of a Struct's fields, whose types decide how they are shown: `KEY`, or `KEY=TITLE` with `_` for spaces.
-
-    Args:
-        shape: what the rows are made of.
-        keys: as in JSON, in the order of the columns.
-        path: the attribute of a row's item that is the Struct, if it is not the item itself.
-        hidden: keys that people do not see.
-    """
+    """Columns of a Struct's fields (`columns_from`), whose types decide the kind; `path` is the item's attribute."""
     types, columns = get_type_hints(shape), []
-    for key, _, title in (each.partition("=") for each in keys.split()):
-        name = attribute_of(key)
+    for column in columns_from(keys):
+        key, name = column.key, attribute_of(column.key)
         of_text = types[name] in (str, str | None)
         kind: Kind = "text" if of_text else "ms" if key.endswith("Ms") else "share" if key == "share" else "number"
         of = attrgetter(f"{path}.{name}") if path else None
-        columns.append(Column((title or name).replace("_", " "), key, kind, shown=key not in hidden, of=of))
+        columns.append(replace(column, kind=kind, shown=key not in hidden, of=of))
     return tuple(columns)
 
 
@@ -131,6 +132,9 @@ class Section(Struct, frozen=True):
     draw: Callable[[int], Section] | None = None  # draws a picture with strips of a length; `rows` are for no length
     scales: int = 0  # top rows of a picture that are its scale, without style
     blocks: tuple[Block, ...] | None = None  # blocks instead of a table; `brief` chooses among them
+
+    def unless_empty(self) -> Section:
+        return replace(self, named_only=self.named_only or not self.rows)
 
     def whole(self) -> Section:
         draw = self.draw

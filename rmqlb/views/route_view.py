@@ -12,7 +12,7 @@ from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.model.words import counted
-from rmqlb.views.report import Column, Report, Rows, Section, rows_of, utc_text
+from rmqlb.views.report import Column, Report, Rows, Section, columns_from, rows_of, utc_text
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
 
@@ -89,11 +89,8 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     topics = tuple(map(_topic, sightings))
     topic = Column("topic", "topic", quiet=True)
     columns = (
-        Column("broker", "brokerName"),
-        Column("cluster", "cluster", fold=2),
-        Column("perm", "permText"),
-        Column("readable", "readQueueNums", "number"),
-        Column("writable", "writeQueueNums", "number"),
+        *columns_from("brokerName=broker cluster/2 permText=perm readQueueNums=readable:number"),
+        *columns_from("writeQueueNums=writable:number"),
         Column("master", "master", of=lambda broker: broker.broker_addrs.get("0") or "none"),
         Column(
             "slaves", "slaves", fold=1, of=_slaves, shown=any(_slaves(b) != "none" for t in topics for b in t.brokers)
@@ -108,13 +105,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
 
 
 def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
-    columns = (
-        Column("topic", "topic", quiet=True),
-        Column("list", "list"),
-        Column("places", "places"),
-        Column("broker", "brokerName"),
-        Column("queues", "queueIds"),
-    )
+    columns = (Column("topic", "topic", quiet=True), *columns_from("list places brokerName=broker queueIds=queues"))
     lists = (
         (route.topic, name, found)
         for route in topics

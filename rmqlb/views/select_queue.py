@@ -8,7 +8,18 @@ from operator import attrgetter
 from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.words import counted
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, columns_of, first_places, percent, rows_of
+from rmqlb.views.report import (
+    Cell,
+    Column,
+    Report,
+    Rows,
+    Section,
+    columns_from,
+    columns_of,
+    first_places,
+    percent,
+    rows_of,
+)
 
 _MOST_KEYS = 20
 _MOST_COLUMNS = 6
@@ -109,12 +120,8 @@ def _place(queue: QueueName | None) -> str:
 
 def _keys_lines(found: KeyQueues) -> Section:
     columns = (
-        Column("key", "key"),
-        Column("SDK", "sdk"),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
-        Column("broker picked", "brokerNamePicked", shown=False),
-        Column("queue picked", "queueIdPicked", "number", shown=False),
+        *columns_from("key sdk=SDK brokerName=broker queueId=queue:number brokerNamePicked/hidden"),
+        *columns_from("queueIdPicked:number/hidden"),
         Column("broker after", "brokerNameAfter", shown=bool(found.changes)),
         Column("queue after", "queueIdAfter", "number", shown=bool(found.changes)),
     )

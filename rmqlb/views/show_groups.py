@@ -10,7 +10,7 @@ from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState
 from rmqlb.model.words import at_least, counted, messages, named, of_all
 from rmqlb.views.of_groups import statuses
 from rmqlb.views.queue_lists import figures
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels, rows_of
+from rmqlb.views.report import Cell, Column, Report, Rows, Section, columns_from, labels, rows_of
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -147,8 +147,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
     differ = any(line.processes != line.consumers for line in lines)
     has_findings = any(line.findings for line in lines)
     columns = (
-        Column("", "status", "sign"),
-        Column("group", "group"),
+        *columns_from("status=:sign group"),
         Column(
             "topics", "topicCount", "number", fold=9, of=lambda one: None if one.topics is None else len(one.topics)
         ),
@@ -156,12 +155,10 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
         Column("processes", "processes", "number", shown=differ, fold=2),
         Column("queues", "queues", "number"),
         Column("lag", "lagText", "number", of=lag_text),
-        Column("lag", "lag", "number", shown=False),
-        Column("at least", "lagAtLeast", "number", shown=False),
+        *columns_from("lag/hidden lagAtLeast/hidden", "number"),
         *figures("unassigned/4 duplicateOwners/5 idle/8 duplicateClientIds=duplicate_IDs/6 mismatches/7", lines),
         Column("strategy", "strategies", fold=1, of=strategies_text),
-        Column("imbalance", "imbalance", "number", fold=3),
-        Column("basis", "basis", shown=False),
+        *columns_from("imbalance:number/3 basis/hidden"),
         Column(
             "worst finding", "worstFinding", "prose", shown=has_findings, of=lambda one: worst_text(one, one.findings)
         ),
@@ -170,12 +167,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
 
 
 def _findings(lines: tuple[GroupLine, ...]) -> Section:
-    columns = (
-        Column("", "severity", "sign"),
-        Column("group", "group"),
-        Column("finding", "code"),
-        Column("what", "message", "prose"),
-    )
+    columns = columns_from("severity=:sign group code=finding message=what:prose")
     rows = tuple((one.severity, line.group, one.code, one.message) for line in lines for one in line.findings)
     return Section("findings", "findings", columns, rows, named_only=True)
 
@@ -209,16 +201,14 @@ def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
     )
     columns = (
         Column("#", "index", "label", of=lambda one: indexes[one.client_id]),
-        Column("consumer", "clientId"),
-        Column("processes", "processes", "number", shown=False),
+        *columns_from("clientId=consumer processes:number/hidden"),
         Column("address", "address", of=_address),
         Column("version", "version", quiet=True, fold=7),
         Column("language", "language", quiet=True, fold=9),
         Column("type", "consumeType", quiet=True, fold=5),
         Column("strategy", "strategy", quiet=True, fold=4),
         Column("topics", "topics", quiet=True, fold=8, of=lambda one: _words(one.topics)),
-        Column("observed", "queuesObserved", "number"),
-        Column("predicted", "queuesPredicted", "number", fold=6),
+        *columns_from("queuesObserved=observed queuesPredicted=predicted/6", "number"),
         Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
         Column("lag", "lag", "number", shown=False),
         Column("started", "startedAt", quiet=True, fold=10, shown=has_started),

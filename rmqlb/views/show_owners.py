@@ -34,8 +34,8 @@ from rmqlb.views.report import (
     Report,
     Rows,
     Section,
+    columns_from,
     labels,
-    numbers,
     rows_of,
 )
 
@@ -83,7 +83,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
             sections.insert(1, section)
         tables.append(section)
     if not report.strategies and (report.offsets or report.hidden):
-        columns = (*QUEUE_COLUMNS, *numbers("brokerOffset consumerOffset lag"))
+        columns = (*QUEUE_COLUMNS, *columns_from("brokerOffset consumerOffset lag", "number"))
         offsets = Section("offsets", "offsets", columns, rows_of(columns, report.offsets), heads=3)
         sections += [offsets] if report.offsets else []
         tables.insert(0 if report.hidden else len(tables), offsets)
@@ -350,8 +350,7 @@ def _reasons(report: OwnersReport) -> Section:
 def _consumers(report: OwnersReport) -> Section:
     strategies = report.strategies
     columns = (
-        Column("#", "index", "label"),
-        Column("consumer", "clientId"),
+        *columns_from("index=#:label clientId=consumer"),
         *(Column(s.strategy, s.strategy, "number") for s in strategies),
         Column("idle because", "idleReason", shown=any(s.idle for s in strategies)),
     )
@@ -369,7 +368,7 @@ def _summary(report: OwnersReport) -> Section:
         Column("min", "minQueuesPerConsumer", "number", of=attrgetter("fewest")),
         Column("max", "maxQueuesPerConsumer", "number", of=attrgetter("most")),
         Column("mean", "meanQueuesPerConsumer", "number", of=attrgetter("mean")),
-        *numbers("imbalance"),
+        *columns_from("imbalance", "number"),
         *figures("idle unassigned duplicateOwners", report.strategies),
         Column("mismatches", "mismatches", "number", shown=bool(report.observed_queues)),
     )

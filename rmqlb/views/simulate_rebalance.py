@@ -43,6 +43,7 @@ from rmqlb.views.report import (
     Report,
     Section,
     about,
+    columns_from,
     columns_of,
     duration,
     first_places,
@@ -50,7 +51,7 @@ from rmqlb.views.report import (
     rows_of,
     worst,
 )
-from rmqlb.views.simulate_send import send_gravity, some_messages
+from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
 _MOST_IN_LEAD = 2  # events that the first line names
@@ -284,12 +285,9 @@ def _windows(found: RebalanceResult) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("owners", "state", shown=with_outage),
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms", shown=False),
+        *columns_from("fromMs=from toMs/hidden", "ms"),
         Column("for", "lengthMs", "ms", of=_length),
-        Column("before", "ownersBefore", "clients"),
-        Column("meanwhile", "owners", "clients"),
-        Column("after", "ownersAfter", "clients"),
+        *columns_from("ownersBefore=before owners=meanwhile ownersAfter=after", "clients"),
     )
     brief = worst([_length(window) for window in windows], _MOST_WINDOWS)
     title = ("gaps" if found.broadcasting else "gaps, overlaps") + (", outages" if with_outage else "")
@@ -346,8 +344,7 @@ def _intervals(found: RebalanceResult) -> Section:
     columns = (
         *columns_of(Interval, "fromMs=from toMs=to"),
         Column("for", "lengthMs", "ms", of=_length),
-        Column("state", "state"),
-        Column("owners", "owners", "clients"),
+        *columns_from("state owners:clients"),
     )
     lines = ((one, row) for one in found.queues for row in rows_of(columns, one.intervals))
     rows = tuple((one.topic, one.broker_name, one.queue_id, *row) for one, row in lines)
@@ -356,10 +353,7 @@ def _intervals(found: RebalanceResult) -> Section:
 
 def _steps(found: RebalanceResult) -> Section:
     columns = (
-        Column("at", "atMs", "ms"),
-        Column("who", "who", "clients"),
-        Column("what", "what"),
-        Column("", "text"),
+        *columns_from("atMs=at:ms who:clients what text="),
         Column(
             "queues",
             "queues",
@@ -376,9 +370,7 @@ def _events(found: RebalanceResult) -> Section:
     events, consumers = found.events, set(found.client_ids)
     reads, writes = attrgetter("read_queues"), attrgetter("write_queues")
     columns = (
-        Column("at", "atMs", "ms"),
-        Column("event", "kind"),
-        Column("of", "subject", "clients"),
+        *columns_from("atMs=at:ms kind=event subject=of:clients"),
         Column("strategy", "strategy", shown=any(event.strategy for event in events)),
         Column("broker", "brokerName", shown=any(event.broker_name for event in events)),
         Column("read queues", "readQueueNums", "number", shown=any(map(reads, events)), of=reads),
@@ -401,10 +393,7 @@ def _consumers(found: RebalanceResult) -> Section:
     columns = (
         Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
-        Column("consumer", "clientId"),
-        Column("before", "queuesAtStart", "number"),
-        Column("after", "queuesAtEnd", "number"),
-        Column("taken", "taken", "number"),
+        *columns_from("clientId=consumer queuesAtStart=before:number queuesAtEnd=after:number taken:number"),
         Column("events", "events", shown=any(happens.values()), of=lambda part: ", ".join(happens[part.client_id])),
     )
     changes = [
@@ -417,12 +406,7 @@ def _consumers(found: RebalanceResult) -> Section:
 
 def _figures(found: RebalanceResult) -> Section:
     """CSV has each figure as a text and as a number."""
-    columns = (
-        Column("", "figure"),
-        Column("value", "shown"),
-        Column("", "name", shown=False),
-        Column("", "value", "number", shown=False),
-    )
+    columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     values = ((title, field, key, getattr(found.figures, field)) for title, field, key in FIGURES)
     rows = tuple((title, _shown_figure(field, value), key, value) for title, field, key, value in values)
     return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
@@ -434,8 +418,7 @@ def _trials(trials: GroupTrials, *, screen: bool) -> Section:
     columns = (
         Column("", "figure"),
         *(Column(key, key) for key in texts),
-        Column("max in trial", "maxTrial", "number"),
-        Column("", "name", shown=False),
+        *columns_from("maxTrial=max_in_trial:number name/hidden"),
         *(Column("", f"{key}Value", "number", shown=False) for key in texts),
     )
     failed, rows = trials.trials - trials.converged, list[tuple[Cell, ...]]()
@@ -495,17 +478,13 @@ def _all_consumers(s: SimulationsSummary) -> Iterator[str]:
 
 def _all_producers(s: SimulationsSummary, producers: Sequence[SendResult]) -> Iterator[str]:
     if s.retried:
-        last = max((each for each in map(_last_failed_ms, producers) if each is not None), default=None)
+        last = max((each for each in map(last_failed_ms, producers) if each is not None), default=None)
         until = "" if last is None else f", the last at {about(last)}"
         yield some_messages(s.retried, s.messages, "retried") + until
     else:
         yield f"none of {messages(s.messages)} retried"
     if s.longest_send_ms is not None:
         yield f"longest send {about(s.longest_send_ms)}"
-
-
-def _last_failed_ms(producer: SendResult) -> float | None:
-    return max((each.last_failed_ms for each in producer.failures if each.last_failed_ms is not None), default=None)
 
 
 def _overview(groups: Sequence[RebalanceResult]) -> Section:
@@ -540,7 +519,7 @@ def _producers(producers: Sequence[SendResult]) -> Section:
         Column("messages", "messages", "number", of=attrgetter("totals.messages")),
         Column("lost", "lost", "number", of=attrgetter("totals.lost")),
         Column("retried", "retried", "number", of=attrgetter("totals.retried")),
-        Column("last at", "lastFailedMs", "ms", of=_last_failed_ms),
+        Column("last at", "lastFailedMs", "ms", of=last_failed_ms),
         Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
         Column("not in list from", "isolatedMs", "ms", fold=1, of=first("isolated_ms")),
         Column("used again at", "usedAgainMs", "ms", fold=1, of=first("used_again_ms")),

@@ -20,7 +20,7 @@ from rmqlb.model.simulate_receive import (
     WaitTimes,
 )
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Cell, Column, Report, Section, about, columns_of, duration, rows_of
+from rmqlb.views.report import Cell, Column, Report, Section, about, columns_from, columns_of, duration, rows_of
 
 _MOST = 12
 _CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
@@ -31,8 +31,7 @@ _TOTALS = (
 _TITLES = {"further": "further arrivals", "dead_lettered": "dead letters", "left": "left at the end"}
 _BROKERS = "brokerName=broker queues receives share empty failed messages longestUnpolledMs=longest_without_a_receive"
 _FAILURES = (
-    Column("broker", "brokerName"),
-    Column("kind", "kind"),
+    *columns_from("brokerName=broker kind"),
     *columns_of(FailureReceived, "fromMs=from toMs=to failed=failed_receives lastFailedMs=the_last"),
     *columns_of(FailureReceived, "receivedAgainMs=received_from_again longestWaitMs=longest_wait_on_it left"),
 )

@@ -42,9 +42,9 @@ from rmqlb.views.report import (
     Report,
     Section,
     about,
+    columns_from,
     columns_of,
     duration,
-    numbers,
     percent,
     rows_of,
 )
@@ -540,7 +540,7 @@ def _trials(trials: SendTrials) -> Section:
     )
     ended = ", stopped early" if trials.stopped_early else ""
     title = f"{trials.trials} trials of {trials.messages.mean:g} messages{ended}, 95 % intervals"
-    return Section("trials", title, (Column("", "figure"), *numbers("mean low high")), rows, heads=1)
+    return Section("trials", title, (Column("", "figure"), *columns_from("mean low high", "number")), rows, heads=1)
 
 
 def _spreads(trials: SendTrials) -> Section:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from rmqlb.model.finding import WARNING
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
 from rmqlb.model.words import counted
-from rmqlb.views.report import BETWEEN, Cell, Column, Report, Section, duration, numbers, percent, rows_of
+from rmqlb.views.report import BETWEEN, Cell, Column, Report, Section, columns_from, duration, percent, rows_of
 
 _MOST_RANGES = 12
 _MOST_POINTS = 12
@@ -49,7 +49,7 @@ def _curve(size: GroupSize) -> Section:
 
     columns = (
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
-        *numbers("consumers imbalance idle"),
+        *columns_from("consumers imbalance idle", "number"),
         Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in points)),
         Column("duplicate owners", "duplicateOwners", "number", shown=any(point.duplicate_owners for point in points)),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
@@ -106,8 +106,7 @@ def _candidates(size: GroupSize) -> Section:
 def _topics(size: GroupSize) -> Section:
     has_rate = size.threads is not None
     columns = (
-        Column("topic", "topic"),
-        Column("queues", "queues", "number"),
+        *columns_from("topic queues:number"),
         Column("now", "queuesNow", "number", shown=size.queues_per_broker is not None),
         Column("messages per second", "ratePerSecond", "number", shown=has_rate),
         Column("consume time", "consumeMs", "ms", shown=has_rate),

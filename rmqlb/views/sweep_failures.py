@@ -22,16 +22,25 @@ from rmqlb.model.sweep_failures import (
 )
 from rmqlb.model.words import counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text, bound_text
-from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, attribute_of, first_places, rows_of
+from rmqlb.views.report import (
+    Block,
+    Cell,
+    Column,
+    Part,
+    Report,
+    Section,
+    attribute_of,
+    columns_from,
+    first_places,
+    rows_of,
+)
 
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
 _MOST_ROWS = 15
 _LONGEST_COMMAND = 2000  # characters that a screen still shows
 _LIMIT_COLUMNS = (
-    Column("about", "about"),
-    Column("name", "name"),
-    Column("limit", "limit"),
+    *columns_from("about name limit"),
     Column("is", "valueText", of=lambda one: amount_text(LIMITS[one.limit].unit, one.value)),
     Column("allowed", "allowed", of=lambda one: bound_text(LIMITS[one.limit].unit, one.bound)),
 )
@@ -127,9 +136,7 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
         Column("cases", "cases", "number"),
         Column("moved", "moved", "number", of=lambda one: "" if one.group is None else one.group.moved),
         Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
-        Column("rule", "rule"),
-        Column("command", "command"),
-        Column("gap command", "gapCommand"),
+        *columns_from("rule command gapCommand"),
     )
     table = replace(
         _table("counterexamples", "smallest failures that break a limit, worst first", columns, found),
@@ -222,9 +229,7 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
         *_figure("move", "moved"),
         *_figure("lag moved", "lagMoved", 2),
         *_figure("without lock", "withoutLock", 7),
-        Column("strategy", "strategy", fold=8),
-        Column("basis", "basis", shown=False),
-        Column("computed", "computed", "number", shown=False),
+        *columns_from("strategy/8 basis/hidden computed:number/hidden"),
     )
     table = _table("groups", "groups, each figure in its worst case", columns, groups, heads=1)
     return replace(table, brief=first_places(len(groups), _MOST_ROWS))
@@ -232,12 +237,9 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
 
 def _topics(topics: Sequence[TopicWorst]) -> Section:
     columns = (
-        Column("topic", "topic"),
-        Column("writable brokers", "writableBrokers", "number"),
+        *columns_from("topic writableBrokers:number"),
         *_figure("fewest left", "leastWritable"),
-        Column("cases", "cases", "number", fold=2),
-        Column("none writable", "unwritable", "number"),
-        Column("break a limit", "broken", "number"),
+        *columns_from("cases/2 unwritable=none_writable broken=break_a_limit", "number"),
     )
     table = _table("topics", "topics, each figure in its worst case", columns, topics, heads=1)
     return replace(table, brief=first_places(len(topics), _MOST_ROWS))
@@ -245,8 +247,7 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
 
 _UNJUDGED = (Column("about", "about"), Column("name", "name"), Column("limit", "limit"), Column("why", "why", "prose"))
 _LOSSES = (
-    Column("kind", "kind"),
-    Column("name", "name"),
+    *columns_from("kind name"),
     Column("consumers", "consumers", of=lambda loss: " ".join(loss.consumers)),
     Column("addresses", "addresses", of=lambda loss: " ".join(loss.addresses)),
 )

@@ -290,9 +290,6 @@ class ProcessQueues:
     def _say(self, what: str, queues: Sequence[MessageQueue | Hold], text: str) -> None:
         if queues and self._env.log.explain:
             found = [each.queue if isinstance(each, Hold) else each for each in queues]
-            names = f"{len(found)} queues" if len(found) > 8 else ", ".join(map(_name, found))
+            shown = (f"{queue.broker_name}:{queue.queue_id}" for queue in found)
+            names = f"{len(found)} queues" if len(found) > 8 else ", ".join(shown)
             self._env.say(self._client.client_id, what, text.replace("{}", names, 1), found)
-
-
-def _name(queue: MessageQueue) -> str:
-    return f"{queue.broker_name}:{queue.queue_id}"

@@ -29,11 +29,7 @@ _Stretch = tuple[int, int, OwnerState, tuple[str, ...]]
 
 
 def timelines(
-    log: EventLog,
-    scenario: GroupScenario,
-    states: States,
-    end_us: int,
-    routes: Sequence[TopicRouteData] = (),
+    log: EventLog, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
 ) -> tuple[QueueTimeline, ...]:
     """One timeline for each queue that ever existed, in the clients' order; `routes` are those of the beginning."""
     holds: dict[MessageQueue, list[Hold]] = {}

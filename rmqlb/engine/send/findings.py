@@ -139,9 +139,7 @@ def _assumed(name: str, mirrors: str) -> Finding:
 
 _TOTALS = declared(SendTotals)
 SEND_FIGURES = Figures(
-    names=_TOTALS.names,
-    of_subject=declared(BrokerTally).names,
-    shares=(*_TOTALS.shares, "share", "picks", "failed"),
+    names=_TOTALS.names, of_subject=declared(BrokerTally).names, shares=(*_TOTALS.shares, "share", "picks", "failed")
 )
 """`share[BROKER]` is a percentage of the messages that were stored, with or without the sign; that of `picks[BROKER]`
 is one of all picks, which are more than the requests where some come after a send's deadline."""

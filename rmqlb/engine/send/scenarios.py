@@ -58,12 +58,9 @@ def new_topic_route(template: TopicRouteData, topic: str) -> TopicRouteData:
     Each broker gets as many queues as the template has read queues, at most four (`defaultTopicQueueNums`). Mirrors
     `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault` (4.9.8 and 5.5.0).
     """
-    counts = (min(4, data.read_queue_nums) for data in template.queue_datas)
-    datas = (
-        replace(data, read_queue_nums=count, write_queue_nums=count)
-        for data, count in zip(template.queue_datas, counts, strict=True)
-    )
-    return replace(template, topic=topic, queue_datas=tuple(datas))
+    counted = ((data, min(4, data.read_queue_nums)) for data in template.queue_datas)
+    datas = tuple(replace(data, read_queue_nums=count, write_queue_nums=count) for data, count in counted)
+    return replace(template, topic=topic, queue_datas=datas)
 
 
 class Producers(Struct, frozen=True):
