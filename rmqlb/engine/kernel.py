@@ -62,8 +62,6 @@ class Draws:
         return (mix(self._state) * bound) >> 64
 
 
-# Time.
-
 Steps = Generator[int, None, None]
 """A process's work; each yield is a sleep in microseconds."""
 
@@ -146,10 +144,7 @@ class Process:
 
 
 class Bell:
-    """RocketMQ's `ServiceThread.wakeup` and `waitForRunning`.
-
-    A ring ends a wait. Rings before a wait count as one: the next wait then returns at once.
-    """
+    """`ServiceThread.wakeup` and `waitForRunning`: a ring ends a wait, and rings before a wait end it at once."""
 
     __slots__ = ("_rung", "_sleeper", "_waiting")
 
@@ -194,8 +189,6 @@ def until_next_tick(begin: int, every: int, now: int) -> int:
     """The time until a timer's next tick, counted from `begin`; a tick that is due now has just been."""
     return every - (now - begin) % every
 
-
-# Trials.
 
 _FEWEST_TO_FORK = 64  # fewer trials are done before processes have started
 _shared: list[Callable[[int], Any]] = []  # a forked process finds the work here, so its arguments need no pickling

@@ -21,7 +21,8 @@ from rmqlb.model.policy import (
     WaiverResult,
 )
 from rmqlb.model.words import counted
-from rmqlb.views.report import Column, Report, Section, attribute_of, columns_from, rows_of
+from rmqlb.views.columns import Column, attribute_of, columns_from, rows_of
+from rmqlb.views.report import Report, Section
 
 _WORDS: dict[Unit, tuple[str, str]] = {
     "least": ("at least", "min"),

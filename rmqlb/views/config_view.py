@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Setting, Value
 from rmqlb.model.words import counted
-from rmqlb.views.report import Cell, Column, Report, Section, columns_from, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, rows_of
+from rmqlb.views.report import Report, Section
 
 
 class ContextEntry(Struct, frozen=True, rename="camel"):

@@ -24,24 +24,10 @@ from rmqlb.model.diagnosis import (
 from rmqlb.model.finding import INFO
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.words import are, at_least, counted, have, named, of_all
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.queue_lists import figures
-from rmqlb.views.report import (
-    BETWEEN,
-    QUEUE_COLUMNS,
-    Block,
-    Cell,
-    Column,
-    Part,
-    Report,
-    Rows,
-    Section,
-    columns_from,
-    columns_of,
-    duration,
-    first_places,
-    rows_of,
-)
+from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places
 from rmqlb.views.show_groups import consumers_text
 
 _MOST_FINDINGS = 8
@@ -71,7 +57,6 @@ def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
 
 
 def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
-    """The report of several groups: a line each, the worst first, and the findings of the worst groups."""
     parts = [(each.group, diagnosis_report(each, with_name=True)) for each in whole.groups]
     summary = whole.summary
     tables = [_findings(each, with_name=True) for each in whole.groups]
@@ -104,9 +89,6 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
         Column("diagnosis", "diagnosis", "prose", of=lambda each: sentence(each, brief=True)),
     )
     return Section("groups", "groups", columns, rows_of(columns, groups))
-
-
-# -- the verdict -------------------------------------------------------------------------------------------------------
 
 
 def sentence(found: Diagnosis, *, brief: bool = False) -> str:
@@ -212,11 +194,7 @@ def _looks(found: Diagnosis) -> str:
     return f"{len(found.looks)} samples{span}, the last {when}, from {sources}"
 
 
-# -- findings ----------------------------------------------------------------------------------------------------------
-
-
 def _findings(found: Diagnosis, *, with_name: bool) -> Section:
-    """The findings, the likeliest cause first; a table for scripts, blocks for people."""
     columns = (
         Column("", "severity", "sign"),
         _FINDING,
@@ -333,9 +311,6 @@ def _afterwards(finding: GroupFinding, queues: int | None) -> str:
     if explains.duplicate_owners_after:
         bad.append(f"{counted(explains.duplicate_owners_after, 'queue')} with duplicate owners")
     return f"still {', '.join(bad)} (predicted)" if bad else "brokers still list different consumers"
-
-
-# -- rules, evidence and queues ----------------------------------------------------------------------------------------
 
 
 def _rules(found: Diagnosis, *, with_name: bool) -> Section:

@@ -25,20 +25,8 @@ from rmqlb.model.diff import (
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.route import MASTER_ID
 from rmqlb.model.words import counted, have, named, of_all
-from rmqlb.views.report import (
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Cell,
-    Column,
-    Report,
-    Rows,
-    Section,
-    columns_from,
-    duration,
-    first_places,
-    rows_of,
-    worst,
-)
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
+from rmqlb.views.report import Report, Rows, Section, duration, first_places, worst
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
@@ -115,9 +103,6 @@ def prediction_report(found: PredictionDiff) -> Report:
     )
 
 
-# -- the facts above the tables ----------------------------------------------------------------------------------------
-
-
 def _facts(diff: SnapshotDiff) -> Iterator[str]:
     s, parts = diff.summary, [*_verdicts(diff)]
     groups, topics = counted(s.groups, "group"), counted(s.topics, "topic")
@@ -168,9 +153,6 @@ def _added_or_removed(removed: int, added: int, noun: str) -> Iterator[str]:
 def _side(side: SnapshotSide) -> str:
     name = side.context or side.endpoint
     return name if side.taken_at is None else f"{name} ({side.taken_at})"
-
-
-# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 def _weight(group: GroupDiff) -> tuple[int, int, int]:
@@ -231,8 +213,7 @@ def _lag(groups: Sequence[GroupDiff]) -> Section:
         Column("group", "group"),
         Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
         Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
-        Column("growth", "lagGrowth", "number"),
-        *columns_from("produced consumed", "number"),
+        *columns_from("lagGrowth=growth produced consumed", "number"),
         Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
     )
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
@@ -273,9 +254,6 @@ def _explained_by(queue: QueueDiff) -> str:
 
 def _owners(owners: tuple[str, ...] | None) -> Cell:
     return NOT_THERE if owners is None else owners
-
-
-# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:

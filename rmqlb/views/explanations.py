@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.decoding import convert
-from rmqlb.views.report import Report, Section, columns_from
+from rmqlb.views.columns import columns_from
+from rmqlb.views.report import Report, Section
 
 _CATALOGUE = "explanations.toml"
 _KINDS = {"finding": "a finding", "error": "an error", "exit": "an exit code"}
@@ -34,7 +35,6 @@ class Explanations(Struct, frozen=True):
 
 
 def explanations() -> dict[str, Explanation]:
-    """Code → its explanation, in the catalogue's order; exit codes are text."""
     text = files("rmqlb.views").joinpath(_CATALOGUE).read_text(encoding="utf-8")
     written = [
         {"code": code, "exitCode": int(code) if one["kind"] == "exit" else None, **one}
@@ -46,7 +46,6 @@ def explanations() -> dict[str, Explanation]:
 def explanation_report(
     codes: Iterable[str], catalogue: Mapping[str, Explanation], *, for_people: bool = False
 ) -> Report:
-    """Several codes as a list; for people, one code as lines without a table."""
     chosen = tuple(catalogue[code] for code in codes)
     columns = columns_from("code kind/1 exitCode:number/hidden means=it_means:prose why/hidden todo/hidden")
     rows = tuple((one.code, one.kind, one.exit_code, one.means, one.why, one.todo) for one in chosen)

@@ -23,8 +23,9 @@ from msgspec import Struct
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
+from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.envelope import Envelope, PrintedResult
-from rmqlb.views.report import Column, Report, Section, columns_from, rows_of
+from rmqlb.views.report import Report, Section
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
@@ -65,7 +66,6 @@ def _components(whole: type[Struct], *others: type[Struct], is_read: bool = Fals
 
 
 def shapes_in(*shapes: type[Struct]) -> dict[str, type[Struct]]:
-    """Name → shape, for these shapes and all their parts."""
     found: dict[str, type[Struct]] = {}
     for shape in shapes:
         for each in _classes(msgspec.inspect.type_info(shape)):
@@ -170,19 +170,19 @@ def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str,
         path = f"{prefix}{name}"
         required = "yes" if name in schema["required"] else "no"
         yield path, _type(inner), required, inner["description"]
-        for held, suffix in _held(inner, defs):
-            yield from _rows(held, defs, f"{path}{suffix}.")
+        for inner_schema, suffix in _objects_in(inner, defs):
+            yield from _rows(inner_schema, defs, f"{path}{suffix}.")
 
 
-def _held(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
+def _objects_in(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
     """The objects that a value may hold, and the suffix of the path to their keys."""
     if "$ref" in schema:
         yield defs[schema["$ref"].rpartition("/")[2]], ""
     for other in schema.get("anyOf", ()):
-        yield from _held(other, defs)
+        yield from _objects_in(other, defs)
     for key, suffix in (("items", "[]"), ("additionalProperties", ".*")):
         if isinstance(schema.get(key), dict):
-            yield from ((held, suffix + more) for held, more in _held(schema[key], defs))
+            yield from ((found, suffix + more) for found, more in _objects_in(schema[key], defs))
 
 
 def _type(schema: Schema) -> str:

@@ -24,8 +24,9 @@ from rmqlb.model.owners import OwnersOfGroups, OwnersReport
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.columns import attribute_of
 from rmqlb.views.formats.text import visible
-from rmqlb.views.report import Report, attribute_of
+from rmqlb.views.report import Report
 
 _WAIVED = "waived"
 
@@ -96,10 +97,7 @@ METRICS = (
 def metrics_of(
     report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]
 ) -> Iterator[Sample]:
-    """Yield the samples of a result and of the findings beside its data.
-
-    The command is a label of metrics that several commands write, so that a folder may hold a file of each command.
-    """
+    """Yield the samples of a result and its findings; the command is a label, since a folder has a file of each."""
     if snapshot.taken_at is not None:
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
     yield from _samples(report.data, snapshot)
@@ -196,7 +194,6 @@ def _labels(one: JudgedLimit, snapshot: ClusterSnapshot) -> dict[str, str | None
 
 
 def _number(value: object) -> float | None:
-    """The value unless it is a name, such as a strategy's."""
     return value if isinstance(value, int | float) else None
 
 
@@ -226,7 +223,6 @@ def _cluster_of_group(snapshot: ClusterSnapshot, group: str | None) -> str | Non
 
 
 def as_prometheus(samples: Iterable[Sample]) -> str:
-    """The known samples, metric by metric, without metrics that have no known sample."""
     lines: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
     for sample in samples:
         if sample.value is not None:

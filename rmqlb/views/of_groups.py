@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from rmqlb.model.diagnosis import DiagnosisSummary
 from rmqlb.model.groups import OverviewSummary
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, first_places, labels
+from rmqlb.views.columns import Cell, Column
+from rmqlb.views.report import Report, Rows, Section, first_places, labels
 
 _GROUP = Column("group", "group")
 _GRAVE = ("error", "warning", "", "inOrder")

@@ -17,11 +17,12 @@ from msgspec import Struct
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.times import milliseconds
+from rmqlb.views.columns import RIGHT
 from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper, svg_file
 from rmqlb.views.formats.palette import COLOURS, INK
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import clip, fit_for_xml
-from rmqlb.views.report import BETWEEN, RIGHT, Report, Section, duration, worst
+from rmqlb.views.report import BETWEEN, Report, Section, duration, worst
 from rmqlb.views.timeline import (
     SYMBOLS,
     AnyInterval,
@@ -61,7 +62,6 @@ class _Plane(Struct, frozen=True):
 
 
 def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
-    """The `svg` element, for a file or a page, with the facts above the bars."""
     edges = even_edges(begin_of(report), report.end_us, _SLICES)
     every = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     chosen = worst([strip.badness for strip in every], _MOST_BARS)
@@ -123,7 +123,6 @@ def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
 
 
 def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
-    """The meaning of the picture, and each consumer's letter if there are enough letters."""
     if letters is None:
         return ["a number: how many own the queue; red frame: no owner; red crosses: outage; grey: no such queue"]
     meanings = "a letter: its owner; red frame: no owner; hatched: duplicate owners; "
@@ -155,7 +154,6 @@ def _bar(
 
 
 def _events(root: ET.Element, plane: _Plane, report: OverTime) -> None:
-    """A line per event, with its number and, if there is room, its kind."""
     free, y = 0.0, plane.top - 8
     for mark, event in zip(event_marks(report.events), report.events, strict=True):
         if not plane.begin_us <= event.at_us <= plane.end_us:
@@ -267,7 +265,6 @@ def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
-    """The facts, findings and tables of a report as an HTML file, with the picture below the facts."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     for meta in (

@@ -8,8 +8,9 @@ from datetime import date
 from rmqlb.model.finding import ERROR
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.words import counted
+from rmqlb.views.columns import Cell, Column
 from rmqlb.views.metrics import FLEET_FIGURES
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Report, Section
 
 _NIGHT = (Column("What", "what"), Column("Number", "number", "number"))
 _QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))

@@ -20,26 +20,10 @@ from rmqlb.model.plan import (
 )
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, are, counted, have, messages, named, of_all
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import Owners, figures, owner_lines, owner_section, pop_facts, pop_title, severity_of
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Audience,
-    Cell,
-    Column,
-    Kind,
-    Report,
-    Rows,
-    Section,
-    about,
-    columns_from,
-    columns_of,
-    labels,
-    rows_of,
-    worst,
-)
+from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, about, labels, worst
 
 _MOST_CONSUMERS = 8
 _MOST_NOTABLE = 1_000_000
@@ -114,9 +98,6 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
         grave=grave(plan),
         more=more,
     )
-
-
-# -- sentences
 
 
 def headline(plan: RebalancePlan) -> str:
@@ -206,7 +187,6 @@ def grave(plan: RebalancePlan) -> str:
 
 
 def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
-    """The verdict, then the quality of the result, its time, and the change."""
     if plan.by_pop:
         return (headline(plan),)
     change = f"change: {'; '.join(plan.changes) or 'none'}"
@@ -274,17 +254,13 @@ def _strategy(plan: RebalancePlan) -> str:
     return f"{'strategies' if len(plan.strategies_reported) > 1 else 'strategy'} {_strategies(plan)}{origin}"
 
 
-# -- tables
-
-
 def _consumers(plan: RebalancePlan) -> Section:
     shown = plan.consumers
     places = {consumer.client_id: at for at, consumer in enumerate(shown)}
     observed = any(c.queues_observed not in (None, c.queues_before) for c in shown)
     columns = (
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
-        *columns_from("clientId=consumer queuesBefore=before:number queuesAfter=after:number"),
-        *columns_from("gained lost", "number"),
+        *columns_from("clientId=consumer:text queuesBefore=before queuesAfter=after gained lost", "number"),
         *figures("lagGained/2 lagLost/3", shown),
         Column("note", "note", "prose", shown=any(map(_note, shown)), of=_note),
         Column("observed", "queuesObserved", "number", shown=observed, fold=1),
@@ -368,7 +344,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
         return lambda each: getattr(each.summary.moved_range, end, None)
 
     columns = (
-        Column("strategy", "strategy", of=_strategy_of),
+        Column("strategy", "strategy", of=lambda each: " → ".join(dict.fromkeys((each.strategy, each.strategy_after)))),
         *columns_of(Summary, "moved minimumMoves idle unassigned duplicateOwners", path="summary"),
         Column("imbalance before", "imbalanceBefore", "number", of=attrgetter("summary.before.imbalance")),
         Column("imbalance after", "imbalanceAfter", "number", of=attrgetter("summary.imbalance")),
@@ -379,15 +355,10 @@ def _comparisons(plan: RebalancePlan) -> Section:
     return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
 
 
-def _strategy_of(each: Comparison) -> str:
-    return each.strategy if each.strategy == each.strategy_after else f"{each.strategy} → {each.strategy_after}"
-
-
 def _summary(plan: RebalancePlan) -> Section:
     s, seen = plan.summary, plan.summary.observed
     columns = (
-        Column("", "figure"),
-        *columns_from("before after", "number"),
+        *columns_from("figure=:text before after", "number"),
         Column("observed", "observed", "number", shown=seen is not None and seen.mismatches > 0),
     )
     rows: list[tuple[Cell, ...]] = [

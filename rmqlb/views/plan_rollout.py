@@ -9,20 +9,8 @@ from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.plan_rollout import Rollout, RolloutChoice
 from rmqlb.model.simulate_rebalance import FigureSpread
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_from,
-    columns_of,
-    duration,
-    first_places,
-    labels,
-    rows_of,
-)
+from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels
 
 _MOST_CHOICES, _MOST_STAGES, _MOST_CONSUMERS = 20, 40, 20
 
@@ -95,7 +83,6 @@ def _longest(choice: RolloutChoice) -> tuple[tuple[str, FigureSpread], ...]:
 
 
 def _costs(choice: RolloutChoice) -> Iterator[str]:
-    """The longest gap and overlap in most trials, if shorter than in all, and the redelivered messages."""
     for what, spread in _longest(choice):
         if about(spread.p95) != about(spread.max):
             yield f"longest {what} {about(spread.p95)} in 95 % of trials"

@@ -12,19 +12,8 @@ from rmqlb.model.finding import WARNING
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import (
-    Block,
-    Cell,
-    Column,
-    Part,
-    Report,
-    Section,
-    about,
-    columns_from,
-    columns_of,
-    percent,
-    rows_of,
-)
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import Block, Part, Report, Section, about, percent
 
 _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",
@@ -58,9 +47,6 @@ def topic_plan_report(plan: TopicChangePlan) -> Report:
     )
     grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
     return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
-
-
-# -- the verdict -------------------------------------------------------------------------------------------------------
 
 
 def _facts(plan: TopicChangePlan) -> Iterator[str]:
@@ -124,9 +110,6 @@ def _closing(plan: TopicChangePlan) -> Iterator[str]:
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
 
 
-# -- the steps ---------------------------------------------------------------------------------------------------------
-
-
 def _steps_screen(plan: TopicChangePlan) -> Section:
     columns = (_STEP, Column("what", "kind"))
     rows = tuple((step.number, _KINDS[step.kind]) for step in plan.steps)
@@ -184,9 +167,6 @@ def _effects(step: Step) -> Iterator[str]:
             line += f", which skips {messages(each.skipped)}" if each.skipped else ""
             lost = each.first_lost or 0
             yield line + (f"; in {counted(lost, 'queue')} what comes before there is an owner is lost" if lost else "")
-
-
-# -- the tables --------------------------------------------------------------------------------------------------------
 
 
 def _steps(plan: TopicChangePlan) -> Section:

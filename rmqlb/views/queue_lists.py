@@ -16,7 +16,8 @@ from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
 from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted, named
-from rmqlb.views.report import BETWEEN, Column, Kind, Section, attribute_of, columns_from
+from rmqlb.views.columns import Column, Kind, attribute_of, columns_from
+from rmqlb.views.report import BETWEEN, Section
 
 _SCREEN = 100
 _LEAST = 18
@@ -28,8 +29,6 @@ Owners = tuple[tuple[str, ...], ...]
 
 
 class OwnerLine(Struct, frozen=True):
-    """The queues with the same owners: one line of a screen."""
-
     owners: Owners
     queues: tuple[MessageQueue, ...]
     lag: int | None
@@ -106,10 +105,7 @@ def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: i
 
 
 def figures(keys: str, items: Sequence[object], within: str = "") -> tuple[Column, ...]:
-    """Columns of figures (`columns_from`) that people see if they are not 0 for every item.
-
-    `within` is the attribute of an item that has the figures; empty is the item itself.
-    """
+    """Columns of figures (`columns_from`) that people see if not 0 for every item; `within` is an item's attribute."""
     columns = []
     for column in columns_from(keys, "number"):
         field = attribute_of(column.key)
@@ -119,7 +115,6 @@ def figures(keys: str, items: Sequence[object], within: str = "") -> tuple[Colum
 
 
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
-    """An error for a queue without an owner, or with several unless BROADCASTING."""
     return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
 
 

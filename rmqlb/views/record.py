@@ -22,23 +22,8 @@ from rmqlb.model.recording import (
     RecordingFigures,
 )
 from rmqlb.model.words import counted, named, of_all
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Cell,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_from,
-    columns_of,
-    duration,
-    first_places,
-    labels,
-    rows_of,
-    worst,
-)
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, worst
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
@@ -96,9 +81,6 @@ def recording_report(recording: Recording) -> Report:
         grave=_gravity(recording),
         closing=_settings(recording),
     )
-
-
-# -- the facts above the tables ----------------------------------------------------------------------------------------
 
 
 def _facts(recording: Recording) -> tuple[str, ...]:
@@ -187,9 +169,6 @@ def _against(compared: RecordingComparison) -> str:
     if compared.placeholders:
         parts.append(", ".join(f"{came} came for {name}" for name, came in compared.placeholders.items()))
     return "; ".join(parts)
-
-
-# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 def _changes(recording: Recording) -> Section:

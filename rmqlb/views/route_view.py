@@ -12,7 +12,8 @@ from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.model.words import counted
-from rmqlb.views.report import Column, Report, Rows, Section, columns_from, rows_of, utc_text
+from rmqlb.views.columns import Column, columns_from, rows_of
+from rmqlb.views.report import Report, Rows, Section, utc_text
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
 
@@ -116,7 +117,6 @@ def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
 
 
 def _verdict(topics: Sequence[TopicRoute]) -> tuple[tuple[str, ...], str]:
-    """The facts and their severity: a topic that cannot be read or written is an error."""
     lists = {
         "readable": [(route.topic, route.readable_queues) for route in topics],
         "writable": [(route.topic, route.writable_queues) for route in topics],

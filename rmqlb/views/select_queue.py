@@ -8,18 +8,8 @@ from operator import attrgetter
 from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.words import counted
-from rmqlb.views.report import (
-    Cell,
-    Column,
-    Report,
-    Rows,
-    Section,
-    columns_from,
-    columns_of,
-    first_places,
-    percent,
-    rows_of,
-)
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import Report, Rows, Section, first_places, percent
 
 _MOST_KEYS = 20
 _MOST_COLUMNS = 6
@@ -57,9 +47,6 @@ def key_queues_report(found: KeyQueues) -> Report:
     )
 
 
-# -- the verdict -------------------------------------------------------------------------------------------------------
-
-
 def _sdk_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
     where = f"{found.topic}, {counted(len(found.keys), 'key')} on {counted(found.writable_queues, 'queue')}"
     differ = sum(len({_place(row.queues[sdk.sdk]) for sdk in known.values()}) > 1 for row in found.keys)
@@ -86,9 +73,6 @@ def _change_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
         )
         moved = ", ".join(shares) or "unknown"
         yield f"{found.topic}, {', '.join(found.changes)}: keys that move, of {len(found.keys)}: {moved}"
-
-
-# -- the tables --------------------------------------------------------------------------------------------------------
 
 
 def _keys_screen(found: KeyQueues, shown: Shown) -> Section:

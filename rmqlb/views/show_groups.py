@@ -8,9 +8,10 @@ from rmqlb.model.diagnosis import GroupCounts, GroupFinding
 from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
 from rmqlb.model.words import at_least, counted, messages, named, of_all
+from rmqlb.views.columns import Cell, Column, columns_from, rows_of
 from rmqlb.views.of_groups import statuses
 from rmqlb.views.queue_lists import figures
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, columns_from, labels, rows_of
+from rmqlb.views.report import Report, Rows, Section, labels
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -35,7 +36,6 @@ def lag_text(state: GroupState) -> str:
 
 
 def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
-    """The worst finding by its code and subject, and the others of the same severity, in a few words."""
     if not findings:
         return ""
     grave: dict[str, list[GroupFinding]] = {}

@@ -14,6 +14,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, are, at_least, counted, have, named, of_all
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from, rows_of
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import (
     OwnerLine,
@@ -25,19 +26,7 @@ from rmqlb.views.queue_lists import (
     pop_title,
     severity_of,
 )
-from rmqlb.views.report import (
-    BETWEEN,
-    QUEUE_COLUMNS,
-    Cell,
-    Column,
-    Kind,
-    Report,
-    Rows,
-    Section,
-    columns_from,
-    labels,
-    rows_of,
-)
+from rmqlb.views.report import BETWEEN, Report, Rows, Section, labels
 
 _ROOM = 24
 _ROOM_OF_MISMATCHES = 8
@@ -99,9 +88,6 @@ def _report(report: OwnersReport, explained: bool) -> Report:
         grave=grave(report),
         more=more,
     )
-
-
-# -- sentences
 
 
 def basis(report: OwnersReport) -> StrategyOwners:
@@ -219,12 +205,12 @@ def _strategies(report: OwnersReport) -> Iterator[str]:
 
 
 def _answers(report: OwnersReport) -> Iterator[str]:
-    if asked := report.broker_assignments:
-        number, differ = sum(each.consumers for each in asked), sum(len(each.mismatches) for each in asked)
-        names = named(dict.fromkeys(each.broker_name for each in asked))
+    if answers := report.broker_assignments:
+        number, differ = sum(each.consumers for each in answers), sum(len(each.mismatches) for each in answers)
+        names = named(dict.fromkeys(each.broker_name for each in answers))
         as_predicted = f"{counted(number, 'answer')} as predicted"
         text = f"{of_all(differ, number, 'answer')} differ from the prediction" if differ else as_predicted
-        yield f"asked what {names} assign{'s' * (len(asked) == 1)}: {text}"
+        yield f"asked what {names} assign{'s' * (len(answers) == 1)}: {text}"
 
 
 def _mismatches_of(reports: Sequence[OwnersReport], s: OwnersSummary) -> str:
@@ -274,9 +260,6 @@ def _pop_verdict(report: OwnersReport) -> Iterator[str]:
         yield f"a queue may be read by {'' if few == many else f'{few} to '}{counted(many, 'consumer')}"
     if report.by_proxy:
         yield lag
-
-
-# -- tables
 
 
 def _owners(report: OwnersReport) -> Section:

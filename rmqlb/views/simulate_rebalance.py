@@ -32,25 +32,9 @@ from rmqlb.model.simulate_rebalance import (
 )
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.model.words import counted, messages, named, of_all
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, rank
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Audience,
-    Cell,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_from,
-    columns_of,
-    duration,
-    first_places,
-    labels,
-    rows_of,
-    worst,
-)
+from rmqlb.views.report import BETWEEN, Audience, Report, Section, about, duration, first_places, labels, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
@@ -111,9 +95,6 @@ def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
     return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
 
 
-# The sentences of one group.
-
-
 def group_facts(found: RebalanceResult) -> tuple[str, ...]:
     f, queues = found.figures, len(found.queues)
     first, second = list(_longest(f, queues, broadcasting=found.broadcasting)), list(_messages(found))
@@ -131,7 +112,6 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
 
 
 def _event_texts(events: Iterable[SimulatedEvent]) -> str:
-    """The first few events, each once, as the user wrote them or with their time."""
     texts: dict[str, None] = {}
     for event in events:
         plain = f"{event.kind} {event.subject}"
@@ -240,9 +220,6 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
             given.append(f"{name} {own} instead of {default}")
     if given:
         yield f"timers: {', '.join(given)}"
-
-
-# The tables of one group.
 
 
 def _section(name: str, title: str, columns: Sequence[Column], items: Iterable[object], **more: Any) -> Section:
@@ -437,9 +414,6 @@ def _shown_figure(field: str, value: float | None) -> str:
     return duration(value) if field.endswith("_ms") else f"{value:.10g}"
 
 
-# Several groups.
-
-
 def _facts_of_all(
     s: SimulationsSummary, groups: Sequence[RebalanceResult], producers: Sequence[SendResult]
 ) -> Iterator[str]:
@@ -510,7 +484,6 @@ def _badness(f: GroupFigures) -> tuple[float, ...]:
 
 def _producers(producers: Sequence[SendResult]) -> Section:
     def first(name: str) -> Any:
-        """A time of the first failing broker."""
         return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
     columns = (

@@ -20,7 +20,8 @@ from rmqlb.model.simulate_receive import (
     WaitTimes,
 )
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Cell, Column, Report, Section, about, columns_from, columns_of, duration, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import Report, Section, about, duration
 
 _MOST = 12
 _CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}

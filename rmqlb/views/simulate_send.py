@@ -34,20 +34,9 @@ from rmqlb.model.simulate_send import (
     printed_part,
 )
 from rmqlb.model.words import counted, messages
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.formats.palette import BAD
-from rmqlb.views.report import (
-    Audience,
-    Cell,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_from,
-    columns_of,
-    duration,
-    percent,
-    rows_of,
-)
+from rmqlb.views.report import Audience, Report, Section, about, duration, percent
 
 MOST_FAILURES = 12
 _MOST_NAMED = 2
@@ -89,9 +78,6 @@ def send_report(
     grave = send_gravity(max(totals, key=lambda each: (each.lost, each.failed_attempts)))
     data = printed_part(report, SendResult)
     return Report("rmqlb/send", data, facts, tuple(sections), grave=grave, closing=send_settings(report))
-
-
-# -- the verdict -------------------------------------------------------------------------------------------------------
 
 
 def send_facts(report: SendReport) -> tuple[str, ...]:
@@ -198,9 +184,6 @@ def _over_trials(trials: SendTrials) -> str:
     return f"over {trials.trials} trials: {share}{sends}; this is the first of them"
 
 
-# -- the settings ------------------------------------------------------------------------------------------------------
-
-
 def send_settings(report: SendReport) -> tuple[str, ...]:
     return (_producer(report), _client(report), *map(_failure, report.scenario.failures[:MOST_FAILURES]))
 
@@ -248,9 +231,6 @@ def _failure(failure: Failure) -> str:
         return f"{text}; the NameServer never drops it"
     when = f"after {duration(failure.notices_us / 1000)}" if failure.notices_us else "at once"
     return f"{text}; the NameServer drops it {when}"
-
-
-# -- attempts, messages and queues -------------------------------------------------------------------------------------
 
 
 def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
@@ -353,11 +333,7 @@ def _first_failed_after(taken: FailureTaken) -> float | None:
     return taken.first_failed_ms - taken.began_ms
 
 
-# -- the timeline ------------------------------------------------------------------------------------------------------
-
-
 def _timeline(report: SendReport) -> Section:
-    """A strip of characters for each broker, no wider than the terminal."""
     return replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP)))
 
 
@@ -405,9 +381,6 @@ def _slices(report: SendReport) -> Section:
         for b in each.brokers
     )
     return Section("slices", "slices of the timeline", columns, rows, heads=3, named_only=True)
-
-
-# -- totals and comparisons --------------------------------------------------------------------------------------------
 
 
 def _totals(totals: SendTotals) -> Section:
@@ -514,9 +487,6 @@ def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
 def _with_loss(producer: OtherProducer) -> str:
     name = "java without latency fault" if producer.sdk == JAVA and not producer.latency_fault else producer.sdk
     return name + (f" ({producer.totals.lost:,} lost)" if producer.totals.lost else "")
-
-
-# -- trials ------------------------------------------------------------------------------------------------------------
 
 
 def _trials(trials: SendTrials) -> Section:

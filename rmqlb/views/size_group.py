@@ -9,7 +9,8 @@ from operator import attrgetter
 from rmqlb.model.finding import WARNING
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
 from rmqlb.model.words import counted
-from rmqlb.views.report import BETWEEN, Cell, Column, Report, Section, columns_from, duration, percent, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, rows_of
+from rmqlb.views.report import BETWEEN, Report, Section, duration, percent
 
 _MOST_RANGES = 12
 _MOST_POINTS = 12
@@ -126,12 +127,11 @@ def _work(size: GroupSize) -> Iterator[str]:
 
 
 def _facts(size: GroupSize) -> tuple[str, ...]:
-    lines = [list(_for_autoscalers(size)), _asked(size.limits), list(_certainty(size)), list(_now(size))]
+    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_now(size))]
     return (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
 
 
 def _headline(size: GroupSize) -> str:
-    """The number of consumers, or the size that comes nearest and what blocks it."""
     group = size.group or "the group"
     looked = f"{size.curve[0].consumers} to {size.curve[-1].consumers} consumers"
     best = size.best
@@ -152,7 +152,7 @@ def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
             yield _broken(limit, point, size.limits)
 
 
-def _asked(limits: SizeLimits) -> list[str]:
+def _limits_text(limits: SizeLimits) -> list[str]:
     most, used, lost = limits.max_imbalance, limits.max_utilisation, limits.survive
     texts = (
         most is not None and f"imbalance at most {most:g}",

@@ -22,18 +22,8 @@ from rmqlb.model.sweep_failures import (
 )
 from rmqlb.model.words import counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text, bound_text
-from rmqlb.views.report import (
-    Block,
-    Cell,
-    Column,
-    Part,
-    Report,
-    Section,
-    attribute_of,
-    columns_from,
-    first_places,
-    rows_of,
-)
+from rmqlb.views.columns import Cell, Column, attribute_of, columns_from, rows_of
+from rmqlb.views.report import Block, Part, Report, Section, first_places
 
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
@@ -206,7 +196,6 @@ def _table(name: str, title: str, columns: tuple[Column, ...], items: Sequence[o
 
 
 def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
-    """The largest value of a figure, and its losses."""
 
     def of(worst: object, show: Callable[[Worst], Cell]) -> Cell:
         found = getattr(worst, attribute_of(key))

@@ -17,8 +17,9 @@ from msgspec import Struct
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
 from rmqlb.model.times import milliseconds
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column
 from rmqlb.views.formats.palette import BAD, WARN, owner_style
-from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, worst
+from rmqlb.views.report import Section, duration, worst
 
 SYMBOLS = ascii_letters + digits
 _STATES: dict[KnownState, str] = {
@@ -145,7 +146,6 @@ def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
 
 
 def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]:
-    """Each queue's strip; with `fold`, neighbours that show the same become one."""
     found: list[Strip] = []
 
     def badness(interval: AnyInterval) -> int:
@@ -212,7 +212,6 @@ def event_marks(events: Sequence[object]) -> list[str]:
 
 
 def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
-    """The owners of each queue over time, in strips of at most `length` characters, edges included."""
     edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
     drawn = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     letters = None if report.broadcasting else symbols(report.client_ids)
@@ -251,7 +250,6 @@ def _title(edges: Sequence[int], consumers: int) -> str:
 
 
 def _ruler(edges: Sequence[int]) -> str:
-    """Times, each at the slice that begins with it."""
     width = len(edges) - 1
     ruler = ""
     for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):

@@ -50,10 +50,7 @@ def compare_snapshots(
     settings: Settings | None = None,
     progress: Progress = no_progress,
 ) -> SnapshotDiff:
-    """Compare two snapshots of a cluster, and explain each queue's new owner by the changes.
-
-    `wanted` None is all topics and groups except RocketMQ's own.
-    """
+    """Explain each queue's new owner; `wanted` None is all topics and groups except RocketMQ's own."""
     wanted = wanted or Everything()
     missing = gaps(before), gaps(after)
     not_compared: list[NotCompared] = []
@@ -136,11 +133,7 @@ def _summary(topics: int, groups: Sequence[GroupDiff], routes: Sequence[TopicDif
     )
 
 
-# -- one group ---------------------------------------------------------------------------------------------------------
-
-
 def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) -> GroupDiff:
-    """The differences of a group; a side that is None does not exist."""
     was, becomes = (None if side is None else side.summary for side in (before, after))
     if before is None or after is None:
         return GroupDiff(name, _presence(before, after), was, becomes)
@@ -180,7 +173,6 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
 
 
 def _stored(state: QueueState) -> int | None:
-    """The offset that the group has stored; None when unknown or not stored."""
     return None if state.consumer_offset is None or state.consumer_offset < 0 else state.consumer_offset
 
 
@@ -233,9 +225,6 @@ def _setting(name: str, before: str | None, after: str | None) -> Iterator[Setti
         yield SettingDiff(name, before, after)
 
 
-# -- one topic ---------------------------------------------------------------------------------------------------------
-
-
 def _topic_diff(
     before: TopicRouteData | None, after: TopicRouteData | None, groups: Sequence[str] = ()
 ) -> TopicDiff | None:
@@ -278,16 +267,12 @@ def _queues_of(route: TopicRouteData | None) -> dict[str, BrokerQueues]:
 
 
 def _mapping(route: TopicRouteData) -> str | None:
-    """The brokers of a static topic's queues as a text."""
     if not route.is_static:
         return None
     found: dict[str, list[int]] = {}
     for queue, broker in route.serving_brokers().items():
         found.setdefault(broker, []).append(queue.queue_id)
     return "; ".join(f"{broker}: {', '.join(map(str, sorted(found[broker])))}" for broker in sorted(found))
-
-
-# -- findings ----------------------------------------------------------------------------------------------------------
 
 
 def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
@@ -323,7 +308,6 @@ def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
 
 
 def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
-    """The findings on a group of both snapshots; `facts` belong to the second."""
     evidence, name = GroupEvidence(facts), group.group
     unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
     if unexplained:

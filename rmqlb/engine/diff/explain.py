@@ -83,7 +83,6 @@ class GroupSide:
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """The strategies of its consumers, the most frequent first; empty when unknown."""
         reported = Counter(reported_strategies(self.group).values())
         if reported:
             return tuple(name for name, _ in reported.most_common())
@@ -96,12 +95,10 @@ class GroupSide:
 
     @property
     def subscribed(self) -> dict[str, frozenset[str]]:
-        """Client ID → its reported topics."""
         reports = self.group.reports
         return {each: report.topics for each, report in reports.items() if report.topics is not None}
 
     def complete_from(self, other: GroupSide) -> None:
-        """Fill in unreported facts from the other snapshot."""
         mine, theirs = self.members, other.members
         if mine is not None and theirs is not None and not self.strategy_known and other.strategy_known:
             self.members = replace(mine, strategy=theirs.strategy, strategy_of=theirs.strategy_of)
@@ -110,10 +107,7 @@ class GroupSide:
 
 
 class Prediction:
-    """The owners that a group would have with any of the changes between two snapshots.
-
-    `problem` says why nothing can be predicted. `ends` are the owners without any change, and with all changes.
-    """
+    """The owners with any of the changes between two snapshots; `ends` has those with none and with all."""
 
     def __init__(self, before: GroupSide, after: GroupSide) -> None:
         self._before, self._after = before, after
@@ -161,7 +155,6 @@ class Prediction:
 
 
 def queue_diffs(before: GroupSide, after: GroupSide, prediction: Prediction) -> Iterator[QueueDiff]:
-    """Each queue whose observed or predicted owners differ, in the clients' order."""
     if before.broadcasting or after.broadcasting:
         return
     first, last = prediction.ends
@@ -273,7 +266,6 @@ def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str
 
 
 def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> PredictedGroup:
-    """Compare the predicted owners of a group with the snapshot (raises DataError if it lacks the group)."""
     group = Group(after, name, gaps=gaps(after))
     names = expected.placeholders(set(group.group.client_ids or ()))
     owners = {queue: tuple(sort_client_ids(observed)) for queue, observed in group.observed.items()}

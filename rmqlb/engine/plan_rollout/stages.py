@@ -280,7 +280,6 @@ def fewest_moves(
         return list(_owners(routes, rollout.members_when(changed, away)).values())
 
     def moves(changed: int, away: int) -> Iterator[bool]:
-        """Whether each queue changes its owners when some consumers go, and when they are back."""
         without = owners(changed, away)
         for end in (owners(changed, 0), owners(changed | away, 0)):
             yield from (was != is_now for was, is_now in zip(end, without, strict=True))

@@ -30,8 +30,6 @@ class Channel(Protocol):
 
 
 class Broker(Struct, eq=False):
-    """One broker process of a name: a master or a slave."""
-
     name: str
     broker_id: int  # 0 is the master
     clock: Clock

@@ -200,7 +200,6 @@ class GroupEnvironment:
                 client.settled = False
 
     def note_change(self) -> None:
-        """Forget whether brokers and consumers agree: one of them has changed."""
         self._agree = None
 
     def note_settled(self, client: Consumer) -> None:
@@ -327,7 +326,6 @@ class NameServer:
         self._tell([event.subject])
 
     def queues(self) -> set[MessageQueue]:
-        """All read queues of the brokers, whether the brokers run or not."""
         return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
 
     def _having(self, broker_name: str) -> list[str]:

@@ -48,7 +48,6 @@ class Hold(Struct, eq=False):
         self.pauses[-1] = self.pauses[-1][0], at_us
 
     def owned(self) -> Iterator[Break]:
-        """The spans in which a running process owns the queue; a frozen process does nothing."""
         yield from _without(self.from_us, self.to_us, self.freezes)
 
     def turns(self) -> Iterator[tuple[int, bool]]:
@@ -79,10 +78,7 @@ class Hold(Struct, eq=False):
         return tick
 
     def stale_position_us(self) -> int | None:
-        """The position before a freeze, if the consumer stored it when it dropped the queue soon after; otherwise None.
-
-        A consumer that has read for longer than the freeze lasted has caught up.
-        """
+        """The position before a freeze, if the consumer stored it: it dropped the queue before it had caught up."""
         if not self.persisted or self.to_us is None or not self.freezes:
             return None
         begin, end = self.freezes[-1]

@@ -41,10 +41,7 @@ def restarts(
 
 
 def renamed(client_id: str) -> str:
-    """The client ID after a restart (`ClientConfig.changeInstanceNameToPID`).
-
-    An ID `host@pid#time` changes: on the same host, with the same pid (1 in a container), the time is later. The
-    application chose any other ID, which stays.
+    """The client ID after a restart: `host@pid#time` gets a later time (`ClientConfig.changeInstanceNameToPID`).
 
     >>> renamed("10.0.0.5@1#7000000000000"), renamed("10.0.0.5@worker-3")
     ('10.0.0.5@1#7000000000001', '10.0.0.5@worker-3')

@@ -35,7 +35,6 @@ class ProcessQueues:
         return [hold.queue for hold in self._owned()]
 
     def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
-        """Add queues owned since before the start; the timer last renewed their locks."""
         renewed = self._client.last_lock_tick() if self._env.locks else 0
         for queue in queues:
             hold = self._client.hold(queue, since_us)

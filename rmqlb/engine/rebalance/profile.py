@@ -60,7 +60,7 @@ class ConsumerProfile(Struct, frozen=True):
     # an orderly listener's queues are locked with BROADCASTING too before they are taken, by a lock that nobody renews
     # or gives back (`RebalanceImpl.rebalanceByTopic`, until 5.3.1).
     locks_broadcast: bool = False
-    empty_ends_early: bool = False  # no queues, no strategy call (5.5.0, CLUSTERING); otherwise the strategy throws
+    empty_ends_early: bool = False  # no queues, no consumer query (5.5.0, CLUSTERING); otherwise the strategy throws
 
     # The rest is the same in all Java versions, and differs in other libraries.
     clocks: Clocks | None = None  # constants of the library; None where they can be set, as Java's can.

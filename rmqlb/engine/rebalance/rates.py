@@ -47,7 +47,6 @@ def observed_rates(
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:
-    """The messages per second into each queue whose end both snapshots know (raises DataError)."""
     later, earlier = taken
     if later is None or earlier is None:
         which = f"{where} does" if earlier is None else "the source does"

@@ -35,7 +35,6 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
 
 
 def orderly_findings(sdks: Iterable[str]) -> Iterator[Finding]:
-    """Differences between a simulation and these client libraries in a group that consumes orderly."""
     if "cpp" in sdks:
         text = "C++ consumers take an orderly queue first and lock it later; simulated with the lock first, as in Java"
         yield Finding("other-language", text)

@@ -69,14 +69,13 @@ def simulate_group(
         group: its name, or None.
         members: the group at the beginning.
         routes: the topics.
-        scenario: what happens, and how clients and servers are configured.
-        states: what was observed of each queue: offsets for where a new owner starts, lag.
-        trial: which of the seed's trials.
+        scenario: the events, and the settings of clients and servers.
+        states: the observed offsets and lag of each queue.
+        trial: the number of a run with the same seed.
         explain: note every step.
 
     Raises:
-        UsageError: the events contradict each other or the group, a timer or a rate makes no sense, or a version is
-            unknown.
+        UsageError: the events contradict each other or the group, or a timer, a rate or a version is wrong.
     """
     return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
 
@@ -91,11 +90,7 @@ def simulate_group_trials(
     states: States | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> GroupTrials:
-    """Simulate a group many times; trial 0 is what `simulate_group` returns.
-
-    Args:
-        trials: how many, at least 1.
-        progress: called with the number of trials that are done.
+    """Simulate a group `trials` times; trial 0 is what `simulate_group` returns.
 
     Raises:
         UsageError: as in `simulate_group`, or `trials` is not positive.
@@ -160,7 +155,6 @@ class GroupSimulation:
         return self.run(trial).figures
 
     def _simulated(self, trial: int, *, explain: bool) -> tuple[GroupEnvironment, Sequence[Client], int]:
-        """Run until the group has converged or the time is over; returns the end of the time axis, too."""
         require(trial, TrialNumber, "trial")
         scenario, setting = self._scenario, (self._routes, self._members, self._scenario)
         env = GroupEnvironment(*setting, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain)
@@ -259,7 +253,6 @@ def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
 
 
 def _with_names(group: str | None, members: Members, scenario: GroupScenario) -> tuple[Members, GroupScenario]:
-    """Both with strategies by name, functions in the settings, and the group's name for the functions."""
     settings = replace(members.settings, group=members.settings.group or group or "")
     events = []
     for event in scenario.events:

@@ -103,7 +103,6 @@ def start_of(
 def with_starts(
     plan: RebalancePlan, states: States, consume_from: str, routes: Sequence[TopicRouteData] = ()
 ) -> RebalancePlan:
-    """The plan with the start offset of each queue's new owner as far as observed; `routes` are those before."""
     is_new = new_queues(routes)
 
     def started(topic: str, move: Move) -> Move:
@@ -119,10 +118,7 @@ def with_starts(
 
 
 def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], bool]:
-    """Whether a queue must be empty: its broker had no such queue before, neither to read nor to write.
-
-    Topics without a route before, and static topics, have no new queues.
-    """
+    """Whether a queue must be empty: its broker had no such queue before; false for static and unknown topics."""
     numbers: dict[str, dict[str, int]] = {}
     for route in before:
         if not route.is_static:
@@ -136,7 +132,6 @@ def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], boo
 def start_questions(
     plan: RebalancePlan, group: ConsumerGroup, consume_from: str, routes: Sequence[TopicRouteData]
 ) -> tuple[OffsetQuestion, ...]:
-    """One question for each queue that gets a new owner and whose broker exists before."""
     addresses = {
         (route.topic, broker.broker_name): broker.address
         for route in routes
@@ -176,8 +171,8 @@ def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tu
     texts = {report.consume_timestamp for report in reports.values()}
     alike = len(texts) == 1 and all(_own_zone(report) is None for report in reports.values())
     like_all = next(iter(reports.values())) if alike else None
-    taking = [reports.get(client_id) or like_all for client_id in takers]
-    found = {() if report is None else _moments(report) for report in taking}
+    known = [reports.get(client_id) or like_all for client_id in takers]
+    found = {() if report is None else _moments(report) for report in known}
     return found.pop() if len(found) == 1 else ()
 
 

@@ -104,7 +104,6 @@ def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueT
 
 
 def _stretches(notes: _Notes) -> list[_Stretch]:
-    """The time axis, cut at each change of the owners or of the queue's availability."""
     found: list[_Stretch] = []
     owners: list[str] = []
     is_there, is_served, paused, since = False, True, 0, 0
@@ -150,7 +149,6 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
 
 
 def _lengths(stretches: Sequence[_Stretch], wanted: OwnerState) -> list[int]:
-    """The length of each run of a state, whoever the owners were."""
     runs = ((state, list(run)) for state, run in groupby(stretches, key=lambda stretch: stretch[2]))
     return [run[-1][1] - run[0][0] for state, run in runs if state == wanted]
 
@@ -266,7 +264,6 @@ class _Earlier(Struct, eq=False):
 
 
 def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
-    """The positions that an owner has stored by then: by its timer, and when it dropped the queue."""
     known = []
     tick = hold.stored_before(at_us)
     if tick is not None and hold.committed_before(tick) >= hold.from_us:

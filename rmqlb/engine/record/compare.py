@@ -177,8 +177,6 @@ def _aligned(recording: Recording, expected: Expected) -> tuple[Aligned | None, 
     return "first-change", first, (min(expected.first_change_ms), max(expected.first_change_ms))
 
 
-# -- conditions --------------------------------------------------------------------------------------------------------
-
 _OF_RECORDING, _OF_COMPARISON = declared(RecordingFigures), declared(RecordingComparison)
 FIGURES = Figures((*_OF_RECORDING.names, *_OF_COMPARISON.names), shares=(*_OF_RECORDING.shares, *_OF_COMPARISON.shares))
 
@@ -188,7 +186,6 @@ def judged(conditions: Iterable[Condition], recording: Recording) -> tuple[Tried
 
 
 def must_be_askable(conditions: Iterable[Condition], *, is_compared: bool) -> None:
-    """Reject a condition on a comparison if there is none (raises UsageError)."""
     for condition in conditions:
         if condition.name in _OF_COMPARISON.names and not is_compared:
             raise UsageError(f"--fail-on {condition.text!r}: against which prediction?", hint="name it with --against")

@@ -50,9 +50,6 @@ SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
 _NO_REPORT = "it did not say which queues it owns"
 
 
-# -- one look ----------------------------------------------------------------------------------------------------------
-
-
 def look_of(
     snapshot: ClusterSnapshot,
     group: str,
@@ -97,8 +94,6 @@ def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> froze
     )
 
 
-# -- certain and possible owners of one queue over time ----------------------------------------------------------------
-
 Pairs = Mapping[str, list[tuple[int, int]]]
 """Client ID → spans of time, sorted; each overlaps at most with the next."""
 
@@ -111,8 +106,6 @@ class _Span(Struct):
 
 
 class _Stretch(Struct, frozen=True):
-    """A span of time in which the knowledge about a queue does not change."""
-
     from_ms: int
     to_ms: int
     certain: frozenset[str]  # consumers that own the queue
@@ -143,11 +136,9 @@ class _Queue(Struct):
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The owners as far as known, including silent ones."""
         return tuple(sort_client_ids(i for i, spans in self.spans.items() if spans[-1].loss.to_ms == FOR_EVER))
 
     def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> list[_Stretch]:
-        """The time from 0 to the end, cut at each change of the queue."""
         mute: Pairs = {each: [(one.from_ms, one.to_ms) for one in several] for each, several in silences.items()}
         certain: Pairs = {each: [(one.gain.to_ms, one.loss.from_ms) for one in of] for each, of in self.spans.items()}
         possible: Pairs = {each: [(one.gain.from_ms, one.loss.to_ms) for one in of] for each, of in self.spans.items()}
@@ -178,7 +169,6 @@ def _covering(of: Pairs, begin: int, end: int) -> frozenset[str]:
 
 
 def _intervals(found: Sequence[_Stretch]) -> Iterator[RecordedInterval]:
-    """The stretches, with neighbours of equal state and owners joined."""
     for (state, owners), equal in groupby(found, key=lambda each: (each.state, each.certain)):
         several = list(equal)
         yield RecordedInterval(several[0].from_ms, several[-1].to_ms, state, tuple(sort_client_ids(owners)))
@@ -187,9 +177,6 @@ def _intervals(found: Sequence[_Stretch]) -> Iterator[RecordedInterval]:
 def _longest(found: Sequence[_Stretch], has: Callable[[_Stretch], bool]) -> int:
     runs = [list(equal) for is_so, equal in groupby(found, key=has) if is_so]
     return max((run[-1].to_ms - run[0].from_ms for run in runs), default=0)
-
-
-# -- all looks ---------------------------------------------------------------------------------------------------------
 
 
 class _Consumer(Struct):
@@ -217,7 +204,6 @@ class Follower:
         self.has_changed = False  # the owners, or the list of consumers
 
     def add(self, look: Look) -> list[RecordLine]:
-        """The news of the look."""
         self.looks += 1
         if self.looks == 1:
             self._origin = look.answered_at
@@ -291,8 +277,6 @@ class Follower:
             queues=queues,
             consumers=consumers,
         )
-
-    # -- a look ----------------------------------------------------------------------------------------------------
 
     def _add_routes(self, look: Look) -> None:
         for topic, queues in look.routes.items():
@@ -372,8 +356,6 @@ class Follower:
             self._queues[queue].owners_before = self._known_owners(queue)
             yield self._line("owners", queue=queue)
 
-    # -- what is known now -----------------------------------------------------------------------------------------
-
     def _is_silent(self, client_id: str) -> bool:
         return self._last.failed is not None or self._consumers[client_id].silent_because is not None
 
@@ -415,8 +397,6 @@ class Follower:
         known = tuple(each for each in self._queues[queue].owners if not self._is_silent(each))
         return replace(_about(line, queue), state=self._state(queue), owners=known)
 
-    # -- all looks -------------------------------------------------------------------------------------------------
-
     def _silences(self, each: _Consumer) -> tuple[Silence, ...]:
         if each.answered == self.looks:
             return tuple(each.silences)
@@ -442,7 +422,6 @@ class Follower:
 
 
 def lines_of(recording: Recording) -> list[RecordLine]:
-    """The changes of a recording as lines, in the order of observation."""
     since = datetime.fromisoformat(recording.started_at)
     found: list[RecordLine] = []
     changes: list[tuple[QueueRecording | None, OwnerChange | ConsumerChange]]
@@ -463,7 +442,6 @@ def _iso(at: datetime) -> str:
 
 
 def at_event(recording: Recording, event_at_ms: int) -> Recording:
-    """The recording with a known time of the event, on the recording's own clock."""
     is_converged, failed = recording.converged_by is not None, recording.figures.failed_looks
     figures = _figures(recording.queues, recording.consumers, failed, event_at_ms, is_converged=is_converged)
     return replace(recording, event_at_ms=event_at_ms, figures=figures)

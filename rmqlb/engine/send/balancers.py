@@ -20,11 +20,7 @@ GRPC = tuple(dict.fromkeys(profile.name for profile in SDKS if profile.grpc and 
 
 
 class GoRoundRobin:
-    """`roundRobinQueueSelector` of client-go 2.1.2 for one topic.
-
-    Args:
-        queues: the topic's publish list, in order.
-        start: the counter before the first message; a new selector's is 0.
+    """`roundRobinQueueSelector` of client-go 2.1.2 for one topic; `start` is the counter before the first message.
 
     Raises:
         DataError: there is no queue.
@@ -45,10 +41,7 @@ class GoRoundRobin:
         self.counter = start
 
     def select(self, last_broker_name: str | None = None) -> MessageQueue:
-        """The next queue, of another broker than the last one where there is one.
-
-        The producer's own SYNC loop never names the last broker: its retries take the next queue of any broker.
-        """
+        """The next queue, on another broker than the last if possible; the SYNC loop never names the last broker."""
         require(last_broker_name, str | None, "last_broker_name")
         for _ in self._queues if last_broker_name else ():
             queue = self._next()
@@ -67,10 +60,7 @@ def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRob
 
 
 class CppRoundRobin:
-    """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0, without its active list.
-
-    All threads share the counter; a new route's is 0.
-    """
+    """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0; its active list is left out."""
 
     __slots__ = ("_queues", "counter")
 
@@ -109,19 +99,19 @@ def cpp_attempts(newest: Callable[[], CppRoundRobin], rounds: int) -> Iterator[M
 
 
 class PublishingLoadBalancer:
-    """How a gRPC producer goes round a topic's queues, and where it sends a message group.
+    """A gRPC producer's rotation through a topic's queues.
 
-    It predicts where the SDK sends to. Which queue of a broker a message is stored in, and behind a Proxy in cluster
-    mode of which broker, the Proxy decides (`select_by_hash(…, sdk="proxy")` for message groups).
+    It predicts the queue that the SDK sends to. The Proxy decides in which queue of the broker a message is stored, and
+    in cluster mode also on which broker (`select_by_hash(…, sdk="proxy")` for message groups).
 
     Args:
         queues: those that the SDK goes round, in the order of the route.
         sdk: `java-grpc`, `go-grpc`, `go-grpc@5.1.4` …
-        start: the counter before the first message; most SDKs start somewhere at random.
+        start: the counter before the first message; most SDKs start at random.
 
     Raises:
         DataError: there is no queue.
-        UsageError: `queues` are no queues, the SDK is not known, or is no gRPC SDK.
+        UsageError: `queues` are no queues, the SDK is unknown, or is no gRPC SDK.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
     >>> for name in ("java-grpc", "go-grpc@5.1.4"):
@@ -141,12 +131,7 @@ class PublishingLoadBalancer:
         self.counter = _wrapped(start, self._profile)
 
     def take_message_queues(self, isolated: Collection[str], count: int) -> list[MessageQueue]:
-        """The candidates of the next message: attempt after attempt it goes round them.
-
-        Args:
-            isolated: names of brokers whose endpoint is isolated.
-            count: the most that are wanted, which is the number of attempts; at least 1.
-        """
+        """The candidates of the next message for `count` attempts, if possible on brokers that are not isolated."""
         names = frozenset(items(isolated, str, "isolated", MOST_QUEUES))
         require(count, _Count, "count")
         queues = self._queues

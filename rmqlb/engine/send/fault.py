@@ -26,17 +26,14 @@ from rmqlb.model.send_scenario import NEWEST
 
 
 class TopicPublishInfo:
-    """What a producer thread knows of a topic (`impl.producer.TopicPublishInfo`).
+    """A producer thread's view of a topic (`impl.producer.TopicPublishInfo`); raises UsageError.
 
     Args:
         queues: the publish list, in order; most clients before 5.1.4 change it in place when every broker is isolated.
         send_which_queue: the round robin's index before the next pick, a 32-bit number (`ThreadLocalIndex`).
         write_queue_nums: broker name → write queues in the route; default: as in the list. Clients before 5.1.4 need
             it when every broker is isolated.
-        random: gives the next `Random.nextInt(2^31 − 1)`, for clients that start anew on a retry; default: Python's.
-
-    Raises:
-        UsageError: an argument is of the wrong type.
+        random: gives the next `Random.nextInt(2^31 − 1)`, for clients that reset the index; default: Python's.
     """
 
     __slots__ = ("queues", "random", "send_which_queue", "write_queue_nums")
@@ -235,14 +232,12 @@ class FaultStrategy:
 
 
 class MQFaultStrategy:
-    """The producer's pick with latency fault tolerance, as `client.latency.MQFaultStrategy` does it.
-
-    All methods raise UsageError if an argument is of the wrong type.
+    """`client.latency.MQFaultStrategy`; all methods raise UsageError for an argument of the wrong type.
 
     Args:
         send_latency_fault_enable: off, brokers are never isolated and updates do nothing.
         clock: gives the time in whole milliseconds.
-        client_version: whose rules, such as "4.9.7"; default the newest known.
+        client_version: the version of the rules, such as "4.9.7"; default the newest known.
         which_item_worst: the index before the next pick among isolated brokers (clients before 5.1.4).
 
     >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
@@ -275,12 +270,7 @@ class MQFaultStrategy:
     def select_one_message_queue(
         self, publish_info: TopicPublishInfo, last_broker_name: str | None, reset_index: bool = False
     ) -> MessageQueue:
-        """The queue for the next attempt; mirrors `MQFaultStrategy.selectOneMessageQueue`.
-
-        Args:
-            publish_info: the thread's queue list; its index moves on.
-            last_broker_name: the broker of the attempt before, None on a first attempt.
-            reset_index: True on retries; 5.1.4 and newer start the round robin anew then.
+        """Mirrors `MQFaultStrategy.selectOneMessageQueue`; `reset_index` matters from 5.1.4 on, for retries.
 
         Raises:
             JavaArithmeticError: the list is empty; it is a ZeroDivisionError too.
@@ -295,13 +285,10 @@ class MQFaultStrategy:
     def update_fault_item(
         self, broker_name: str, current_latency: int, isolation: bool = False, reachable: bool = True
     ) -> None:
-        """Tell how an attempt went; mirrors `MQFaultStrategy.updateFaultItem`.
+        """Record an attempt (`MQFaultStrategy.updateFaultItem`); `current_latency` is in ms.
 
-        Args:
-            broker_name: whose attempt it was.
-            current_latency: how long it took, in ms.
-            isolation: it failed: the broker is isolated as if it had taken very long.
-            reachable: False hides the broker from the second choice until the detector finds it (5.1.4 and newer).
+        `isolation` marks a failure, which counts as a very long attempt. `reachable` False hides the broker from the
+        second choice until the detector finds it (5.1.4 and newer).
         """
         require(broker_name, str, "broker_name")
         require(current_latency, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)], "current_latency")

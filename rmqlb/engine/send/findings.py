@@ -135,8 +135,6 @@ def _assumed(name: str, mirrors: str) -> Finding:
     return Finding("assumed-sdk", text, severity=INFO)
 
 
-# -- conditions --------------------------------------------------------------------------------------------------------
-
 _TOTALS = declared(SendTotals)
 SEND_FIGURES = Figures(
     names=_TOTALS.names, of_subject=declared(BrokerTally).names, shares=(*_TOTALS.shares, "share", "picks", "failed")

@@ -41,8 +41,6 @@ _LOST_UNNOTICED = Outcome("ONEWAY_LOST", "code")
 
 
 class JavaProducer(Producer):
-    """The parts of all Java producers: the fault strategy with its detector, outcomes and exceptions."""
-
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         scenario, profile = self.scenario, self.profile
@@ -87,8 +85,6 @@ class JavaProducer(Producer):
             self.recorder.isolate(broker_name, now, start)
         elif start <= now < before:
             self.recorder.isolated_until(broker_name, now, now)
-
-    # -- exceptions ----------------------------------------------------------------------------------------------------
 
     def exception(self, message: Message, at: int, reason: str) -> MessageException | None:
         """Mirror the ends of `sendDefaultImpl` and `sendSelectImpl`, and `onExceptionImpl` for ASYNC callbacks.

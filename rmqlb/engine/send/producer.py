@@ -86,8 +86,6 @@ class Producer(ABC):
         self._spawned += 1
         self._step(self._spawned - (1 << 40), thread, steps)
 
-    # -- time ----------------------------------------------------------------------------------------------------------
-
     def _is_over(self, at: int, thread: Thread) -> bool:
         return at >= self._until or (self.started if self._interval is None else thread.arrival) >= self._limit
 
@@ -116,8 +114,6 @@ class Producer(ABC):
 
     def outside(self, until: int) -> None:  # noqa: B027 - only some producers have more than their messages
         """Run everything else that is due before the cluster changes at a tick."""
-
-    # -- random numbers and routes -------------------------------------------------------------------------------------
 
     def draw(self, thread: Thread) -> int:
         bits = draw(thread.key, thread.draws)
@@ -155,8 +151,6 @@ class Producer(ABC):
             return start
         start = java_abs(start)
         return 0 if self.profile.index_step == "clamp" and start < 0 else start
-
-    # -- the life of a message -----------------------------------------------------------------------------------------
 
     def begin(self, thread: Thread) -> Message:
         cluster, recorder = self.cluster, self.recorder

@@ -69,8 +69,6 @@ class Recorder:
         self._marks = [self._mark(0)]
         self.next_slice = self._width
 
-    # -- events ------------------------------------------------------------------------------------------------------
-
     def note_changes(self, now: int) -> None:
         cluster = self._cluster
         if cluster.changes == self._changes:
@@ -161,7 +159,6 @@ class Recorder:
         self._isolated_until[broker_name] = until
 
     def count_isolation(self, now: int) -> None:
-        """Add the time since the last count to all brokers that were isolated or unlisted."""
         since = self._isolated_counted
         for name, until in self._isolated_until.items():
             end = now if name in self._unlisted else min(until, now)
@@ -177,8 +174,6 @@ class Recorder:
             self._width *= 2
             self._marks = self._marks[::2]
         self.next_slice = self._marks[-1].at + self._width
-
-    # -- the report --------------------------------------------------------------------------------------------------
 
     def by_broker(self, figure: str) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -211,7 +206,6 @@ class Recorder:
         )
 
     def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[QueueTally, ...]:
-        """The producer's list in its order, then the queues that it picked beyond."""
         queues = dict.fromkeys((*publish_queues, *sorted(self.counts["picks"], key=queue_order)))
         whole = self.counts["stored"].total()
         return tuple(
@@ -283,7 +277,6 @@ def _between(since: float | None, then: float | None) -> float | None:
 
 
 def _slice_width_us(scenario: SendScenario) -> int:
-    """A round length that makes about sixty slices if the end can be foreseen."""
     per_message = Fraction(scenario.latency.table[0], scenario.threads)
     if scenario.rate is not None:
         per_message = Fraction(1_000_000) / scenario.rate

@@ -110,10 +110,7 @@ def producers_of(
 
 
 def long_enough(scenario: SendScenario) -> SendScenario:
-    """The scenario up to one poll interval after the producer knows each failure and its end, or to a million messages.
-
-    Without a rate, one is assumed. Raises UsageError.
-    """
+    """The scenario until a poll interval after the producer knows each failure and its end (raises UsageError)."""
     scenario = replace(scenario, rate=scenario.rate or ASSUMED_RATE)
     profile = rules(scenario)
     known_us = max(_known_us(failure, scenario, profile) for failure in scenario.failures)
@@ -123,7 +120,6 @@ def long_enough(scenario: SendScenario) -> SendScenario:
 
 
 def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) -> int:
-    """The time at which the producer knows the failure and its end."""
     start = _us(failure.start, scenario)
     end = None if failure.end is None else _us(failure.end, scenario)
     notices_us = 0 if failure.reaction.kind == "read-only" else failure.notices_us

@@ -23,8 +23,6 @@ Counter = Literal["int32", "uint32", "uint64", "unbounded"]
 
 
 class SdkProfile(Struct, frozen=True):
-    """How one SDK, from one version on, picks queues."""
-
     name: str  # as on the command line: `go`, `java-grpc` …
     mirrors: str  # the version whose rules these are
     vectors: int  # number of questions that the SDK itself answered; 0 where only its source was read
@@ -122,7 +120,6 @@ class ChosenSdk(Struct, frozen=True):
 
 
 def simulated() -> list[str]:
-    """The SDKs whose sends are simulated, and a version with other rules too."""
     return [
         "java",
         *(

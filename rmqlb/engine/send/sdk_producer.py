@@ -54,8 +54,6 @@ def check_sdk(scenario: SendScenario) -> None:
 
 
 class SdkProducer(Producer):
-    """The loop of attempts. A thread waits for each message, or hands it over with ASYNC."""
-
     refused: str = "connection refused"  # the outcome that the SDK reports when a broker refuses the connection
     silent: str  # the outcome that it reports after a time-out
 
@@ -82,7 +80,6 @@ class SdkProducer(Producer):
                 self.take_route(thread, is_first=is_first)
 
     def pause(self, message: Message) -> int:  # noqa: ARG002 - for gRPC
-        """Ticks between a failed attempt and the next one."""
         return 0
 
     def attempt_failed(self, message: Message, *, last: bool) -> None:

@@ -1,8 +1,7 @@
-"""Where keys are stored, SDK by SDK: the queue that the SDK picks, and the one that a Proxy stores the message in.
+"""The queues of keys, SDK by SDK: the queue that the SDK picks, and the queue in which a Proxy stores the message.
 
-A Proxy reads the message group, and not the queue, of a message that a gRPC SDK sends (`SendMessageQueueSelector`,
-5.0.0 to 5.5.0). In cluster mode it picks from all queues. In local mode it picks from those of its broker, which the
-SDK has picked.
+A Proxy reads the message group, not the queue, of a gRPC SDK's message (`SendMessageQueueSelector`, 5.0.0 to 5.5.0). In
+cluster mode it picks from all queues, in local mode from those of its broker, which the SDK has picked.
 """
 
 from __future__ import annotations

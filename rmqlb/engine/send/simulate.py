@@ -40,21 +40,20 @@ def simulate_send(
     """Simulate a RocketMQ producer while brokers fail.
 
     Mirrors `DefaultMQProducerImpl.sendDefaultImpl`, `sendSelectImpl` and `MQClientAPIImpl.sendMessageAsync` with
-    `MQFaultStrategy`, of the scenario's client version. Equal arguments give equal reports.
+    `MQFaultStrategy`, for the scenario's client version. Equal arguments give equal reports.
 
     Args:
         route: the topic's route while nothing fails.
         scenario: the producer, its load, and the failures.
         trace: keep each attempt in the report; default: up to 1,000 messages.
         sink: gets each attempt as it ends; the report then keeps none unless `trace` is True.
-        lost_sink: likewise for lost messages, after their last attempt.
-        trial: which of many runs with the same seed; each has random parts of its own.
+        lost_sink: gets each lost message after its last attempt.
+        trial: the number of a run with the same seed and its own random parts.
         progress: called now and then with the number of messages sent so far.
 
     Raises:
         DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: an argument is wrong, the scenario contradicts itself, or names brokers that the topic does not
-            have or the brokers of a static topic.
+        UsageError: the scenario contradicts itself, or names unknown brokers or the brokers of a static topic.
     """
     check(scenario)
     check_brokers(route, scenario)
@@ -141,9 +140,6 @@ def rules(scenario: SendScenario) -> ClientProfile:
         if list(values) != sorted(values):
             raise UsageError(f"{', '.join(map(str, values))}: thresholds and isolations must rise")
     return replace(profile, latency_max=tuple(latency_max), not_available_duration=tuple(durations))
-
-
-# -- checks ------------------------------------------------------------------------------------------------------------
 
 
 def check(scenario: SendScenario) -> None:

@@ -229,7 +229,6 @@ def student(degrees: int, confidence: float = CONFIDENCE) -> float:
 
 
 def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
-    """A probability with Wilson's interval."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, spread = hits / trials, z * z / trials
     middle = (share + spread / 2) / (1 + spread)

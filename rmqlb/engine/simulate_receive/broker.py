@@ -115,8 +115,6 @@ class Broker:
                 self._services.append(ReviveService(self._clock, timer, below(IDLE_US), self._revive))
         self._checkpoints = 0
 
-    # -- failures --------------------------------------------------------------------------------
-
     def outage(self, now: int) -> Outage | None:
         """The failure at that time; if several overlap, the last to begin."""
         return next((each for each in reversed(self.outages) if each.begin <= now < each.end), None)
@@ -152,8 +150,6 @@ class Broker:
         when = self.back_at(max(when, now))
         if when < NEVER:
             self._clock.call(when - now, action, *arguments)
-
-    # -- receives --------------------------------------------------------------------------------
 
     def arrive(self, receive: Receive) -> None:
         now = self._clock.now
@@ -218,15 +214,12 @@ class Broker:
         if not self._alive:
             self._unpolled_since = self._clock.now
 
-    # -- messages --------------------------------------------------------------------------------
-
     def store(self, message: Message) -> None:
         self.queues[message.queue].append(message)
         self._pending += 1
         self.notify()
 
     def come_back(self, messages: list[Message], visible_at: int) -> None:
-        """Make messages of one receive visible again, because they are not acknowledged."""
         if not self._scenario.fifo:
             self._record(visible_at, tuple(messages))
             return

@@ -126,7 +126,6 @@ class ReviveService:
         return self._merge(read, end)
 
     def _merge(self, read: int, end: int) -> bool:
-        """Bring back the messages that are old enough; return whether there were checkpoints."""
         done, entries = 0, self._entries
         for place, entry in enumerate(entries[:read]):
             if entry.visible is not None:

@@ -25,8 +25,6 @@ RANDOM_QUEUES = 100  # A request draws one of a hundred numbers (`PopMessageProc
 
 
 class BrokerRules(Struct, frozen=True):
-    """The rules by which a range of broker versions answers receives."""
-
     since: Version
     name: str
     counts_down: bool = False  # requests visit queues downward (`priorityOrderAsc`, RIP-80, 5.4.0)
@@ -173,7 +171,6 @@ def may_come_back(scenario: ReceiveScenario) -> bool:
 
 
 def silence_us(scenario: ReceiveScenario) -> int:
-    """The time after which a receive fails at a silent broker."""
     return awaited_us(scenario) + (POP_TIMEOUT_US if scenario.client == "pop" else REQUEST_TIMEOUT_US)
 
 

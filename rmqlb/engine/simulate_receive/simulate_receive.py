@@ -149,14 +149,14 @@ def simulate_receive(
 
     Args:
         route: the topic's route while nothing fails.
-        scenario: what is simulated; without rates messages are rare, a thousand at the most unless it says how many.
+        scenario: the simulated clients and load; without rates messages are rare, by default at most a thousand.
         trace: keep each message in the report.
-        trial: which of many runs with the same seed; each has random parts of its own.
-        progress: is called now and then with the number of messages so far.
+        trial: the number of a run with the same seed and its own random parts.
+        progress: called now and then with the number of messages so far.
 
     Raises:
         DataError: the topic has no readable queue, or is static.
-        UsageError: an argument cannot be what it is, the scenario contradicts itself or the route, or takes too long.
+        UsageError: an argument is wrong, the scenario contradicts itself or the route, or takes too long.
     """
     return _report(_run(route, scenario, trial, progress), trace=trace)
 
@@ -206,13 +206,10 @@ def _run(
     return simulation
 
 
-# The report
-
 _PERCENTS = (0, *range(5, 100, 5), 99, 100)
 
 
 def _quantile_ms(ordered: Sequence[int], percent: int) -> float:
-    """The shortest time that this percentage of times does not exceed."""
     return milliseconds(ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)])
 
 
@@ -354,7 +351,6 @@ def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
 
 
 def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForms:
-    """The figures that need no simulation; `queues` has the readable queues of each broker."""
     receive_us, loops = rules.longest_receive_us(scenario), scenario.loops
     if scenario.client != "simple":
         trip_ms = milliseconds(scenario.round_trip_us)
@@ -366,9 +362,6 @@ def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForm
         unpolled_ms=milliseconds(rules.unpolled_us(queues, loops, receive_us, scenario.batch * scenario.consume_us)),
         always_polled=rules.longest_row(queues) + 1,
     )
-
-
-# Findings
 
 
 def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Iterator[Finding]:
@@ -398,8 +391,6 @@ def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
         text = f"arrivals end {MOST_FURTHER:,} messages after the measured ones, before all of these are received"
         yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")
 
-
-# The figures of --fail-on
 
 _TIMES, _TOTALS = figures_of(WaitTimes), declared(ReceiveTotals)
 _WAITS = tuple(f"wait-{name}" for name in _TIMES)
@@ -441,8 +432,6 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
     return condition.try_on(None if wait is None else getattr(wait, _TIMES[time][0]))
 
 
-# How many receives a wait needs
-
 _TRIALS = 3
 _FIRST_MESSAGES, _MOST_MESSAGES = 5_000, 20_000
 """Messages of each simulation: during the search, and for its result."""
@@ -454,13 +443,8 @@ def receives_within(
 ) -> TargetWait:
     """How many receives in parallel keep waits within a time (raises as `simulate_receive` does).
 
-    A PushConsumer and a POP client wait at every broker with one receive each, and cannot have more.
-
-    Args:
-        route: the topic's route.
-        scenario: what is simulated; its number of loops does not count.
-        target_us: the time.
-        progress: is called with each number tried.
+    A PushConsumer and a POP client have exactly one receive at each broker. The scenario's number of loops does not
+    count; `progress` is called with each number tried.
     """
     counts = list(Counter(queue.broker_name for queue in check(route, scenario)).values())
     require(target_us, PositiveTime, "target_us")
@@ -497,10 +481,7 @@ def receives_within(
 def _longest_us(
     route: TopicRouteData, scenario: ReceiveScenario, target_us: int, loops: int, messages: int, trials: int
 ) -> int | None:
-    """The longest wait of trials, up to the first beyond the target; None if some message is not received.
-
-    The number of messages is limited unless brokers or consumers fail.
-    """
+    """The longest wait of trials, up to the first beyond the target; None if some message is not received."""
     scenario = replace(scenario, loops=loops)
     if not scenario.failures and not scenario.crashes:
         scenario = replace(scenario, messages=min(scenario.messages or messages, messages))
@@ -516,7 +497,6 @@ def _longest_us(
 
 
 def _least(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least number that is enough, found by doubling and halving; None when `most` is not."""
     below, above = 0, 1
     while not enough(above):
         if above >= most:

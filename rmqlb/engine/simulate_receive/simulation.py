@@ -95,9 +95,11 @@ class ReceiveSimulation:
                 if outage.end < NEVER:
                     self.clock.call(outage.end, broker.recover)
         for crash in self.scenario.crashes:
-            self.clock.call(crash.at_us, self._crash)
+            for broker in self.brokers:
+                self.clock.call(crash.at_us, broker.client_died)
         for consumer in self.consumers:
-            self.clock.call(0, self._start, consumer)
+            for loop in range(self._loops):
+                self.clock.call(0, self._receive, consumer, loop)
         self._next_arrival()
         reported = 0
         while self.longest_wait <= until_wait_us and not self._over() and self.clock.do_next(LONGEST_US):
@@ -107,16 +109,6 @@ class ReceiveSimulation:
 
     def _over(self) -> bool:
         return self._all_measured and not any(broker.open for broker in self.brokers if not broker.gone)
-
-    def _crash(self) -> None:
-        for broker in self.brokers:
-            broker.client_died()
-
-    # -- receives --------------------------------------------------------------------------------
-
-    def _start(self, consumer: Consumer) -> None:
-        for loop in range(self._loops):
-            self._receive(consumer, loop)
 
     def _receive(self, consumer: Consumer, loop: int) -> None:
         now = self.clock.now
@@ -147,7 +139,6 @@ class ReceiveSimulation:
             self._send(consumer, loop, self._proxy.select(broker, now))
 
     def _send(self, consumer: Consumer, loop: int, broker: Broker | None) -> None:
-        """Send a receive to a broker; without a broker, since the Proxy knows none, the receive fails."""
         receive = Receive(consumer, loop, broker or self.brokers[0], self.clock.now)
         receive.broker.receives += 1
         if broker is None:
@@ -193,8 +184,6 @@ class ReceiveSimulation:
             self.clock.call(busy_us, self._receive, receive.consumer, receive.loop)
         else:
             self._receive(receive.consumer, receive.loop)
-
-    # -- what becomes of messages ----------------------------------------------------------------
 
     def _delivered(self, message: Message, consumer: int) -> None:
         now, broker = self.clock.now, message.broker
@@ -275,8 +264,6 @@ class ReceiveSimulation:
         scans = self.draws(_PROXY, 2).below(rules.EXPIRY_SCAN_US)
         return rules.cleared_at(consumer.dies_at, heartbeats, scans)
 
-    # -- arrivals --------------------------------------------------------------------------------
-
     def _rare(self) -> Iterator[tuple[int, int]]:
         round_us = rules.longest_receive_us(self.scenario)  # for all receives to go round once when no message comes
         if self.scenario.client == "simple":
@@ -329,7 +316,6 @@ class ReceiveSimulation:
         self._next_arrival()
 
     def _goes_on(self) -> bool:
-        """Whether unmeasured messages arrive: a measured message is still open, and a consumer lives."""
         if not self.scenario.rates or self.further >= MOST_FURTHER or not self._awaits_one():
             return False
         return any(not consumer.dead(self.clock.now) for consumer in self.consumers)
@@ -360,10 +346,7 @@ class _Proxy:
         return broker.registered(last_tick(self._phase, rules.PROXY_ROUTE_US, now))
 
     def select(self, broker: Broker, now: int) -> Broker | None:
-        """The broker that the Proxy requests: the named one if its view has it, otherwise the next in its view.
-
-        Mirrors `ReceiveMessageQueueSelector.select`; None without any broker.
-        """
+        """The named broker if the view has it, otherwise the next one (`ReceiveMessageQueueSelector.select`)."""
         if self.has(broker, now):
             return broker
         known = [each for each in self._sorted if self.has(each, now)]

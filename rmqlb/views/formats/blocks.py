@@ -34,7 +34,6 @@ def short(text: str) -> str:
 
 
 def print_lead(report: Report, console: Console) -> None:
-    """Print the facts, the first in the style of the result's severity, and the findings."""
     for at, fact in enumerate(report.facts):
         style = "" if at else STYLES.get(report.grave, "bold")
         _print(("  " * fact.startswith(" "), ""), short(fact.strip()), console, style)
@@ -67,7 +66,6 @@ def markdown_lead(report: Report) -> Iterator[str]:
 
 
 def print_blocks(section: Section, console: Console) -> None:
-    """Print the blocks of a section as wide as the terminal allows, each after an empty line."""
     from rich.text import Text
 
     if section.title:
@@ -194,7 +192,6 @@ def _print(prefix: _Prefix, text: str, console: Console, style: str = "", beside
 
 
 def _broken(text: str, room: int) -> Iterator[str]:
-    """The text as lines, broken between its parts if too long."""
     line = ""
     for part in text.split(BETWEEN):
         joined = f"{line}{BETWEEN}{part}" if line else part

@@ -11,9 +11,10 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.columns import Cell
 from rmqlb.views.envelope import Envelope, ResultSource
 from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
-from rmqlb.views.report import Cell, Report, Section, utc_text
+from rmqlb.views.report import Report, Section, utc_text
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
@@ -72,7 +73,6 @@ def _with_half_pairs(value: Value, **form: Any) -> str:
 
 
 def as_yaml(value: Value) -> str:
-    """YAML with the same keys and values as the JSON."""
     import yaml
 
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

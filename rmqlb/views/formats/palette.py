@@ -44,7 +44,6 @@ def owner_style(place: int) -> str:
 
 
 def owner_styles(color_system: str | None) -> Mapping[str, str]:
-    """The styles of consumers for rich's colour system: dark letters on light colours."""
     of_sixteen = color_system in ("standard", "windows")
     colours, ink = (_OF_SIXTEEN, "black") if of_sixteen else (COLOURS, INK)
     return {owner_style(place): f"{ink} on {colour}" for place, colour in enumerate(colours)}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column
 from rmqlb.views.formats.blocks import markdown_blocks, markdown_lead, plain_blocks, print_blocks, print_lead, short
 from rmqlb.views.formats.palette import SIGNS, STYLES, owner_styles
 from rmqlb.views.formats.text import clip, safe_markdown, visible, width
-from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
+from rmqlb.views.report import Report, Section, duration, percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -86,10 +87,7 @@ def _with_heads(section: Section, console: Console) -> Section:
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
-    """The section as a table, as narrow as necessary.
-
-    Columns that fold are omitted, or client IDs abbreviated. With heads, rows of a table still too wide become blocks.
-    """
+    """The section as a table, without folding columns or with abbreviated IDs if necessary, otherwise as blocks."""
     from rich.console import Group
     from rich.text import Text
 
