@@ -14,8 +14,8 @@ Kind = Literal["data", "snapshot", "whole"]
 
 
 class PrintedResult(Struct, frozen=True):
-    name: str  # of the schema
-    commands: tuple[str, ...]  # that print it
+    name: str  # the schema's
+    commands: tuple[str, ...]  # the commands that print it
     struct: str  # MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole
     kind: Kind = "data"
 

@@ -23,7 +23,7 @@ FORMATS = ("table", "plain", "json", "yaml", "csv", "markdown")
 SCREENS = ("table", "markdown")
 """The formats that people read from the top; scripts may read plain."""
 Audience = Literal["all", "screen", "scripts"]
-"""Who sees a section that is not named: screens, or plain and formats with room for one table."""
+"""The readers of a section that is not named: screens, or plain and formats with room for one table."""
 
 
 class Part(Struct, frozen=True):
@@ -90,7 +90,7 @@ class Report(Struct, frozen=True):
     facts: tuple[str, ...]
     sections: tuple[Section, ...]  # the tables, in the order in which people see them
     labels: Mapping[str, str] = {}  # client ID → the short label where full IDs do not fit
-    rows: Rows | None = None  # what `-o jsonl` shows, or None when the result is no list of rows
+    rows: Rows | None = None  # for `-o jsonl`; None when the result is no list of rows
     tables: tuple[Section, ...] | None = None  # for a format with room for one table; None is the sections
     grave: str = ""  # severity or status that colours the first fact, unless a finding of a screen is worse
     details: tuple[str, ...] = ()  # further facts, which a screen shows with `--all`

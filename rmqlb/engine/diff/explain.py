@@ -120,7 +120,7 @@ class Prediction:
         if self.problem is None and (self.changed or before.observed != after.observed):
             try:
                 self.ends = self._owners(()), self._owners(self.changed)
-            except RmqlbError as error:  # what a client would throw
+            except RmqlbError as error:  # a client would throw
                 self.problem = error.message
 
     def causes_of(self, queue: MessageQueue, owners: _QueueOwners) -> Causes | None:

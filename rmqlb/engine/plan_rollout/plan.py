@@ -44,15 +44,15 @@ class RolloutRequest(Struct, frozen=True, kw_only=True):
     restart: Sequence[str] | None = None  # None is all, or with a new strategy those that do not run it yet
     to_strategy: str | None = None  # name of the strategy that they come back with; None for a mere restart
     becomes: Mapping[str, str] = {}  # client id → the id afterwards, of those whose id changes
-    down_us: int  # how long each is away
+    down_us: int  # the absence of each
     pauses_us: Sequence[int]  # from one going down to the next, each to be tried
-    at_once: Sequence[int] = (1,)  # how many go down together, each to be tried
+    at_once: Sequence[int] = (1,)  # numbers that go down together, each to be tried
     order: Sequence[str] | None = None  # one more order to try
 
 
 class Candidate(Struct, frozen=True):
     order: tuple[str, ...]  # client ids in the order in which they go down
-    name: str  # how the order came about
+    name: str  # of the order
     at_once: int
     pause_us: int  # from one going down to the next
     only_compared: bool = False  # it is never the best
@@ -78,7 +78,7 @@ def plan_rollout(
     group: str | None,
     members: Members,
     routes: Sequence[TopicRouteData],
-    scenario: GroupScenario,  # how clients and servers are configured; its events, end and beginning are the rollout's
+    scenario: GroupScenario,  # settings of clients and servers; its events, end and beginning are the rollout's
     request: RolloutRequest,
     *,
     trials: int,

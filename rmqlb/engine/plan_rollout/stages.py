@@ -40,7 +40,7 @@ class RolloutModel(Struct, frozen=True):
     members: Members  # the group before; what is known of the ids to come is in it as well
     client_ids: tuple[str, ...]  # the consumers that restart, sorted as clients sort them
     becomes: Mapping[str, str]  # client id → the id after the restart, of those whose id changes
-    to_strategy: str | None  # what they run afterwards; None leaves each its own
+    to_strategy: str | None  # the strategy afterwards; None leaves each its own
 
     @property
     def name_after(self) -> str:

@@ -32,7 +32,7 @@ class Connections:
         self.beating = False  # a heartbeat is under way (`lockHeartbeat`)
         # the broker to which a client that continues after a freeze opens a connection and loses track of it
         self.twice: Broker | None = None
-        self.lost: list[LostConnection] = []  # that connection, and those like it
+        self.lost: list[LostConnection] = []
         self._channel = channel
         self._nobody = nobody
         self._env = env

@@ -33,7 +33,7 @@ class Client:
         strategy: str,
         topics: tuple[str, ...],
         env: GroupEnvironment,
-        created_us: int,  # when its `MQClientInstance` was made
+        created_us: int,  # time of its `MQClientInstance`
     ) -> None:
         self.client_id = client_id
         self.strategy = strategy

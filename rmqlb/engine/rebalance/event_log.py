@@ -20,7 +20,7 @@ class Hold(Struct, eq=False):
     client_id: str
     from_us: int  # negative when it was taken before the start
     persisted_before: Callable[[int], int | None]  # a time → the last time until then at which offsets were stored
-    committed_before: Callable[[int], int] = lambda at_us: at_us  # when stored → up to when that covers deliveries
+    committed_before: Callable[[int], int] = lambda at_us: at_us  # time of storing → time of the last covered delivery
     reads_from_us: int | None = None
     stalled_us: int | None = None
     pauses: list[Break] = []  # its broker answered no pull
@@ -105,15 +105,15 @@ def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[B
 class EventLog(Struct, eq=False):
     explain: bool
     holds: list[Hold] = []  # in the order in which queues were taken
-    there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # when each queue was created (True) and removed (False)
-    # when the last process of a queue's broker went (False) and the first came back (True); without an entry it
+    there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # times of creation (True) and removal (False)
+    # times when the last process of a queue's broker went (False) and the first came back (True); without an entry it
     # served all the time
     served: dict[MessageQueue, list[tuple[int, bool]]] = {}
     steps: list[Step] = []  # empty unless `explain`
-    last_change_us: int = -1  # when a queue was last taken or dropped
+    last_change_us: int = -1  # of an owner
     rebalances: int = 0
     waiting_pulls: int = 0  # queues that were taken and not yet pulled
-    resuming: set[Hold] = set()  # those whose broker is back, and whose next pull is still to come
+    resuming: set[Hold] = set()  # their brokers are back, and their next pull is due
 
     def take(self, hold: Hold) -> None:
         self.holds.append(hold)

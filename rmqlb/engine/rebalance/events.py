@@ -26,9 +26,9 @@ def restarts(
     *,
     every_us: int,  # from one going down to the next
     down_us: int,
-    at_once: int = 1,  # how many go down together
+    at_once: int = 1,  # consumers that go down together
     becomes: Mapping[str, str] = {},  # client id → the id afterwards, of those whose id changes
-    strategy: str | None = None,  # what they run afterwards; None leaves it as it is
+    strategy: str | None = None,  # the strategy afterwards; None leaves it as it is
     end: Literal["leave", "crash"] = "leave",
     text: str = "",  # the event as the user wrote it
 ) -> tuple[Event, ...]:

@@ -51,7 +51,7 @@ class ConsumerProfile(Struct, frozen=True):
     loses_connections: bool = True
     pull_delay_us: int = 500_000  # from taking a queue to the first pull (`RebalancePushImpl.dispatchPullRequest`).
     retries_locks: bool = True  # a failed lock is tried again after 500 ms (`RebalanceImpl.rebalanceLater`, 5.0.0)
-    # how an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock` unlocks at once
+    # an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock` unlocks at once
     # when the listener lets go in time, by force after the unlock delay; `try-lock` leaves the table when the listener
     # lets go in time, and unlocks later when messages are still cached.
     release: Literal["write-lock", "try-lock"] = "write-lock"

@@ -43,7 +43,7 @@ def spread_evenly(
 def observed_rates(
     now: ConsumerGroup,
     then: ConsumerGroup,
-    taken: tuple[datetime | None, datetime | None],  # when the later and when the earlier one were taken
+    taken: tuple[datetime | None, datetime | None],  # times of the later and the earlier snapshot
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:

@@ -229,7 +229,7 @@ class _Earlier(Struct, eq=False):
     Owners that have dropped the queue are merged: otherwise each takeover would visit all of them.
     """
 
-    way_us: int  # how long a message takes to the broker
+    way_us: int  # a message's time to the broker
     end_us: int
     persisted: bool = False  # an owner has stored a position by the moment last passed
     read_until: int | None = None  # the end of the last read

@@ -43,7 +43,7 @@ class Expected(Struct, frozen=True):
     after: Owners  # queue → its owners at the end
     # queue → when it gets its new owners, in each trial; a plan has no times
     gained_ms: Mapping[MessageQueue, tuple[float, ...]] = {}
-    first_change_ms: tuple[float, ...] = ()  # when the first owner changes, in each trial
+    first_change_ms: tuple[float, ...] = ()  # time of the first change of an owner, in each trial
     event: tuple[str, str, float] | None = None  # kind, subject and time of the first event; None in a plan
 
     def placeholders(self, client_ids: Set[str]) -> dict[str, str]:

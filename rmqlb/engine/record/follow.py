@@ -187,8 +187,8 @@ class _Consumer(Struct):
     silent_because: str | None = None  # why it does not answer now; None when it does
     listed: bool = False  # a broker lists it
     listed_ms: int = 0  # the request of the last look in which it was listed
-    silences: list[Silence] = field(default_factory=list)  # when it did not answer
-    changes: list[ConsumerChange] = field(default_factory=list)  # when it joined or left
+    silences: list[Silence] = field(default_factory=list)
+    changes: list[ConsumerChange] = field(default_factory=list)
 
 
 class Follower:

@@ -18,7 +18,7 @@ class Outcome(Struct, frozen=True):
     fate: Literal["ok", "status", "remoting", "code"]
     retry: bool = False  # another broker is tried
     isolation: bool = False  # the fault strategy learns that the attempt failed
-    reachable: bool = True  # what the fault strategy learns about the broker
+    reachable: bool = True  # for the fault strategy
     code: int | None = None  # the broker's response code, of an MQBrokerException
 
     @property
@@ -62,8 +62,8 @@ class Message(Struct, eq=False):
     attempt: int = 0  # number of the attempt, from 1
     queue: MessageQueue = MessageQueue("", "", -1)
     outcome: Outcome = SEND_OK  # in which the attempt ends
-    started: int = 0  # when the attempt began
+    started: int = 0  # tick of the attempt's begin
     failure: int | None = None  # index of the failure that the attempt meets
     budget: int = 0  # ms that an ASYNC attempt has
-    phase: int = 0  # how far into a millisecond the message began, drawn after a time-out, when it matters
+    phase: int = 0  # ticks from a full millisecond to the message's begin, drawn after a time-out
     sent: list[str] = []  # brokers of the attempts

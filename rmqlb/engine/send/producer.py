@@ -48,7 +48,7 @@ class Producer(ABC):
         self.recorder = Recorder(route, scenario, self.cluster, self.per_us)
         self.now = 0
         self.started = 0  # messages begun
-        self.ended = 0  # when the simulation ended: with its last message, or with its duration
+        self.ended = 0  # the tick of the end: the last message's, or after the duration
         self.threads = [
             Thread(number, stream_key(scenario.seed, trial, number), arrival=number - 1)
             for number in range(1, scenario.threads + 1)
@@ -215,7 +215,7 @@ class Producer(ABC):
         self.finish(message, lost_by, message.thread.free)
 
     def exception(self, message: Message, at: int, reason: str) -> MessageException | None:  # noqa: ARG002 - for Java
-        """What the application gets: an error of its language, whose text is not simulated."""
+        """The application's error, whose text is not simulated except for Java."""
         return MessageException(reason, response_code=message.outcome.code if message.attempt else None)
 
 

@@ -1,4 +1,4 @@
-"""What changed in the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
+"""Changes of the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
 
 Facts only, read from the released classes of the versions named.
 """
@@ -22,19 +22,19 @@ _RETRIED = frozenset({1, 14, 16, 17, 204, 205})
 class ClientProfile(Struct, frozen=True):
     since: Version  # the first version of the stretch
     newest: str | None = None  # the last one that was released; None is the newest there is
-    # what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and returns the
+    # `ThreadLocalIndex`: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and returns the
     # magnitude, `fold` stores the magnitude too, `clamp` does that and turns −2^31 into 0
     index_step: Literal["mask", "wrap", "fold", "clamp"] = "mask"
     any_start: bool = True  # the index starts at any 32-bit number, else at a magnitude
-    # how the plain pick passes over the last broker: `filter`, one index `step` per try, or one step and a `scan`
+    # the plain pick passes over the last broker by a `filter`, one index `step` per try, or one step and a `scan`
     skip: Literal["filter", "step", "scan"] = "filter"
-    # what `MQFaultStrategy` does when latency fault is on: `filter` (available, then reachable, then any), or `scan`
+    # `MQFaultStrategy` with latency fault on: `filter` (available, then reachable, then any), or `scan`
     # from one step of the index, then the better half of the broker list
     strategy: Literal["filter", "scan"] = "filter"
-    # what the scan makes of the last broker: `ignore` it, `avoid` it, or insist on the `same`
+    # the scan ignores the last broker, avoids it, or insists on the same one
     scan_last: Literal["ignore", "avoid", "same"] = "ignore"
     plain_remainder: bool = False  # the scan fails at places past 2^31 − 1, which are negative Java remainders
-    mutates: bool = False  # when all brokers are isolated the queue list is changed in place, for every thread
+    mutates: bool = False  # isolation of all brokers changes the queue list in place, for every thread
     worst_needs_write: bool = False  # then the route must call the broker writable
     latency_max: tuple[int, ...] = _NEW_LATENCY  # thresholds of the measured latency in ms
     not_available_duration: tuple[int, ...] = _NEW_DURATION  # isolation in ms from each threshold on

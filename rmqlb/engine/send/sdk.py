@@ -27,7 +27,7 @@ class SdkProfile(Struct, frozen=True):
     mirrors: str  # the version whose rules these are
     vectors: int  # number of questions that the SDK itself answered; 0 where only its source was read
     hash: Hash  # of a message group or sharding key
-    rotation: Rotation | None  # how it goes round the queues
+    rotation: Rotation | None  # its way round the queues
     counter: Counter = "int32"  # the number that it counts by
     counts_first: bool = False  # the counter goes up before it is used
     since: Version | tuple[()] = ()  # the first version that has these rules; () is the oldest there is
@@ -37,7 +37,7 @@ class SdkProfile(Struct, frozen=True):
     starts: int | None = 2**31 - 1
     counts_by_thread: bool = False  # each thread has a counter of its own
     picks_anew: bool = False  # each attempt picks by itself; otherwise a message's attempts go round its candidates
-    isolates: Literal["always", "before-retry", ""] = "always"  # when a failed attempt isolates its endpoint
+    isolates: Literal["always", "before-retry", ""] = "always"  # the failed attempts that isolate an endpoint
     rejoins: bool = True  # a good heartbeat ends the isolation
     polls: bool = True  # it requests the route again
     polls_after_s: int = 10  # from its start until it first does so
@@ -46,7 +46,7 @@ class SdkProfile(Struct, frozen=True):
     backs_off: Literal["next", "this", ""] = "next"
     gives_up_busy: bool = False  # it makes no other attempt then
     live: bool = False  # it was compared with a producer, or a Proxy, that really ran
-    note: str | None = None  # what else has to be known
+    note: str | None = None
 
 
 _UNRELEASED = (5, 1, 5)
@@ -110,7 +110,7 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 class ChosenSdk(Struct, frozen=True):
     profile: SdkProfile
     text: str  # as the user wrote it
-    assumed: bool = False  # that SDK or version was not read; its rules are assumed to be the profile's
+    assumed: bool = False  # the SDK or version was not read; the profile's rules are assumed
 
     @property
     def mirrors(self) -> str:

@@ -25,7 +25,7 @@ _NO_CANDIDATE = "every endpoint is isolated"
 _HEARTBEAT_US = 10_000_000
 """How often gRPC producers query each endpoint; a good answer ends its isolation."""
 _BACKOFF_US, _MOST_BACKOFF_US = 10_000, 1_000_000
-"""What a Proxy sets for producers (`grpcClientProducerBackoff…`): the delay of attempt 1; each later one doubles it."""
+"""A Proxy's setting for producers (`grpcClientProducerBackoff…`): the delay of attempt 1, doubled by each later one."""
 _SYSTEM_BUSY = 2
 _GO_TIMEOUT_MS = 3000
 """How long client-go 2.1.2 waits for each answer, whatever timeout is set."""

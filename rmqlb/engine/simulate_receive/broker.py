@@ -35,7 +35,7 @@ class Message(Struct, eq=False):
     deliveries: int = 0
     received: int = UNKNOWN  # by a client, for the first time
     consumer: int = UNKNOWN  # number of that client
-    done: int = UNKNOWN  # when it was acknowledged
+    done: int = UNKNOWN  # time of its acknowledgement
     outage: Outage | None = None  # the failure during which the message was on its broker
     had: Consumer | None = None  # the dead consumer from which the message has to come back
 
@@ -266,7 +266,7 @@ class Broker:
         return any(queue and place not in self.blocked for place, queue in enumerate(self.queues))
 
     def _pop(self) -> list[Message]:
-        """What one request gets (`processRequest`): the retry topic first or last, queues from a random one on."""
+        """One request's messages (`processRequest`): the retry topic first or last, queues from a random one on."""
         number = self._numbers.below(rules.RANDOM_QUEUES)
         found: list[Message] = []
         if not self._pending and not self.retry:

@@ -45,8 +45,8 @@ class TimerWheel(NamedTuple):
 
 class _Entry(NamedTuple):
     due: int
-    visible: int | None  # of a checkpoint: when its messages are visible again
-    messages: tuple[Any, ...]  # of a checkpoint: those that will not be acknowledged
+    visible: int | None  # of a checkpoint: time at which its messages are visible again
+    messages: tuple[Any, ...]  # of a checkpoint: its messages without acknowledgement
 
 
 class ReviveService:

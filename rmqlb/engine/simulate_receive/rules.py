@@ -97,12 +97,12 @@ REQUEST_TIMEOUT_US = 3 * SECOND_US
 PUSH_PAUSE_US = SECOND_US
 """The pause of a PushConsumer after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
 POP_AWAIT_US = 15 * SECOND_US  # `DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`
-POP_TIMEOUT_US = 10 * SECOND_US  # how long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)
+POP_TIMEOUT_US = 10 * SECOND_US  # from it to a POP request's time-out (`PullAPIWrapper.popAsync`)
 POP_PAUSE_US = 3 * SECOND_US  # the pause of a POP client after an error (`pullTimeDelayMillsWhenException`)
 POP_SHORTEST_INVISIBLE_US = 5 * SECOND_US
 POP_LONGEST_INVISIBLE_US = 300 * SECOND_US
 """`popMessage` uses 60 s for a `popInvisibleTime` outside (`MIN_POP_INVISIBLE_TIME`, `MAX_POP_INVISIBLE_TIME`)."""
-REBALANCE_US = 20 * SECOND_US  # how often a POP client requests its queues (`RebalanceService`)
+REBALANCE_US = 20 * SECOND_US  # interval of a POP client's requests for its queues (`RebalanceService`)
 FIRST_POP_ROUTE_US = 10 * MS_US
 """`MQClientInstance.startScheduledTask`; then every `ROUTE_US` (`pollNameServerInterval`)."""
 

@@ -44,10 +44,10 @@ class ReceiveSimulation:
     def __init__(self, queues: Sequence[MessageQueue], scenario: ReceiveScenario, trial: int) -> None:
         self.queues, self.scenario, self.trial = queues, scenario, trial
         self.clock = Clock()
-        self.messages: list[Message] = []  # those that are measured
+        self.messages: list[Message] = []  # measured ones
         self.further = 0  # messages that came after them
         self.not_stored = self.dead_lettered = self.longest_wait = 0
-        self.back: list[int] = []  # how long after the first delivery later ones were
+        self.back: list[int] = []  # times from the first delivery to later ones
         self.outages = [Outage(failure) for failure in scenario.failures]
         failing: dict[str, list[Outage]] = {}
         for outage in sorted(self.outages, key=lambda each: each.begin):
