@@ -191,9 +191,7 @@ class FaultStrategy:
         return None
 
     def _place(self, index: int, size: int) -> int:
-        if not self.profile.plain_remainder:
-            return position(java_abs(index), size)
-        place = remainder(index, size)
+        place = remainder(index, size) if self.profile.plain_remainder else position(java_abs(index), size)
         if place < 0:
             raise IndexError
         return place

@@ -317,14 +317,9 @@ def consistent_bucket(code: int, buckets: int) -> int:
         candidate = after
 
 
-def _signed_sip_hash(data: bytes) -> int:
-    code = sip_hash_24(data)
-    return code - (1 << 64) if code >> 63 else code
-
-
 _HASHES: dict[Hash, Callable[[bytes], int]] = {
     "fnv-1a": fnv1a_32,
-    "siphash": _signed_sip_hash,
+    "siphash": lambda data: (sip_hash_24(data) + 2**63) % 2**64 - 2**63,  # signed
     "siphash-zero": lambda data: sip_hash_24(data, bytes(16)),
     "siphash-reversed": lambda data: int.from_bytes(sip_hash_24(data).to_bytes(8, "little"), "big"),
     "sha-256": lambda data: int.from_bytes(sha256(data).digest(), "big"),

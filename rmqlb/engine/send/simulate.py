@@ -211,8 +211,9 @@ def _check_failure(failure: Failure, name: str) -> None:
     for moment, which in ((start, "start"), (end, "end")):
         if moment is not None and (moment.us is None) == (moment.message is None):
             raise UsageError(f"{name}.{which} is a time or the number of a message, one of the two")
-    if end is not None and (_is_past(start.us, end.us) or _is_past(start.message, end.message)):
-        raise UsageError(f"{name} ends before it starts")
+    for first, last in () if end is None else ((start.us, end.us), (start.message, end.message)):
+        if first is not None and last is not None and last <= first:
+            raise UsageError(f"{name} ends before it starts")
     if reaction.kind == "code" and reaction.code < 1:
         raise UsageError(f"{name}.reaction.code is {reaction.code}: the number of a response code is needed")
     if reaction.kind == "status" and reaction.name not in STATUSES:
@@ -220,10 +221,6 @@ def _check_failure(failure: Failure, name: str) -> None:
             f"{name}.reaction.name is {shown(reaction.name)}: one of {', '.join(STATUSES)} is needed",
             hint=suggestion("statuses", reaction.name, STATUSES),
         )
-
-
-def _is_past(start: int | None, end: int | None) -> bool:
-    return start is not None and end is not None and end <= start
 
 
 def _check_times(scenario: SendScenario) -> None:
