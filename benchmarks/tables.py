@@ -17,6 +17,7 @@ from benchmarks.measuring import machine, ratio
 from benchmarks.sections import Hold, Section, least, loop, measure, parser_of
 from benchmarks.sections import broken as sections_broken
 from rmqlb.views import report as shown
+from rmqlb.views.columns import QUEUE_COLUMNS, Column
 from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
 
 ROUNDS = 10**6
@@ -35,11 +36,11 @@ def queues(rows: int) -> shown.Report:
     """The queues of a plan, 500 to a topic, with 50 consumers."""
     ids = [f"192.0.2.{at}@{1000 + at}#{at * 7919}" for at in range(50)]
     columns = (
-        *shown.QUEUE_COLUMNS,
-        shown.Column("before", "ownersBefore", "clients"),
-        shown.Column("after", "ownersAfter", "clients"),
-        shown.Column("change", "change", "change"),
-        shown.Column("lag", "lag", "number"),
+        *QUEUE_COLUMNS,
+        Column("before", "ownersBefore", "clients"),
+        Column("after", "ownersAfter", "clients"),
+        Column("change", "change", "change"),
+        Column("lag", "lag", "number"),
     )
     cells = tuple(
         (

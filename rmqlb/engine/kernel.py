@@ -1,11 +1,8 @@
 """The kernel of every simulation: one clock, processes that sleep on it, and random numbers by address.
 
-- A process is a generator: it works and yields for how many microseconds it then sleeps. So it reads like the client's
-  own sequential code.
-- When two things are due at the same time, the one that was scheduled first comes first.
-- A random number depends on nothing but its address: seed, trial, stream, and how many were drawn from that stream
-  before. So equal input gives equal results, and one consumer more does not change what the others draw.
-- Trials are independent of each other, so they can run in any process (`in_processes`).
+- A process is a generator that yields how many microseconds it then sleeps, so it reads like the client's own code.
+- When two actions are due at the same time, the one scheduled first runs first.
+- A random number depends only on its address: seed, trial, stream, and the count of earlier draws from that stream.
 """
 
 from __future__ import annotations
@@ -32,7 +29,6 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def mix(value: int) -> int:
-    """SplitMix64's finish: 64 bits, each of which depends on all bits of the value."""
     value &= BITS
     value = ((value ^ (value >> 30)) * _FIRST) & BITS
     value = ((value ^ (value >> 27)) * _SECOND) & BITS
@@ -40,7 +36,6 @@ def mix(value: int) -> int:
 
 
 def stream_key(seed: int, trial: int, stream: int) -> int:
-    """The key of one stream of numbers: a consumer's, a broker's, a producer thread's."""
     return mix(mix(mix(seed) + trial) + stream)
 
 
@@ -53,7 +48,6 @@ def stream_named(name: str) -> int:
 
 
 def draw(key: int, counter: int) -> int:
-    """The number at that place in a stream, from 0: 64 bits."""
     return mix(key + (counter + 1) * GAMMA)
 
 
@@ -64,24 +58,19 @@ class Draws:
         self._state = key
 
     def below(self, bound: int) -> int:
-        """Draw a number from 0 to bound − 1, each with the same probability; 0 if the bound is 0."""
         self._state += GAMMA
         return (mix(self._state) * bound) >> 64
 
-
-# Time.
 
 Steps = Generator[int, None, None]
 """A process's work; each yield is a sleep in microseconds."""
 
 
 class Clock:
-    """The clock of one simulation; `now` is in microseconds since the start."""
-
     __slots__ = ("_count", "_due", "now")
 
     def __init__(self) -> None:
-        self.now = 0
+        self.now = 0  # microseconds since the start
         self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
 
@@ -95,7 +84,7 @@ class Clock:
         return process
 
     def do_next(self, until_us: int) -> bool:
-        """Do the next thing that is due until then; False if there is none (raises UsageError after too many)."""
+        """Run the next action due by that time; False if there is none (raises UsageError after too many steps)."""
         if not self._due or self._due[0][0] > until_us:
             return False
         if self._count > MOST_STEPS:
@@ -110,7 +99,7 @@ class Clock:
 
 
 class Process:
-    """A generator in simulated time. A frozen process does nothing; what was due meanwhile is due once afterwards."""
+    """A generator in simulated time. While frozen it does nothing; a wake-up missed meanwhile comes once afterwards."""
 
     __slots__ = ("_clock", "_due", "_frozen", "_nap", "_steps")
 
@@ -134,7 +123,7 @@ class Process:
             self._frozen = True
 
     def unfreeze(self, delay_us: int = 0) -> None:
-        """Continue, after this time at the earliest."""
+        """Continue, after this delay at the earliest."""
         if self._frozen:
             self._frozen = False
             if self._due is not None:
@@ -155,10 +144,7 @@ class Process:
 
 
 class Bell:
-    """RocketMQ's `ServiceThread.wakeup` and `waitForRunning`.
-
-    A ring ends a wait. Rings before a wait count as one: the next wait then returns at once.
-    """
+    """`ServiceThread.wakeup` and `waitForRunning`: a ring ends a wait, and rings before a wait end it at once."""
 
     __slots__ = ("_rung", "_sleeper", "_waiting")
 
@@ -204,23 +190,18 @@ def until_next_tick(begin: int, every: int, now: int) -> int:
     return every - (now - begin) % every
 
 
-# Trials.
-
 _FEWEST_TO_FORK = 64  # fewer trials are done before processes have started
 _shared: list[Callable[[int], Any]] = []  # a forked process finds the work here, so its arguments need no pickling
 
 
 def in_processes(work: Callable[[int], Found], numbers: Sequence[int], jobs: int | None = None) -> Iterator[Found]:
-    """`work(number)` for each number, in their order, divided among forked processes.
+    """Yield `work(number)` for each number in order, divided among forked processes; results must be pickleable.
 
-    Args:
-        work: a function whose results can be pickled.
-        numbers: trials or other pieces of work.
-        jobs: how many processes; None is one per available core, or this one only if there is little to do. With one
-            job, without `fork`, or while other threads run, everything happens in this process.
+    Without `jobs` there is one process per available core. Everything happens in this process if there is little to
+    do, without `fork`, or while other threads run: a fork copies the locks that they hold.
     """
     if jobs is None:
-        jobs = (os.cpu_count() or 1) if len(numbers) >= _FEWEST_TO_FORK and _may_fork() else 1
+        jobs = (os.cpu_count() or 1) if len(numbers) >= _FEWEST_TO_FORK and threading.active_count() == 1 else 1
     jobs = min(jobs, len(numbers))
     if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
         yield from map(work, numbers)
@@ -233,11 +214,6 @@ def in_processes(work: Callable[[int], Found], numbers: Sequence[int], jobs: int
             yield from pool.map(_run, numbers, chunksize=max(len(numbers) // (8 * jobs), 1))
     finally:
         _shared.pop()
-
-
-def _may_fork() -> bool:
-    """A fork copies the locks that other threads hold, so a process with threads stays alone."""
-    return hasattr(os, "fork") and threading.active_count() == 1
 
 
 def _run(number: int) -> Any:

@@ -21,18 +21,19 @@ from rmqlb.model.policy import (
     WaiverResult,
 )
 from rmqlb.model.words import counted
-from rmqlb.views.report import Column, Report, Section, attribute_of, numbers, rows_of
+from rmqlb.views.columns import Column, attribute_of, columns_from, rows_of
+from rmqlb.views.report import Report, Section
 
 _WORDS: dict[Unit, tuple[str, str]] = {
     "least": ("at least", "min"),
     "names": ("only", "only"),
     "noneOf": ("none of", "none of"),
 }
-"""What a bound is called in a sentence and in a cell, where it is not the most."""
+"""The words for a bound, in a sentence and in a cell, unless the bound is a maximum."""
 
 
 def sentence(one: JudgedLimit) -> str:
-    """A limit in a line; names stand in it as they are, and its caller makes them visible."""
+    """A limit in one line; the caller makes the names visible."""
     if one.limit is None or one.unit is None or one.bound is None:
         return f"rule {one.rule}: {one.why}"
     what = f"{one.about} {one.name}: {one.limit}"
@@ -66,17 +67,12 @@ def waiver_text(waived: WaivedLimit) -> str:
     return f"waived until {waived.until}: {waived.reason}"
 
 
-_WHERE = (
-    Column("rule", "rule", fold=1),
-    Column("about", "about", quiet=True),
-    Column("name", "name"),
-    Column("limit", "limit"),
-)
+_WHERE = (Column("rule", "rule", fold=1), Column("about", "about", quiet=True), *columns_from("name limit"))
 _DIAGNOSED = (
     *("unassigned", "duplicateOwners", "duplicateClientIds", "lag"),
     *("mixedStrategies", "mixedSubscriptions", "splitViews"),
 )
-"""Limits of groups of which a diagnosis finds the cause."""
+"""Limits of groups whose cause a diagnosis finds."""
 _SIGN = Column("", "severity", "sign")
 _SEVERITY = Column("severity", "severity", quiet=True)
 _WHY = Column("why", "why", "prose")
@@ -84,8 +80,7 @@ _UNTIL = Column("until", "until", of=lambda one: str(one.until))
 _VALUE = (
     Column("is", "valueText", of=lambda one: one.unit and amount_text(one.unit, one.value)),
     Column("allowed", "allowed", of=lambda one: one.unit and bound_text(one.unit, one.bound)),
-    Column("value", "value", "number", shown=False),
-    Column("bound", "bound", "number", shown=False),
+    *columns_from("value/hidden bound/hidden", "number"),
 )
 
 
@@ -97,14 +92,14 @@ def check_report(result: CheckResult) -> Report:
     else:
         grave = "inOrder"
     failed = _judgements("failed", result.failed, _SIGN, *_VALUE)
-    incomplete = _unless_empty(_judgements("incomplete", result.incomplete, _SEVERITY))
+    incomplete = _judgements("incomplete", result.incomplete, _SEVERITY).unless_empty()
     sections = (
         failed if result.failed else replace(failed, audience="scripts"),
-        _unless_empty(_waived(result.waived)),
+        _waived(result.waived).unless_empty(),
         incomplete if result.outcome == "incomplete" else replace(incomplete, audience="scripts"),
         replace(_judgements("not-applicable", result.not_applicable, _SEVERITY), named_only=True),
         replace(_rules(result.rules), audience="scripts"),
-        replace(_unless_empty(_waivers(result.waivers)), audience="scripts"),
+        replace(_waivers(result.waivers).unless_empty(), audience="scripts"),
         replace(_summary(result), audience="scripts"),
     )
     diagnosed = (one.name for one in result.failed if one.about == GROUP and one.name and one.limit in _DIAGNOSED)
@@ -149,11 +144,6 @@ def _first(judged: Sequence[JudgedLimit]) -> str:
     return f"{what} is {amount_text(one.unit, one.value)} ({bound_text(one.unit, one.bound)}){more}"
 
 
-def _unless_empty(section: Section) -> Section:
-    """An empty table is shown only to those who name it."""
-    return section if section.rows else replace(section, named_only=True)
-
-
 def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *more: Column) -> Section:
     columns = (severity, *_WHERE, *more, _WHY)
     return Section(name, name.replace("-", " "), columns, rows_of(columns, judged), heads=5)
@@ -167,7 +157,7 @@ def _waived(waived: Iterable[WaivedLimit]) -> Section:
 
 def _rules(rules: Iterable[RuleCounts]) -> Section:
     texts = (Column("rule", "rule"), Column("severity", "severity"), Column("about", "about"))
-    columns = (*texts, *numbers("names limits passed failed waived incomplete notApplicable"))
+    columns = (*texts, *columns_from("names limits passed failed waived incomplete notApplicable", "number"))
     return Section("rules", "rules", columns, rows_of(columns, rules), heads=1)
 
 
@@ -178,15 +168,13 @@ def _waivers(uses: Sequence[WaiverResult]) -> Section:
         Column("name", "name", of=lambda use: use.group or use.topic),
         Column("limit", "limit"),
         _UNTIL,
-        Column("state", "state"),
-        Column("waived", "waived", "number"),
-        Column("reason", "reason"),
+        *columns_from("state waived:number reason"),
     )
     return Section("waivers", "waivers", columns, rows_of(columns, uses), heads=4)
 
 
 def _summary(result: CheckResult) -> Section:
-    counts = numbers("rules limits passed failed waived incomplete notApplicable")
+    counts = columns_from("rules limits passed failed waived incomplete notApplicable", "number")
     rows = tuple((column.title, getattr(result.summary, attribute_of(column.key))) for column in counts)
     columns = (Column("", "figure"), Column("value", "value", "number"))
     return Section("summary", "summary", columns, (("outcome", result.outcome), *rows))

@@ -1,4 +1,4 @@
-"""Contexts and settings, as reports. A secret's place is shown, never a secret."""
+"""Contexts and settings as reports, which show the place of a secret but never a secret."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Setting, Value
 from rmqlb.model.words import counted
-from rmqlb.views.report import Cell, Column, Report, Section, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, rows_of
+from rmqlb.views.report import Report, Section
 
 
 class ContextEntry(Struct, frozen=True, rename="camel"):
@@ -119,8 +120,7 @@ _LIST = (
     Column("context", "context", of=lambda entry: entry.name),
     Column("source", "source"),
     Column("account", "account", of=lambda entry: entry.user or entry.access_key),
-    Column("secret", "secret"),
-    Column("line", "line", "number"),
+    *columns_from("secret line:number"),
 )
 _ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "number"))
 _SETTINGS = (

@@ -24,23 +24,10 @@ from rmqlb.model.diagnosis import (
 from rmqlb.model.finding import INFO
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.words import are, at_least, counted, have, named, of_all
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.queue_lists import figures
-from rmqlb.views.report import (
-    BETWEEN,
-    QUEUE_COLUMNS,
-    Block,
-    Cell,
-    Column,
-    Part,
-    Report,
-    Rows,
-    Section,
-    columns_of,
-    duration,
-    first_places,
-    rows_of,
-)
+from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places
 from rmqlb.views.show_groups import consumers_text
 
 _MOST_FINDINGS = 8
@@ -55,7 +42,6 @@ Value = TypeVar("Value")
 
 
 def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
-    """The report of one group's diagnosis; `with_name` puts the group's name into headings."""
     facts = (f"{found.group}: {sentence(found)}", *(f"  {fact}" for fact in (_counts(found), _looks(found)) if fact))
     code = found.findings[0].code if found.findings else "CODE"
     return Report(
@@ -63,7 +49,7 @@ def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
         found,
         facts,
         (_findings(found, with_name=with_name), _rules(found, with_name=with_name), _evidence(found), _queues(found)),
-        # When only the evidence changes, that is no news for a watch.
+        # A watch ignores changes of the evidence alone.
         rows=Rows(("list", "code", "about"), list(_items(found)), unwatched=("evidence", "consequence")),
         grave="" if found.outcome == "unknown" else found.status,
         more=f"rmqlb explain {code} says more; --all lists all evidence and queues, -o json has everything",
@@ -71,7 +57,6 @@ def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
 
 
 def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
-    """The report of several groups: a line each, the worst first, and the findings of the worst."""
     parts = [(each.group, diagnosis_report(each, with_name=True)) for each in whole.groups]
     summary = whole.summary
     tables = [_findings(each, with_name=True) for each in whole.groups]
@@ -93,9 +78,7 @@ def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
 
 def _groups(groups: Sequence[Diagnosis]) -> Section:
     columns = (
-        Column("", "status", "sign"),
-        Column("group", "group"),
-        Column("outcome", "outcome", shown=False),
+        *columns_from("status=:sign group outcome/hidden"),
         Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
         Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
         *figures("unassigned/1 duplicateOwners/2", groups, within="counts"),
@@ -108,11 +91,8 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
     return Section("groups", "groups", columns, rows_of(columns, groups))
 
 
-# -- the verdict -------------------------------------------------------------------------------------------------------
-
-
 def sentence(found: Diagnosis, *, brief: bool = False) -> str:
-    """The verdict without the group's name; `brief` leaves out why rules could not be decided."""
+    """The verdict without the group's name; `brief` omits why rules could not be decided."""
     grave = _by_code(each for each in found.findings if each.severity != INFO).values()
     causes = [same for same in grave if same[0].explains is not None]
     others = [same for same in grave if same[0].explains is None]
@@ -156,13 +136,12 @@ def _words(code: str) -> RuleWords:
 
 
 def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
-    """The findings of one code in words."""
     code, queues = findings[0].code, found.counts.queues
     ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
     values = [fact.value for each in findings for fact in each.evidence]
     number = max((value for value in values if isinstance(value, int)), default=0)
     concerned = {queue: queue.broker_name for each in findings for queue in each.queues}
-    # Queues with unknown owners may be unassigned or have duplicate owners too.
+    # Queues with unknown owners may be unassigned or have duplicate owners.
     least = at_least(found.counts.owners_unknown) if code in ("unassigned-queues", "duplicate-owners") else ""
     one = len(ids) == 1
     return (_words(code).found + (_words(code).queues if concerned else "")).format(
@@ -194,14 +173,13 @@ def _counts(found: Diagnosis) -> str:
 
 
 def _lag_text(counts: GroupCounts) -> str:
-    """The unread messages; a plus sign marks a lower bound, a question mark that none are known."""
+    """The unread messages; a plus sign marks a lower bound, a question mark an unknown lag."""
     if counts.lag is not None:
         return f"{counts.lag:,}"
     return "?" if counts.lag_at_least is None else f"{counts.lag_at_least:,}+"
 
 
 def _looks(found: Diagnosis) -> str:
-    """Where and when the group was read."""
     if not found.looks:
         return ""
     first, last = found.looks[0], found.looks[-1]
@@ -216,19 +194,14 @@ def _looks(found: Diagnosis) -> str:
     return f"{len(found.looks)} samples{span}, the last {when}, from {sources}"
 
 
-# -- findings ----------------------------------------------------------------------------------------------------------
-
-
 def _findings(found: Diagnosis, *, with_name: bool) -> Section:
-    """The findings, the likeliest cause first; a table for scripts, blocks for people."""
     columns = (
         Column("", "severity", "sign"),
         _FINDING,
         Column("topic", "topic"),
         Column("queues", "queues", "number", of=lambda finding: len(finding.queues)),
         Column("consumers", "consumers", of=lambda finding: " ".join(finding.consumers)),
-        Column("consequence", "consequence", "prose"),
-        Column("remedy", "remedy", "prose"),
+        *columns_from("consequence remedy", "prose"),
         Column("explains all", "reproduces", of=lambda finding: _yes_no(finding, "reproduces")),
         Column("fixes all", "fixesAll", of=lambda finding: _yes_no(finding, "fixes_all")),
     )
@@ -300,7 +273,7 @@ def _fact(evidence: Evidence) -> str:
 
 
 def _where(evidence: Evidence, found: Diagnosis) -> str:
-    """The place and the time, where not all evidence has the same, which the facts above then give."""
+    """The source and the time of the evidence, unless they are the same for all evidence."""
     every = [each for finding in found.findings for each in finding.evidence]
     where = [evidence.source] if len({each.source for each in every}) > 1 or not found.looks else []
     if evidence.at is not None and (len({each.at for each in every}) > 1 or not found.looks):
@@ -309,7 +282,7 @@ def _where(evidence: Evidence, found: Diagnosis) -> str:
 
 
 def _clock(at: str) -> str:
-    """The time of day; the day stands in the list of looks.
+    """The time of day; the list of looks has the day.
 
     >>> _clock("2026-11-21T02:00:00Z"), _clock("?")
     ('02:00:00 UTC', '?')
@@ -340,11 +313,7 @@ def _afterwards(finding: GroupFinding, queues: int | None) -> str:
     return f"still {', '.join(bad)} (predicted)" if bad else "brokers still list different consumers"
 
 
-# -- rules, evidence and queues ----------------------------------------------------------------------------------------
-
-
 def _rules(found: Diagnosis, *, with_name: bool) -> Section:
-    """Each rule and its answer."""
     columns = (Column("", "status", "sign"), Column("rule", "code"), Column("says", "says"))
     rows: list[tuple[Cell, ...]] = [(each.severity, each.code, "found", each.consequence) for each in found.findings]
     rows += [("info", each.code, "consequence", f"because of {', '.join(each.causes)}") for each in found.consequences]
@@ -382,9 +351,7 @@ def _grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 def _evidence(found: Diagnosis) -> Section:
     columns = (
-        Column("fact", "fact", "prose"),
-        Column("value", "value"),
-        Column("threshold", "threshold"),
+        *columns_from("fact:prose value threshold"),
         Column("source", "source", quiet=True),
         Column("at", "at", quiet=True),
     )
@@ -398,7 +365,7 @@ def _queues(found: Diagnosis) -> Section:
 
 
 def _items(found: Diagnosis) -> Iterator[tuple[dict[str, str], Struct]]:
-    """Findings and undecided rules with their names: of findings the consumers and the topic; of equals, a number."""
+    """Findings and undecided rules with their names: consumers and topic, and a number for equal names."""
     times: Counter[tuple[str, str]] = Counter()
     for name, items in (("findings", found.findings), ("unknown", found.unknown)):
         times.clear()

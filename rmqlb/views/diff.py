@@ -1,4 +1,4 @@
-"""The report of two snapshots compared: what changed and its effect, group by group; queues and offsets on request."""
+"""The report of two snapshots compared: the changes and their effect, group by group; queues and offsets on request."""
 
 from __future__ import annotations
 
@@ -25,20 +25,8 @@ from rmqlb.model.diff import (
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.route import MASTER_ID
 from rmqlb.model.words import counted, have, named, of_all
-from rmqlb.views.report import (
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Cell,
-    Column,
-    Report,
-    Rows,
-    Section,
-    duration,
-    first_places,
-    numbers,
-    rows_of,
-    worst,
-)
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
+from rmqlb.views.report import Report, Rows, Section, duration, first_places, worst
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
@@ -57,7 +45,6 @@ QueueOfGroup = tuple[Any, Any]  # A group, and one of its queues
 
 
 def diff_report(diff: SnapshotDiff) -> Report:
-    """The differences for people and machines."""
     s, topics = diff.summary, {topic.topic: topic for topic in diff.topics}
     queues = [(group, queue) for group in diff.groups for queue in group.queues]
     odd = [(group, queue) for group, queue in queues if queue.how == "unexplained"]
@@ -71,9 +58,9 @@ def diff_report(diff: SnapshotDiff) -> Report:
         chosen=f"the first {_MOST_ROWS}",
     )
     sections = (
-        _unless_empty(groups),
-        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic)),
-        _unless_empty(unexplained),
+        groups.unless_empty(),
+        Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic).unless_empty(),
+        unexplained.unless_empty(),
         _lag(diff.groups),
         replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True),
     )
@@ -95,7 +82,6 @@ def diff_report(diff: SnapshotDiff) -> Report:
 
 
 def prediction_report(found: PredictionDiff) -> Report:
-    """The report of a stored plan or simulation compared with a snapshot."""
     items = [(group, queue) for group in found.groups for queue in group.queues]
     differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
     s = found.summary
@@ -103,26 +89,18 @@ def prediction_report(found: PredictionDiff) -> Report:
     counts = {"with another owner": s.other_owner, "not yet moved": s.not_yet, "with unknown owners": s.unknown}
     parts += [f"{number} {outcome}" for outcome, number in counts.items() if number]
     parts += [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
-    columns = (
-        *QUEUE_COLUMNS,
-        Column("predicted", "ownersPredicted", "clients"),
-        Column("observed", "ownersAfter", "clients"),
-        Column("outcome", "outcome"),
-    )
+    columns = (*QUEUE_COLUMNS, *columns_from("ownersPredicted=predicted:clients ownersAfter=observed:clients outcome"))
     differences = _by_group("differences", "queues that differ from the prediction", columns, differ)
     queues = _by_group("queues", "queues, as predicted and as observed", columns, items)
     return Report(
         "rmqlb/diff-prediction",
         found,
         ("; ".join(parts), f"{found.prediction} → {_side(found.after)}"),
-        (_unless_empty(differences), replace(queues, named_only=True)),
+        (differences.unless_empty(), replace(queues, named_only=True)),
         rows=Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in items]),
         tables=(differences, queues),
         grave=ERROR if s.other_owner else WARNING if s.differences or s.unknown else "inOrder",
     )
-
-
-# -- the facts above the tables ----------------------------------------------------------------------------------------
 
 
 def _facts(diff: SnapshotDiff) -> Iterator[str]:
@@ -177,17 +155,12 @@ def _side(side: SnapshotSide) -> str:
     return name if side.taken_at is None else f"{name} ({side.taken_at})"
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
 def _weight(group: GroupDiff) -> tuple[int, int, int]:
-    """What sorts the worst group first."""
     bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
     return -group.count("unassigned"), -bad, -len(group.queues)
 
 
 def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
-    """The rows of a group: severity, name, what changed, and its effect."""
     name = group.group
     if group.change == "same":
         return
@@ -234,14 +207,13 @@ def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...
 
 
 def _lag(groups: Sequence[GroupDiff]) -> Section:
-    """Groups whose offsets differ; shown are those whose lag grew most."""
+    """Groups whose offsets differ; people see those whose lag grew most."""
     moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
     columns = (
         Column("group", "group"),
         Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
         Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
-        Column("growth", "lagGrowth", "number"),
-        *numbers("produced consumed"),
+        *columns_from("lagGrowth=growth produced consumed", "number"),
         Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
     )
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
@@ -269,7 +241,6 @@ def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Secti
 
 
 def _by_group(name: str, title: str, columns: tuple[Column, ...], queues: Sequence[QueueOfGroup]) -> Section:
-    """A table of queues, each with its group."""
     cells = rows_of(columns, [queue for _, queue in queues])
     rows = tuple((group.group, *row) for (group, _), row in zip(queues, cells, strict=True))
     return Section(name, title, (_GROUP, *columns), rows, heads=4)
@@ -285,16 +256,7 @@ def _owners(owners: tuple[str, ...] | None) -> Cell:
     return NOT_THERE if owners is None else owners
 
 
-def _unless_empty(section: Section) -> Section:
-    """An empty table is there for those who name it, and shown to nobody else."""
-    return replace(section, named_only=not section.rows)
-
-
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
 def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:
-    """The changes of one kind."""
     parts: list[str] = []
     if cause == "strategy":
         parts = [f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"]
@@ -315,14 +277,13 @@ def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff])
 
 
 def _strategies_text(group: GroupDiff, which: str) -> str:
-    """The strategies of a side; the default where neither shows any."""
+    """The strategies of one side, otherwise of the other side, otherwise the default."""
     sides = (group.before, group.after) if which == "before" else (group.after, group.before)
     known = next((each.strategies for each in sides if each is not None and each.strategies), ())
     return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")
 
 
 def _effect_text(explained: Explained, queues: Sequence[QueueDiff], group: GroupDiff) -> str:
-    """The effect on the queues with one explanation."""
     strategy, counts = _strategies_text(group, "after"), _changes_text(queues)
     if explained.how == "pending":
         unassigned = sum(queue.change == "unassigned" for queue in queues)
@@ -336,7 +297,7 @@ def _effect_text(explained: Explained, queues: Sequence[QueueDiff], group: Group
 
 
 def _changes_text(queues: Iterable[QueueDiff]) -> str:
-    """How many queues moved, became unassigned and so on.
+    """The counts of queues that moved, became unassigned and so on.
 
     >>> _changes_text([])
     'owners unchanged'
@@ -382,7 +343,7 @@ def _differences(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
 
 
 def _perm(perm: int) -> str:
-    """As mqadmin writes it.
+    """The permission in mqadmin's form.
 
     >>> _perm(6), _perm(4), _perm(0)
     ('RW', 'R-', '--')

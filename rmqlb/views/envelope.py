@@ -1,4 +1,4 @@
-"""What rmqlb prints as JSON: the results by name, what is around the data of each, and the error."""
+"""The JSON of rmqlb: the results by name, the envelope around their data, and the error."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 
 Kind = Literal["data", "snapshot", "whole"]
-"""data: in the envelope; snapshot: which the reader takes with less around it; whole: without an envelope."""
+"""data: in the envelope; snapshot: with fewer keys around it, so that rmqlb can read it; whole: without an envelope."""
 
 
 class PrintedResult(Struct, frozen=True):
-    """Something that rmqlb prints as JSON."""
-
-    name: str  # of the schema
-    commands: tuple[str, ...]  # those that print it
-    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole
+    name: str  # the schema's
+    commands: tuple[str, ...]  # the commands that print it
+    struct: str  # MODULE.NAME without rmqlb: of the data in the envelope, otherwise of the whole
     kind: Kind = "data"
 
     @property
     def shape(self) -> type[Struct]:
-        """Imported only when it is asked for: one schema does not wait for what all others are made of."""
+        """Imported on first use: one schema does not need the modules of all others."""
         module, _, name = self.struct.rpartition(".")
         shape: type[Struct] = getattr(import_module(f"rmqlb.{module}"), name)
         return shape

@@ -1,7 +1,4 @@
-"""The catalogue of codes: what each finding, error and exit code means, why it is so, and what to do.
-
-`explanations.toml` beside this file is the catalogue itself.
-"""
+"""The catalogue of codes, `explanations.toml`: what findings, errors and exit codes mean, why, and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +10,8 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.decoding import convert
-from rmqlb.views.report import Column, Report, Section
+from rmqlb.views.columns import columns_from
+from rmqlb.views.report import Report, Section
 
 _CATALOGUE = "explanations.toml"
 _KINDS = {"finding": "a finding", "error": "an error", "exit": "an exit code"}
@@ -37,7 +35,6 @@ class Explanations(Struct, frozen=True):
 
 
 def explanations() -> dict[str, Explanation]:
-    """Code → what it means, in the catalogue's order; exit codes are there as text."""
     text = files("rmqlb.views").joinpath(_CATALOGUE).read_text(encoding="utf-8")
     written = [
         {"code": code, "exitCode": int(code) if one["kind"] == "exit" else None, **one}
@@ -49,16 +46,8 @@ def explanations() -> dict[str, Explanation]:
 def explanation_report(
     codes: Iterable[str], catalogue: Mapping[str, Explanation], *, for_people: bool = False
 ) -> Report:
-    """Some codes of the catalogue: several are listed; one is explained, to people in lines without a table."""
     chosen = tuple(catalogue[code] for code in codes)
-    columns = (
-        Column("code", "code"),
-        Column("kind", "kind", fold=1),
-        Column("exit code", "exitCode", "number", shown=False),
-        Column("it means", "means", "prose"),
-        Column("why", "why", shown=False),
-        Column("what to do", "todo", shown=False),
-    )
+    columns = columns_from("code kind/1 exitCode:number/hidden means=it_means:prose why/hidden todo/hidden")
     rows = tuple((one.code, one.kind, one.exit_code, one.means, one.why, one.todo) for one in chosen)
     named_only = for_people and len(chosen) == 1
     section = Section("explanations", "codes", columns, rows, heads=1, named_only=named_only)

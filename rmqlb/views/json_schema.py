@@ -4,8 +4,8 @@ Rules of this file:
 - msgspec gives the types. A docstring describes the object before `Attributes:`, and each entry after that a key, in
   the base class if it is inherited. An annotation may describe its key, as a text or as a figure, and the glossary
   describes keys that mean the same everywhere.
-- Every key of what rmqlb only writes is required: what is unknown is null. A snapshot, which it reads too, may leave
-  out what has a default.
+- All keys that rmqlb only writes are required, and unknown values are null. A snapshot, which rmqlb reads too, may omit
+  keys with a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
 - Further keys are allowed: a minor version of a format may add some.
 """
@@ -23,8 +23,9 @@ from msgspec import Struct
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
+from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.envelope import Envelope, PrintedResult
-from rmqlb.views.report import Column, Report, Section, rows_of
+from rmqlb.views.report import Report, Section
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
@@ -34,19 +35,17 @@ Schema = dict[str, Any]
 
 
 def meaning(result: PrintedResult) -> str:
-    """What a result is, as the docstring of its Struct says."""
     return _docstring(result.shape)[0]
 
 
 def json_schema(result: PrintedResult) -> Schema:
-    """The schema of a result, envelope included."""
     if result.kind == "data":
         top, defs = _components(Envelope, result.shape)
         top["properties"]["data"] |= {"$ref": _REF + result.shape.__name__}
     else:
         top, defs = _components(result.shape, is_read=result.kind == "snapshot")
     properties: Schema = top["properties"]
-    if result.kind == "snapshot":  # what rmqlb writes beyond what it reads
+    if result.kind == "snapshot":  # the keys that rmqlb writes but does not read
         around, more = _components(Envelope)
         properties |= {key: around["properties"][key] for key in ("command", "findings")}
         defs |= {"Finding": more["Finding"]}
@@ -67,7 +66,6 @@ def _components(whole: type[Struct], *others: type[Struct], is_read: bool = Fals
 
 
 def shapes_in(*shapes: type[Struct]) -> dict[str, type[Struct]]:
-    """Name → the shape, of these and all that they are made of."""
     found: dict[str, type[Struct]] = {}
     for shape in shapes:
         for each in _classes(msgspec.inspect.type_info(shape)):
@@ -101,7 +99,6 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
 
 
 def field_meanings(shape: type[Struct]) -> dict[str, str]:
-    """Field → what it means, by the glossary, the annotations, the docstrings and the figures."""
     meanings = {**GLOSSARY, **dict(_annotated(shape))}
     meanings |= {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
     return meanings | {name: figure.description for name, figure in annotated_figures(shape).items()}
@@ -150,8 +147,7 @@ class Schemas(Struct, frozen=True):
 
 def schemas_report(results: Sequence[PrintedResult]) -> Report:
     columns = (
-        Column("schema", "schema"),
-        Column("format", "formatVersion", shown=False),
+        *columns_from("schema formatVersion/hidden"),
         Column("commands", "commands", fold=1, of=lambda schema: ", ".join(schema.commands)),
         Column("what it is", "meaning", "prose"),
     )
@@ -162,13 +158,8 @@ def schemas_report(results: Sequence[PrintedResult]) -> Report:
 
 
 def keys_report(schema: Schema) -> Report:
-    """A schema's keys, one a row, as `data.topics[].queues[].lag`."""
-    columns = (
-        Column("key", "key"),
-        Column("type", "type", fold=1),
-        Column("", "required", shown=False),
-        Column("meaning", "meaning", "prose"),
-    )
+    """A schema's keys, one per row, as `data.topics[].queues[].lag`."""
+    columns = columns_from("key type/1 required/hidden meaning:prose")
     section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
     facts = (f"{schema['title']}: {schema['description']}",)
     return Report(schema["title"], schema, facts, (section,))
@@ -179,19 +170,19 @@ def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str,
         path = f"{prefix}{name}"
         required = "yes" if name in schema["required"] else "no"
         yield path, _type(inner), required, inner["description"]
-        for held, suffix in _held(inner, defs):
-            yield from _rows(held, defs, f"{path}{suffix}.")
+        for inner_schema, suffix in _objects_in(inner, defs):
+            yield from _rows(inner_schema, defs, f"{path}{suffix}.")
 
 
-def _held(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
-    """The objects that a value may hold, and how a path to their keys goes on."""
+def _objects_in(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
+    """The objects that a value may hold, and the suffix of the path to their keys."""
     if "$ref" in schema:
         yield defs[schema["$ref"].rpartition("/")[2]], ""
     for other in schema.get("anyOf", ()):
-        yield from _held(other, defs)
+        yield from _objects_in(other, defs)
     for key, suffix in (("items", "[]"), ("additionalProperties", ".*")):
         if isinstance(schema.get(key), dict):
-            yield from ((held, suffix + more) for held, more in _held(schema[key], defs))
+            yield from ((found, suffix + more) for found, more in _objects_in(schema[key], defs))
 
 
 def _type(schema: Schema) -> str:
@@ -201,7 +192,7 @@ def _type(schema: Schema) -> str:
     'array of string, or null'
     """
     if "anyOf" in schema:
-        # Which versions of msgspec put first, others put last.
+        # The order depends on msgspec's version.
         return ", or ".join(sorted((_type(other) for other in schema["anyOf"]), key="null".__eq__))
     if "const" in schema or "enum" in schema:
         return " | ".join(str(value) for value in schema.get("enum", [schema.get("const")]))

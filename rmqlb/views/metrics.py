@@ -1,10 +1,10 @@
 """Every metric that `-o prometheus` may write, and the samples of each result.
 
-All metrics are gauges, and samples have no time of their own: node_exporter's textfile collector reads the classic text
-format, which knows neither OpenMetrics' other types nor such times. The metrics of a group are the figures of its line.
+All metrics are gauges, and samples have no time: node_exporter's textfile collector reads the classic text format, with
+neither OpenMetrics' other types nor such times. The metrics of a group are the figures of its line.
 
-A label has the name as `visible` shows it, with its own backslashes doubled: two names never become one, and nothing
-raw is written. Each line of the OpenMetrics text is one of Prometheus's classic text format too.
+A label has the name in the form of `visible`, with its own backslashes doubled: two names never become one, and nothing
+raw is written. Each line of the OpenMetrics text is also a line of Prometheus's classic text format.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rmqlb.model.owners import OwnersOfGroups, OwnersReport
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.columns import attribute_of
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import Report
 
@@ -61,14 +62,12 @@ OF_GROUP: Mapping[str, Metric] = {
     for field, figure in _FIGURES.items()
     if figure.metric
 }
-"""Field of a group's line → its metric."""
 QUEUE_OWNERS = Metric("queue_owners", "Observed owners of the queue: 0 is unassigned, 2 or more are duplicate", _QUEUE)
 QUEUE_LAG = Metric("queue_lag", "Messages of the queue not yet read", _QUEUE)
 OF_STRATEGY: Mapping[str, Metric] = {
     field: Metric(f"strategy_{_FIGURES[field].metric}", f"Under the strategy: {_FIGURES[field].what}", _STRATEGY)
     for field in ("unassigned", "duplicate_owners", "idle", "imbalance", "mismatches")
 }
-"""Field of a strategy's line → its metric."""
 CHECK_OUTCOME = Metric("check_outcome", "1 for the outcome of the policy, 0 for the others", ("outcome",))
 CHECK_LIMITS = Metric("check_limits", "Limits by verdict", ("rule", "severity", "verdict"))
 CHECK_NOT_PASSED = Metric(
@@ -83,7 +82,6 @@ UNDECIDED_RULES = Metric("diagnosis_undecided_rules", "Rules of the diagnosis th
 FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, since 1970", (), "seconds")
 FLEET = Metric("fleet", "Figures of the fleet's last night, by name", ("what",))
 FLEET_FIGURES = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
-"""Fields of a night's verdict."""
 FLEET_SILENT = Metric("fleet_silent_cluster", "1 for an expected cluster that did not report", ("cluster",))
 FINDINGS = Metric(
     "findings", "Findings by code; rmqlb explain CODE describes a code", (*_GROUP, "code", "severity", "command")
@@ -94,18 +92,12 @@ METRICS = (
     *(CHECK_OUTCOME, CHECK_LIMITS, CHECK_NOT_PASSED, CHECK_VALUE, CHECK_BOUND),
     *(DIAGNOSIS_OUTCOME, UNDECIDED_RULES, FLEET_NIGHT, FLEET, FLEET_SILENT, FINDINGS),
 )
-"""In the order in which they are written."""
 
 
 def metrics_of(
     report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]
 ) -> Iterator[Sample]:
-    """Yield the samples of a result.
-
-    Args:
-        command: a label of metrics that several commands write, so that a folder may hold a file of each command.
-        findings: those beside the result's data.
-    """
+    """Yield the samples of a result and its findings; the command is a label, since a folder has a file of each."""
     if snapshot.taken_at is not None:
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
     yield from _samples(report.data, snapshot)
@@ -178,22 +170,16 @@ def _owners(report: OwnersReport, snapshot: ClusterSnapshot) -> Iterator[Sample]
 def _check(result: CheckResult, snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield from _one_of(CHECK_OUTCOME, (PASSED, FAILED, INCOMPLETE), result.outcome)
     for rule in result.rules:
-        numbers = {
-            PASSED: rule.passed,
-            FAILED: rule.failed,
-            _WAIVED: rule.waived,
-            INCOMPLETE: rule.incomplete,
-            NOT_APPLICABLE: rule.not_applicable,
-        }
-        for verdict, number in numbers.items():
-            yield Sample(CHECK_LIMITS, number, {"rule": rule.rule, "severity": rule.severity, "verdict": verdict})
+        for verdict in (PASSED, FAILED, _WAIVED, INCOMPLETE, NOT_APPLICABLE):
+            labels: dict[str, str | None] = {"rule": rule.rule, "severity": rule.severity, "verdict": verdict}
+            yield Sample(CHECK_LIMITS, getattr(rule, attribute_of(verdict)), labels)
     kinds = ((FAILED, result.failed), (_WAIVED, result.waived), (INCOMPLETE, result.incomplete))
     judged = [(verdict, one, _labels(one, snapshot)) for verdict, limits in kinds for one in limits]
     # A rule may be incomplete for several reasons, which its labels do not distinguish.
     counted = Counter(tuple({**labels, "verdict": verdict}.items()) for verdict, _, labels in judged)
     for labelled, number in counted.items():
         yield Sample(CHECK_NOT_PASSED, number, dict(labelled))
-    for _, one, labels in judged:  # the value of a limit that could not be judged is only the part that is known
+    for _, one, labels in judged:  # the value of an incomplete limit is only its known part
         yield Sample(CHECK_VALUE, _number(one.value) if one.verdict == FAILED else None, labels)
         yield Sample(CHECK_BOUND, _number(one.bound), labels)
 
@@ -208,7 +194,6 @@ def _labels(one: JudgedLimit, snapshot: ClusterSnapshot) -> dict[str, str | None
 
 
 def _number(value: object) -> float | None:
-    """The value; None of names, such as those of strategies."""
     return value if isinstance(value, int | float) else None
 
 
@@ -238,7 +223,6 @@ def _cluster_of_group(snapshot: ClusterSnapshot, group: str | None) -> str | Non
 
 
 def as_prometheus(samples: Iterable[Sample]) -> str:
-    """The known samples, metric by metric; a metric without a known sample is left out."""
     lines: dict[Metric, list[str]] = {metric: [] for metric in METRICS}
     for sample in samples:
         if sample.value is not None:
@@ -248,7 +232,7 @@ def as_prometheus(samples: Iterable[Sample]) -> str:
 
 
 def label_value(name: str) -> str:
-    r"""What a name is in a label, before the format's own escapes.
+    r"""A name as a label, before the format's own escapes.
 
     >>> label_value("orders"), label_value("a\x1b"), label_value("a\\x1b")
     ('orders', 'a\\x1b', 'a\\\\x1b')

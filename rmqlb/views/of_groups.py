@@ -1,6 +1,6 @@
-"""The results of several groups as one: on a screen a line each, the worst first; all of each for those who ask.
+"""The results of several groups as one: on a screen a line each, the worst first, and everything with `--all`.
 
-What a script reads has a group after the other: all tables of each in plain, those of a kind as one in CSV.
+Scripts read one group after the other: all tables of each group in plain, one table for all groups in CSV.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from rmqlb.model.diagnosis import DiagnosisSummary
 from rmqlb.model.groups import OverviewSummary
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, first_places, labels
+from rmqlb.views.columns import Cell, Column
+from rmqlb.views.report import Report, Rows, Section, first_places, labels
 
 _GROUP = Column("group", "group")
 _GRAVE = ("error", "warning", "", "inOrder")
@@ -30,11 +31,8 @@ def of_groups(
 ) -> Report:
     """The report of several groups.
 
-    Args:
-        facts: what becomes of all of them.
-        groups: a line each, in the order of `parts`.
-        order: of each group, the worse the less; None is how grave its report is.
-        beside: tables below the one of groups.
+    `groups` has a line each, in the order of `parts`; `order` sorts the worst group first, by default by the severity
+    of its report; `beside` are tables below `groups`.
     """
     shown = labels(dict.fromkeys(client_id for _, report in parts for client_id in report.labels))
     kinds = {section.name: section for _, report in reversed(parts) for section in _tables(report)}
@@ -56,7 +54,6 @@ def of_groups(
 
 
 def statuses(summary: DiagnosisSummary | OverviewSummary) -> Iterator[str]:
-    """The number of groups of each status."""
     if number := summary.with_errors:
         yield f"{number} with {'an error' if number == 1 else 'errors'}"
     if number := summary.with_warnings:
@@ -109,7 +106,7 @@ def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
 
 
 def _joined(parts: Sequence[tuple[str, Report]], kind: Section) -> Section:
-    """The sections of one name, a group after the other; columns that only some have are left out."""
+    """The sections of one name, one group after the other, with only the columns that all of them have."""
     found = [
         (name, section)
         for name, report in parts

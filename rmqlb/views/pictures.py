@@ -1,9 +1,9 @@
 """A group over time as SVG (a row per queue, time across, a bar per owner), and a report as a page of HTML.
 
-- Each file stands by itself: no script, no link, nothing from a network. Equal reports give equal bytes.
-- Text from the data enters through `drawing.add_text` and `_add`, which remove what steers a reader's eye; ElementTree
+- Each file stands alone: no script, no link, no network. Equal reports give equal bytes.
+- Text from the data enters through `drawing.add_text` and `_add`, which remove whatever misleads a reader; ElementTree
   escapes it. No data is in an attribute, and the page's policy forbids a browser to fetch or run anything.
-- Colour is never the only sign: bars carry their owner's letter and a tooltip. What is bad is wide enough to be seen.
+- Colour is never the only sign: bars have their owner's letter and a tooltip, and bad bars are wide enough to be seen.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from msgspec import Struct
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.times import milliseconds
+from rmqlb.views.columns import RIGHT
 from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper, svg_file
 from rmqlb.views.formats.palette import COLOURS, INK
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import clip, fit_for_xml
-from rmqlb.views.report import BETWEEN, RIGHT, Report, Section, duration, worst
+from rmqlb.views.report import BETWEEN, Report, Section, duration, worst
 from rmqlb.views.timeline import (
     SYMBOLS,
     AnyInterval,
@@ -61,7 +62,6 @@ class _Plane(Struct, frozen=True):
 
 
 def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
-    """The `svg` element, for a file or a page, with the facts above the bars."""
     edges = even_edges(begin_of(report), report.end_us, _SLICES)
     every = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     chosen = worst([strip.badness for strip in every], _MOST_BARS)
@@ -88,7 +88,7 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
         y = top + _ROW * place
         add_text(row, plane.left - 6, y + 12, name, anchor="end")
         found = runs(strip, edges)
-        for run in sorted(found, key=lambda run: run.is_bad(letters)):  # nothing covers the bad ones
+        for run in sorted(found, key=lambda run: run.is_bad(letters)):  # nothing covers bad bars
             _bar(ET.SubElement(row, "g"), plane, y, run, letters, colours)
         row.tail = "\n"
     _events(root, plane, report)
@@ -123,7 +123,6 @@ def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
 
 
 def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
-    """What the picture means, and whose letter is whose if there are enough letters."""
     if letters is None:
         return ["a number: how many own the queue; red frame: no owner; red crosses: outage; grey: no such queue"]
     meanings = "a letter: its owner; red frame: no owner; hatched: duplicate owners; "
@@ -135,12 +134,7 @@ def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str
 
 
 def _bar(
-    bar: ET.Element,
-    plane: _Plane,
-    y: float,
-    run: Run,
-    letters: Mapping[str, str] | None,
-    colours: Mapping[str, str],
+    bar: ET.Element, plane: _Plane, y: float, run: Run, letters: Mapping[str, str] | None, colours: Mapping[str, str]
 ) -> None:
     bad, x, state = run.is_bad(letters), plane.x(run.from_us), run.shown.state
     width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
@@ -160,7 +154,6 @@ def _bar(
 
 
 def _events(root: ET.Element, plane: _Plane, report: OverTime) -> None:
-    """A line per event, with its number and, where there is room, its kind."""
     free, y = 0.0, plane.top - 8
     for mark, event in zip(event_marks(report.events), report.events, strict=True):
         if not plane.begin_us <= event.at_us <= plane.end_us:
@@ -177,7 +170,7 @@ def _events(root: ET.Element, plane: _Plane, report: OverTime) -> None:
 
 
 class Run(Struct, frozen=True):
-    """Neighbouring slices of a strip that show the same; `shown` is an interval with their state and owners."""
+    """Neighbouring slices of a strip with the same state and owners, which `shown` has."""
 
     strip: Strip
     from_us: int
@@ -185,7 +178,7 @@ class Run(Struct, frozen=True):
     shown: AnyInterval
 
     def is_bad(self, letters: Mapping[str, str] | None) -> bool:
-        """Duplicate owners are not with BROADCASTING, which has no letters."""
+        """Duplicate owners are normal with BROADCASTING, which has no letters."""
         state = self.shown.state
         return state in ("unassigned", "outage") or (state == "duplicate-owners" and letters is not None)
 
@@ -199,7 +192,7 @@ def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
 
 
 def story(run: Run) -> str:
-    """The tooltip: queue, owners and exact times; of several queues or times the outermost."""
+    """The tooltip: queue, owners and exact times; for several queues or times the outermost."""
     queue = run.strip.queues[0].queue
     found = [_alike(timeline, run) for timeline in run.strip.queues]
     every = [interval for intervals in found for interval in intervals]
@@ -244,7 +237,6 @@ _MOST_ROWS = 2000
 _SHORT = 60  # characters of a cell that need no second line
 _LONG = {"class": "l"}
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""A browser may fetch and run nothing."""
 _UNSHOWN = ("timeline", "intervals")
 _LAST = ("queues", "takeovers", "steps")
 _STYLE = """
@@ -273,7 +265,6 @@ def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
-    """The facts, findings and tables of a report as an HTML file, with the picture below the facts."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     for meta in (

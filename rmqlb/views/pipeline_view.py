@@ -1,4 +1,4 @@
-"""What a run of the pipeline did, as a report and as metrics."""
+"""A run of the pipeline as a report."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from datetime import date
 from rmqlb.model.finding import ERROR
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.words import counted
+from rmqlb.views.columns import Cell, Column
 from rmqlb.views.metrics import FLEET_FIGURES
-from rmqlb.views.report import Cell, Column, Report, Section
+from rmqlb.views.report import Report, Section
 
 _NIGHT = (Column("What", "what"), Column("Number", "number", "number"))
 _QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))
 
 
 def pipeline_report(result: PipelineResult) -> Report:
-    """The verdict first, then what was done."""
     verdict = result.verdict
     rows: tuple[tuple[Cell, ...], ...] = ()
     if verdict is not None:

@@ -20,32 +20,15 @@ from rmqlb.model.plan import (
 )
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, are, counted, have, messages, named, of_all
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import Owners, figures, owner_lines, owner_section, pop_facts, pop_title, severity_of
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Audience,
-    Cell,
-    Column,
-    Kind,
-    Report,
-    Rows,
-    Section,
-    about,
-    columns_of,
-    labels,
-    numbers,
-    rows_of,
-    worst,
-)
+from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, about, labels, worst
 
 _MOST_CONSUMERS = 8
 _MOST_NOTABLE = 1_000_000
-"""A consumer that is new, gone or idle goes before one that only gains and loses queues."""
-_ROOM = 9
-"""Lines of the queues that change."""
+"""A consumer that is new, gone or idle precedes all others."""
+_ROOM = 9  # lines of changed queues
 _NEW, _GONE = ("(new queue)",), ("(removed)",)
 _FIGURES = {
     "consumers": "consumers",
@@ -61,11 +44,10 @@ _FIGURES = {
 }
 """A row of the summary → the field of each side."""
 _ALWAYS = (*tuple(_FIGURES)[:5], "writable queues")
-"""Rows of the summary that are shown even when they are 0 on both sides."""
+"""Rows of the summary that people see even when they are 0 on both sides."""
 
 
 def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = False, explained: bool = False) -> Report:
-    """The report of one group's plan, or of several groups; with `changed_only` only of the queues that change."""
     if isinstance(result, RebalancePlan):
         return _report(result, changed_only, explained)
     plans = result.groups
@@ -118,9 +100,6 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
     )
 
 
-# -- sentences
-
-
 def headline(plan: RebalancePlan) -> str:
     text = "; ".join(_pop_verdict(plan)) if plan.by_pop else verdict(plan.summary, broadcasting=plan.broadcasting)
     if not plan.by_pop and not plan.summary.before.queues and not plan.summary.after.queues:
@@ -131,7 +110,7 @@ def headline(plan: RebalancePlan) -> str:
 
 
 def _consumers_of(plan: RebalancePlan) -> tuple[int, int]:
-    """The summary counts no consumer of a group that consumes only by POP."""
+    """The consumers before and after; the summary counts none if the group consumes only by POP."""
     if plan.by_pop:
         return len(set(plan.sorted_consumers_before)), len(set(plan.sorted_consumers_after))
     return plan.summary.before.consumers, plan.summary.after.consumers
@@ -171,7 +150,6 @@ def _moves(s: Summary, *, broadcasting: bool) -> Iterator[str]:
 
 
 def _moving(moved: int, over_places: MovedRange | None, kept: int) -> str:
-    """How many queues move; of IDs that are not known yet, over all of their orders."""
 
     def moves(number: str) -> str:
         if number == "0":
@@ -197,7 +175,7 @@ def _observed(s: Summary) -> Iterator[str]:
 
 
 def grave(plan: RebalancePlan) -> str:
-    """Red where queues are left without one owner, green where nothing changes."""
+    """An error if queues are left without one owner; in order if nothing changes."""
     s = plan.summary
     if plan.by_pop:
         return WARNING if any(each.consumers_after == () for _, each in _popped(plan)) else ""
@@ -209,7 +187,6 @@ def grave(plan: RebalancePlan) -> str:
 
 
 def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
-    """The verdict, then the quality of the result, the time it takes, and the change."""
     if plan.by_pop:
         return (headline(plan),)
     change = f"change: {'; '.join(plan.changes) or 'none'}"
@@ -277,19 +254,13 @@ def _strategy(plan: RebalancePlan) -> str:
     return f"{'strategies' if len(plan.strategies_reported) > 1 else 'strategy'} {_strategies(plan)}{origin}"
 
 
-# -- tables
-
-
 def _consumers(plan: RebalancePlan) -> Section:
     shown = plan.consumers
     places = {consumer.client_id: at for at, consumer in enumerate(shown)}
     observed = any(c.queues_observed not in (None, c.queues_before) for c in shown)
     columns = (
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
-        Column("consumer", "clientId"),
-        Column("before", "queuesBefore", "number"),
-        Column("after", "queuesAfter", "number"),
-        *numbers("gained lost"),
+        *columns_from("clientId=consumer:text queuesBefore=before queuesAfter=after gained lost", "number"),
         *figures("lagGained/2 lagLost/3", shown),
         Column("note", "note", "prose", shown=any(map(_note, shown)), of=_note),
         Column("observed", "queuesObserved", "number", shown=observed, fold=1),
@@ -373,7 +344,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
         return lambda each: getattr(each.summary.moved_range, end, None)
 
     columns = (
-        Column("strategy", "strategy", of=_strategy_of),
+        Column("strategy", "strategy", of=lambda each: " → ".join(dict.fromkeys((each.strategy, each.strategy_after)))),
         *columns_of(Summary, "moved minimumMoves idle unassigned duplicateOwners", path="summary"),
         Column("imbalance before", "imbalanceBefore", "number", of=attrgetter("summary.before.imbalance")),
         Column("imbalance after", "imbalanceAfter", "number", of=attrgetter("summary.imbalance")),
@@ -384,15 +355,10 @@ def _comparisons(plan: RebalancePlan) -> Section:
     return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
 
 
-def _strategy_of(each: Comparison) -> str:
-    return each.strategy if each.strategy == each.strategy_after else f"{each.strategy} → {each.strategy_after}"
-
-
 def _summary(plan: RebalancePlan) -> Section:
     s, seen = plan.summary, plan.summary.observed
     columns = (
-        Column("", "figure"),
-        *numbers("before after"),
+        *columns_from("figure=:text before after", "number"),
         Column("observed", "observed", "number", shown=seen is not None and seen.mismatches > 0),
     )
     rows: list[tuple[Cell, ...]] = [
@@ -438,11 +404,7 @@ def _popped(plan: RebalancePlan) -> list[tuple[str, PopChange]]:
 
 
 def _pop_section(plan: RebalancePlan, popped: Sequence[tuple[str, PopChange]]) -> Section:
-    columns = (
-        *QUEUE_COLUMNS,
-        Column("may read it before", "consumersBefore", "clients"),
-        Column("afterwards", "consumersAfter", "clients"),
-    )
+    columns = (*QUEUE_COLUMNS, *columns_from("consumersBefore=may_read_it_before consumersAfter=afterwards", "clients"))
     cells: list[tuple[Cell, ...]] = []
     for topic, each in popped:
         sides = (NOT_THERE if ids is None else ids for ids in (each.consumers_before, each.consumers_after))
@@ -451,7 +413,7 @@ def _pop_section(plan: RebalancePlan, popped: Sequence[tuple[str, PopChange]]) -
 
 
 def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
-    """Counts of brokers where no consumer may read single queues, otherwise of queues."""
+    """Counts of brokers if consumers may read any queue of a broker, otherwise of queues."""
     how = "behind a Proxy" if any(topic.by_proxy for topic in plan.pop_topics) else "consumes by POP"
     yield f"{how}, no consumer owns a queue and none moves"
     if silent := [topic.topic for topic in plan.pop_topics if not topic.queues]:

@@ -9,20 +9,8 @@ from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.plan_rollout import Rollout, RolloutChoice
 from rmqlb.model.simulate_rebalance import FigureSpread
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_of,
-    duration,
-    first_places,
-    labels,
-    numbers,
-    rows_of,
-)
+from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels
 
 _MOST_CHOICES, _MOST_STAGES, _MOST_CONSUMERS = 20, 40, 20
 
@@ -50,7 +38,6 @@ def _gravity(rollout: Rollout, best: RolloutChoice) -> str:
 
 
 def _facts(rollout: Rollout, best: RolloutChoice) -> tuple[str, ...]:
-    """The way to go and its worst moment; then how long it takes and what else it costs."""
     members = counted(len(rollout.members), "consumer")
     changes = rollout.strategy_after != rollout.strategy_before
     what = f"{rollout.strategy_before} → {rollout.strategy_after}, {members}" if changes else f"restart of {members}"
@@ -96,7 +83,6 @@ def _longest(choice: RolloutChoice) -> tuple[tuple[str, FigureSpread], ...]:
 
 
 def _costs(choice: RolloutChoice) -> Iterator[str]:
-    """What the longest times of the first line are in most trials, where that is less, and what is redelivered."""
     for what, spread in _longest(choice):
         if about(spread.p95) != about(spread.max):
             yield f"longest {what} {about(spread.p95)} in 95 % of trials"
@@ -135,13 +121,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
 
 
 def _order(rollout: Rollout, best: RolloutChoice) -> Section:
-    columns = (
-        Column("", "place", "number"),
-        Column("#", "index", "label"),
-        Column("consumer", "clientId"),
-        Column("stops", "downAtMs", "ms"),
-        Column("starts", "upAtMs", "ms"),
-    )
+    columns = columns_from("place=:number index=#:label clientId=consumer downAtMs=stops:ms upAtMs=starts:ms")
     rows = []
     for place, client_id in enumerate(best.order):
         down = place // best.at_once * best.pause_ms
@@ -155,7 +135,7 @@ def _stages(rollout: Rollout) -> Section:
     columns = (
         Column("changed", "changed", "number"),
         Column("next", "nextId", "clients", of=lambda stage: NOT_THERE if stage.next_id is None else stage.next_id),
-        *numbers("duplicateOwners unassigned"),
+        *columns_from("duplicateOwners unassigned", "number"),
     )
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
     brief, rows = first_places(len(rollout.stages), _MOST_STAGES), rows_of(columns, rollout.stages)

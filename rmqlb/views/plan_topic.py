@@ -1,4 +1,4 @@
-"""A plan of a topic's queues as a report: what is next, then each step with what to run and what to wait for."""
+"""A plan of a topic's queues as a report: the next step, then each step with its commands and conditions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,10 @@ from msgspec.structs import replace
 
 from rmqlb.model.finding import WARNING
 from rmqlb.model.message_queue import QueueName
-from rmqlb.model.plan_topic import (
-    BrokerQueues,
-    GroupEffect,
-    Step,
-    StepCheck,
-    StepKind,
-    TopicChangePlan,
-    WaitFor,
-    WaitKind,
-)
+from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, about, columns_of, percent, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import Block, Part, Report, Section, about, percent
 
 _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",
@@ -55,9 +47,6 @@ def topic_plan_report(plan: TopicChangePlan) -> Report:
     )
     grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
     return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
-
-
-# -- the verdict -------------------------------------------------------------------------------------------------------
 
 
 def _facts(plan: TopicChangePlan) -> Iterator[str]:
@@ -106,7 +95,7 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
 
 
 def _late(step: Step) -> str:
-    """How many messages the group that is affected most would read out of order."""
+    """The messages that the most affected group would read out of order."""
     late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
     return f", and group {name} reads about {messages(late)} after newer ones of their key" if late else ""
 
@@ -119,9 +108,6 @@ def _closing(plan: TopicChangePlan) -> Iterator[str]:
         yield "ADDRESS-OF-… stands for the address of that broker's master, which the source does not know"
     if any("-n" not in one.text.split() for step in plan.steps for one in step.commands):
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
-
-
-# -- the steps ---------------------------------------------------------------------------------------------------------
 
 
 def _steps_screen(plan: TopicChangePlan) -> Section:
@@ -140,14 +126,10 @@ def _block(step: Step) -> Block:
     took = "at once" if step.estimated_ms == 0 else took
     parts = [
         Part("run" if step.commands else "do", run, is_command=bool(step.commands)),
-        Part("wait for", tuple((_wait(w), "") for w in step.wait_for)),
+        Part("wait for", tuple((_WAITS[w.kind].format(queues=_queues(w.queues)), "") for w in step.wait_for)),
     ]
     effects = tuple((line, "") for line in _effects(step))
     return Block((*parts, Part("then", effects)) if effects else tuple(parts), heading=heading, beside=took)
-
-
-def _wait(wait: WaitFor) -> str:
-    return _WAITS[wait.kind].format(queues=_queues(wait.queues))
 
 
 def _queues(queues: Sequence[QueueName]) -> str:
@@ -187,23 +169,17 @@ def _effects(step: Step) -> Iterator[str]:
             yield line + (f"; in {counted(lost, 'queue')} what comes before there is an owner is lost" if lost else "")
 
 
-# -- the tables --------------------------------------------------------------------------------------------------------
-
-
 def _steps(plan: TopicChangePlan) -> Section:
     columns = (
         _STEP,
         Column("what", "kind"),
         Column("done", "done", of=lambda step: _yes_no(step.done)),
-        Column("estimated", "estimatedMs", "ms"),
-        Column("readable", "readableQueues", "number"),
-        Column("writable", "writableQueues", "number"),
+        *columns_from("estimatedMs=estimated:ms readableQueues=readable:number writableQueues=writable:number"),
     )
     return Section("steps", "steps", columns, rows_of(columns, plan.steps), audience="scripts")
 
 
 def _tables(plan: TopicChangePlan) -> Iterator[Section]:
-    """What each step has several of, a row an item."""
 
     def table(name: str, title: str, columns: tuple[Column, ...], items: Callable[[Step], Iterable[object]]) -> Section:
         rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, items(step)))

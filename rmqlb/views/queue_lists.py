@@ -1,4 +1,4 @@
-"""Tables and sentences about queues that show-owners and plan-rebalance share."""
+"""Tables and sentences about queues for show-owners and plan-rebalance."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from operator import attrgetter
 from textwrap import wrap
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.model.finding import ERROR, Severity
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
@@ -15,20 +16,19 @@ from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
 from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted, named
-from rmqlb.views.report import BETWEEN, Column, Kind, Section, attribute_of
+from rmqlb.views.columns import Column, Kind, attribute_of, columns_from
+from rmqlb.views.report import BETWEEN, Section
 
 _SCREEN = 100
 _LEAST = 18
 _UNASSIGNED = ("(unassigned)",)
 _COLUMN = 13
-"""Columns of a number and of the blanks around it and the client IDs."""
+"""Columns of a number and of the blanks around the number and the client IDs."""
 Owners = tuple[tuple[str, ...], ...]
 """The owners of a queue in each column, such as before and after a change."""
 
 
 class OwnerLine(Struct, frozen=True):
-    """The queues with the same owners: one line of a screen."""
-
     owners: Owners
     queues: tuple[MessageQueue, ...]
     lag: int | None
@@ -66,7 +66,7 @@ def owner_lines(
 def owner_section(
     name: str, title: str, columns: Mapping[str, tuple[str, Kind]], lines: Sequence[OwnerLine], room: int
 ) -> Section:
-    """The lines as a table of so many lines of a screen; each column of owners has a key, a title and a kind."""
+    """The lines as a table that fits so many lines of a screen; each column of owners has a key, a title and a kind."""
     signs, lags = any(line.severity for line in lines), any(line.lag for line in lines)
     # the width that the other columns leave for the lists of queues
     widths = (
@@ -92,7 +92,7 @@ def owner_section(
 def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: int) -> tuple[int, ...] | None:
     """The places of the texts that fit into so many lines of that width, the worst first; None when all do.
 
-    At least one fits, and none is left out where the line that counts it would be as long.
+    At least one fits, and none is omitted if the line with their count would be as long.
 
     >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, width=75)
     (1, 2)
@@ -105,26 +105,16 @@ def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: i
 
 
 def figures(keys: str, items: Sequence[object], within: str = "") -> tuple[Column, ...]:
-    """Columns of figures, which people see where some item has one that is not 0.
-
-    Args:
-        keys: `KEY`, or `KEY=TITLE` with `_` for spaces; behind a slash how early a narrow screen leaves it out.
-        items: what the rows are made of.
-        within: the attribute of an item that has the figures; empty is the item itself.
-    """
+    """Columns of figures (`columns_from`) that people see if not 0 for every item; `within` is an item's attribute."""
     columns = []
-    for text in keys.split():
-        named_, _, fold = text.partition("/")
-        key, _, title = named_.partition("=")
-        field = attribute_of(key)
+    for column in columns_from(keys, "number"):
+        field = attribute_of(column.key)
         value = attrgetter(f"{within}.{field}" if within else field)
-        title = (title or field).replace("_", " ")
-        columns.append(Column(title, key, "number", shown=any(map(value, items)), fold=int(fold or 0), of=value))
+        columns.append(replace(column, shown=any(map(value, items)), of=value))
     return tuple(columns)
 
 
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
-    """An error for a queue without an owner, or with several where it must have one."""
     return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
 
 

@@ -22,22 +22,8 @@ from rmqlb.model.recording import (
     RecordingFigures,
 )
 from rmqlb.model.words import counted, named, of_all
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Cell,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_of,
-    duration,
-    first_places,
-    labels,
-    rows_of,
-    worst,
-)
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, worst
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
@@ -62,7 +48,7 @@ class RecordedGroup(Struct, frozen=True):
 
 
 def recorded_group(recording: Recording) -> RecordedGroup:
-    """The value that is drawn; a consumer joins or leaves when that was first seen."""
+    """The recording for a picture; a consumer joins or leaves when first observed."""
     events = [
         Event("join" if change.change == "joined" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
         for change in recording.consumer_changes
@@ -72,7 +58,6 @@ def recorded_group(recording: Recording) -> RecordedGroup:
 
 
 def recording_report(recording: Recording) -> Report:
-    """The recording for people and machines."""
     group, compared = recorded_group(recording), recording.comparison
     changes, ids = _changes(recording), group.client_ids
     differences, comparison = (None, None) if compared is None else _comparison(compared)
@@ -96,9 +81,6 @@ def recording_report(recording: Recording) -> Report:
         grave=_gravity(recording),
         closing=_settings(recording),
     )
-
-
-# -- the facts above the tables ----------------------------------------------------------------------------------------
 
 
 def _facts(recording: Recording) -> tuple[str, ...]:
@@ -189,9 +171,6 @@ def _against(compared: RecordingComparison) -> str:
     return "; ".join(parts)
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
 def _changes(recording: Recording) -> Section:
     columns = (
         *columns_of(OwnerChange, "fromMs=from toMs=to"),
@@ -238,8 +217,7 @@ def _events(each: ConsumerRecording) -> str:
 def _queues(queues: Sequence[QueueRecording]) -> Section:
     columns = (
         *QUEUE_COLUMNS,
-        Column("before", "ownersBefore", "clients"),
-        Column("after", "ownersAfter", "clients"),
+        *columns_from("ownersBefore=before ownersAfter=after", "clients"),
         Column("changes", "changes", "number", of=lambda queue: len(queue.changes)),
         *columns_of(QueueRecording, "longestGapAtLeastMs=longest_gap,_at_least longestGapAtMostMs=at_most"),
         *columns_of(QueueRecording, "longestOverlapAtLeastMs=longest_overlap,_at_least longestOverlapAtMostMs=at_most"),
@@ -249,11 +227,7 @@ def _queues(queues: Sequence[QueueRecording]) -> Section:
 
 
 def _intervals(queues: Sequence[QueueRecording]) -> Section:
-    columns = (
-        *columns_of(RecordedInterval, "fromMs=from toMs=to"),
-        Column("state", "state"),
-        Column("owners", "owners", "clients"),
-    )
+    columns = (*columns_of(RecordedInterval, "fromMs=from toMs=to"), *columns_from("state owners:clients"))
     rows = tuple(
         (queue.topic, queue.broker_name, queue.queue_id, *row)
         for queue in queues
@@ -281,13 +255,7 @@ def _comparison(compared: RecordingComparison) -> Iterator[Section]:
 
 
 def _summary(figures: RecordingFigures) -> Section:
-    """In numbers; CSV has each as a text and as a number."""
-    columns = (
-        Column("", "figure"),
-        Column("value", "shown"),
-        Column("", "name", shown=False),
-        Column("", "value", "number", shown=False),
-    )
+    columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     keys = dict(zip(figures.__struct_fields__, figures.__struct_encode_fields__, strict=True))
     rows: list[tuple[Cell, ...]] = [("queues", str(figures.queues), "queues", figures.queues)]
     for name, figure in annotated_figures(RecordingFigures).items():

@@ -1,120 +1,40 @@
-"""A result before any format: its data for machines, its sentences and tables for people.
-
-`Report.data` is the Struct that the verb returns, and msgspec encodes it.
-"""
+"""A result before any format: its data for machines, its sentences and tables for people."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from rmqlb.model import times
 from rmqlb.model.finding import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
+from rmqlb.views.columns import Cell, Column
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-Kind = Literal["text", "number", "clients", "owners", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
-"""How a column's cells are read and drawn.
-
-number: to the right. clients: client IDs, which a narrow table may abbreviate; owners: the same, red where a queue has
-none or several; label: a number that explains an abbreviation. change: a sign and a word. ms: milliseconds, which
-people read as `1m30s`. share: a fraction, read as a percentage; bar: the same, drawn. strip: a row of a picture, in
-which each character counts. sign: a severity or a status. prose: a sentence, which wraps before columns are left out.
-"""
-RIGHT = ("number", "label", "ms", "share")
-"""Kinds whose cells are set to the right."""
 BETWEEN = " · "
-"""Between the parts of a fact, where a narrow screen may break it."""
-Cell = str | int | float | tuple[str, ...] | None
-NOT_THERE: Cell = ("-",)
-"""In a column of client IDs: of something that does not exist, and has no owner that could be known."""
+"""Between the parts of a fact, where a narrow screen may break the line."""
 FORMATS = ("table", "plain", "json", "yaml", "csv", "markdown")
 SCREENS = ("table", "markdown")
-"""The formats that a person reads from the top; scripts may read plain."""
+"""The formats that people read from the top; scripts may read plain."""
 Audience = Literal["all", "screen", "scripts"]
-"""Who sees a section that is not named: screens, or plain and formats with room for one table."""
-CHANGE_SIGNS = {"same": "=", "moved": "~", "assigned": "+", "unassigned": "!", "added": "+", "removed": "-"}
-"""A change's sign, for readers without colour."""
-
-
-class Column(Struct, frozen=True):
-    title: str
-    key: str  # for CSV, camelCase as in JSON
-    kind: Kind = "text"
-    quiet: bool = False  # people do not see it when all its cells are equal; the section's title then names the value
-    shown: bool = True  # False hides it from people; CSV always has all columns
-    # people see a table that is too wide without this column, the largest number first; 0 always stays
-    fold: int = 0
-    styles: Mapping[str, str] = {}  # a character of its texts → the style on a terminal
-    # makes the cell of an item (`rows_of`); None takes the item's attribute of the key's name
-    of: Callable[[Any], Cell] | None = None
-
-
-QUEUE_COLUMNS = (
-    Column("topic", "topic", quiet=True),
-    Column("broker", "brokerName"),
-    Column("queue", "queueId", "number"),
-)
-"""What names a queue, the same in every section."""
-
-
-def numbers(keys: str) -> tuple[Column, ...]:
-    """Columns of numbers, titled by their keys.
-
-    >>> [column.title for column in numbers("queues duplicateOwners")]
-    ['queues', 'duplicate owners']
-    """
-    return tuple(Column(attribute_of(key).replace("_", " "), key, "number") for key in keys.split())
-
-
-def columns_of(shape: type[Struct], keys: str, *, path: str = "", hidden: Collection[str] = ()) -> tuple[Column, ...]:
-    """Columns of a Struct's fields, whose types decide how they are shown: `KEY`, or `KEY=TITLE` with `_` for spaces.
-
-    Args:
-        shape: what the rows are made of.
-        keys: as in JSON, in the order of the columns.
-        path: the attribute of a row's item that is the Struct, if it is not the item itself.
-        hidden: keys that people do not see.
-    """
-    types, columns = get_type_hints(shape), []
-    for key, _, title in (each.partition("=") for each in keys.split()):
-        name = attribute_of(key)
-        of_text = types[name] in (str, str | None)
-        kind: Kind = "text" if of_text else "ms" if key.endswith("Ms") else "share" if key == "share" else "number"
-        of = attrgetter(f"{path}.{name}") if path else None
-        columns.append(Column((title or name).replace("_", " "), key, kind, shown=key not in hidden, of=of))
-    return tuple(columns)
-
-
-def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:
-    """A row per item, a cell per column: `queueId` is the item's `queue_id`, unless the column says otherwise."""
-    makers = [column.of or attrgetter(attribute_of(column.key)) for column in columns]
-    return tuple(tuple(make(item) for make in makers) for item in items)
-
-
-def attribute_of(key: str) -> str:
-    """The attribute of a JSON key: `queueId` is `queue_id`."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
+"""The readers of a section that is not named: screens, or plain and formats with room for one table."""
 
 
 class Part(Struct, frozen=True):
-    """Lines behind a label."""
-
     label: str
-    lines: tuple[tuple[str, str], ...]  # a text each, and what stands at its right
-    most: int | None = None  # how many lines people see without `--all`; None is all
-    is_command: bool = False  # the lines are shell commands: never cut, and broken as a shell reads them
+    lines: tuple[tuple[str, str], ...]  # texts, each with a text at its right
+    most: int | None = None  # lines that people see without `--all`; None is all
+    is_command: bool = False  # the lines are shell commands: never cut, and broken for a shell
 
 
 class Block(Struct, frozen=True):
-    """What people see instead of a row: a heading and, below it, parts with their labels in a column."""
+    """A row as people see it: a heading and, below it, parts with their labels in a column."""
 
     parts: tuple[Part, ...]
     severity: str = ""  # or status: its sign and colour
@@ -130,20 +50,20 @@ class Section(Struct, frozen=True):
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]  # cells in the columns' order; None is unknown or not there
-    # how many leading columns name a row; where the table does not fit, the others go below them; 0 never does that
-    heads: int = 0
+    heads: int = 0  # leading columns that name a row; in a table that is too wide, the others go below; 0 never does
     names_left_out: bool = False  # a line below the table names the columns that have no room
     named_only: bool = False  # shown only when `--section` names it, or with `--all`
     audience: Audience = "all"
     brief: tuple[int, ...] | None = None  # places of the rows that people see without `--section` and `--all`; or all
-    chosen: str = ""  # which rows `brief` chooses, in a few words that follow the title
-    # of a picture: makes it with strips of so many characters; `rows` are for where no width is given
-    draw: Callable[[int], Section] | None = None
-    scales: int = 0  # of a picture: so many rows at its top are its scale, and have no style
-    blocks: tuple[Block, ...] | None = None  # what people see instead of a table; `brief` chooses among them
+    chosen: str = ""  # the choice of `brief`, in a few words after the title
+    draw: Callable[[int], Section] | None = None  # draws a picture with strips of a length; `rows` are for no length
+    scales: int = 0  # top rows of a picture that are its scale, without style
+    blocks: tuple[Block, ...] | None = None  # blocks instead of a table; `brief` chooses among them
+
+    def unless_empty(self) -> Section:
+        return replace(self, named_only=self.named_only or not self.rows)
 
     def whole(self) -> Section:
-        """The section with all its rows for people too, however wide it is drawn."""
         draw = self.draw
         return replace(
             self,
@@ -154,48 +74,40 @@ class Section(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """The rows of a result for machines that read them one by one, and compare them with later ones."""
+    """The rows of a result for machines that read one after the other, and compare them with later rows."""
 
-    keys: tuple[str, ...]  # the keys that name a row; no two rows have the same values of them
-    items: Sequence[tuple[Mapping[str, str], Struct]]  # names of what an item is part of, and the item of `data`
-    unwatched: tuple[str, ...] = ()  # keys, at any depth, whose values alone are no change to those who watch
+    keys: tuple[str, ...]  # the keys that name a row; no two rows have equal values
+    items: Sequence[tuple[Mapping[str, str], Struct]]  # the names around an item, and the item of `data`
+    unwatched: tuple[str, ...] = ()  # keys, at any depth, that a watch ignores
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return ({**names, **to_builtins(item)} for names, item in self.items)
 
 
 class Report(Struct, frozen=True):
-    """A result, ready to be shown."""
-
     schema: str
     data: Struct | Mapping[str, Any]  # the result for machines: its Struct, or a JSON Schema
     facts: tuple[str, ...]
     sections: tuple[Section, ...]  # the tables, in the order in which people see them
     labels: Mapping[str, str] = {}  # client ID → the short label where full IDs do not fit
-    rows: Rows | None = None  # what `-o jsonl` shows, or None when the result is no list of rows
+    rows: Rows | None = None  # for `-o jsonl`; None when the result is no list of rows
     tables: tuple[Section, ...] | None = None  # for a format with room for one table; None is the sections
     grave: str = ""  # severity or status that colours the first fact, unless a finding of a screen is worse
     details: tuple[str, ...] = ()  # further facts, which a screen shows with `--all`
     more: str = ""  # the last line of a screen: how to see more
     closing: tuple[str, ...] = ()  # lines below the tables
-    findings: tuple[Finding, ...] = ()  # those that a screen shows below the facts, the worst first
+    findings: tuple[Finding, ...] = ()  # on a screen, below the facts, the worst first
     most_findings: int | None = 8  # so many of them; None is all
 
     def only(self, names: tuple[str, ...], *, screen: bool = False, everything: bool = False) -> Report:
-        """The report with the named sections, all their rows; without a name, with the sections that need none.
-
-        Args:
-            screen: of two sections of a name, and of those that need none, take those for screens.
-            everything: all sections, all their rows, where none is named.
-        """
+        """The report with the named sections and all their rows; without a name, with the sections that need none."""
         tables = None if self.tables is None else _chosen(self.tables, names, screen, everything)
         found = replace(self, sections=_chosen(self.sections, names, screen, everything), tables=tables)
         if screen and not everything:
             return replace(found, more="" if names else self.more or _more(self.sections, found.sections))
         return replace(found, facts=(*self.facts, *self.details), most_findings=None, more="")
 
-    def told(self, findings: Iterable[Finding]) -> Report:
-        """The report for a screen that shows these findings."""
+    def with_findings(self, findings: Iterable[Finding]) -> Report:
         ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
         if self.most_findings is not None:
             ordered = tuple(_alike_once(ordered))
@@ -205,7 +117,7 @@ class Report(Struct, frozen=True):
 
     @property
     def table(self) -> Section:
-        """The section that a format with room for one shows: the first that is no picture, if there is any."""
+        """The section for a format with room for one: the first that is no picture, if any."""
         tables = self.tables or self.sections
         return next((section for section in tables if section.draw is None), tables[0])
 
@@ -220,7 +132,7 @@ def _chosen(sections: Sequence[Section], names: tuple[str, ...], screen: bool, e
 
 
 def _alike_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings, but of information with the same code only the first, with the count of the others."""
+    """The findings, with a count instead of repeated information of the same code."""
     alike = Counter(finding.code for finding in findings if finding.severity == INFO and finding.code != NO_CODE)
     for finding in findings:
         number = alike.get(finding.code, 1) if finding.severity == INFO else 1
@@ -238,12 +150,10 @@ def _more(sections: Sequence[Section], shown: Sequence[Section]) -> str:
 
 
 def utc_text(at: datetime | None) -> str | None:
-    """A time in UTC as ISO-8601 with a `Z`; None stays unknown."""
     return None if at is None else times.utc_text(at)
 
 
 def labels(client_ids: Iterable[str]) -> dict[str, str]:
-    """Client id → the short label that a narrow table shows: its place among the ids, all of them different."""
     return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
 
 
@@ -259,8 +169,7 @@ def first_places(number: int, most: int) -> tuple[int, ...] | None:
 def worst(badness: Sequence[float], most: int) -> tuple[int, ...] | None:
     """The places of the `most` worst rows, in row order; None when there are no more.
 
-    Args:
-        badness: a number per row, the larger the worse; of equals the first is worse. A row with 0 is never chosen.
+    `badness` has a number per row, the larger the worse; among equals the first is worse. A row with 0 is never chosen.
 
     >>> worst([1, 5, 2, 5], 2), worst([0, 0, 4], 2), worst([0, 5], 2)
     ((1, 3), (2,), None)

@@ -1,4 +1,4 @@
-"""Topic routes as a report: brokers, and the two queue lists that clients make of them."""
+"""Topic routes as a report: brokers, and the clients' two queue lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.model.words import counted
-from rmqlb.views.report import Column, Report, Rows, Section, rows_of, utc_text
+from rmqlb.views.columns import Column, columns_from, rows_of
+from rmqlb.views.report import Report, Rows, Section, utc_text
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
 
@@ -89,11 +90,8 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     topics = tuple(map(_topic, sightings))
     topic = Column("topic", "topic", quiet=True)
     columns = (
-        Column("broker", "brokerName"),
-        Column("cluster", "cluster", fold=2),
-        Column("perm", "permText"),
-        Column("readable", "readQueueNums", "number"),
-        Column("writable", "writeQueueNums", "number"),
+        *columns_from("brokerName=broker cluster/2 permText=perm readQueueNums=readable:number"),
+        *columns_from("writeQueueNums=writable:number"),
         Column("master", "master", of=lambda broker: broker.broker_addrs.get("0") or "none"),
         Column(
             "slaves", "slaves", fold=1, of=_slaves, shown=any(_slaves(b) != "none" for t in topics for b in t.brokers)
@@ -108,13 +106,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
 
 
 def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
-    columns = (
-        Column("topic", "topic", quiet=True),
-        Column("list", "list"),
-        Column("places", "places"),
-        Column("broker", "brokerName"),
-        Column("queues", "queueIds"),
-    )
+    columns = (Column("topic", "topic", quiet=True), *columns_from("list places brokerName=broker queueIds=queues"))
     lists = (
         (route.topic, name, found)
         for route in topics
@@ -125,7 +117,6 @@ def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
 
 
 def _verdict(topics: Sequence[TopicRoute]) -> tuple[tuple[str, ...], str]:
-    """The facts; and how grave they are: a topic that cannot be read or written is an error."""
     lists = {
         "readable": [(route.topic, route.readable_queues) for route in topics],
         "writable": [(route.topic, route.writable_queues) for route in topics],
@@ -155,7 +146,7 @@ def _perm_text(perm: int) -> str:
 
 
 def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
-    """Neighbours of one broker with ids in a row as one line: places in the list, broker, queue ids."""
+    """Neighbours of one broker with consecutive IDs as one line: places in the list, broker, queue IDs."""
     for _, run in groupby(enumerate(queues), lambda found: (found[1].broker_name, found[1].queue_id - found[0])):
         first, *more = run
         (start, begin), (stop, end) = first, more[-1] if more else first

@@ -1,4 +1,4 @@
-"""What is new in a result that was seen before, row by row."""
+"""The changes of a result since the last look, row by row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ChangeLine(Struct, frozen=True):
 
 
 def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLine]:
-    """The changes from one result to the next; those of rows that are there in their order, then those that are gone.
+    """The changes from one result to the next, in the order of the rows, then the removed rows.
 
     >>> from rmqlb.model.finding import Finding
     >>> old = Rows(("code",), [({}, Finding("a", "x")), ({}, Finding("b", "x"))])
@@ -53,7 +53,7 @@ def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLin
 
 
 def _watched(value: Any, unwatched: tuple[str, ...]) -> Any:
-    """What counts as a change: all but the values of these keys, at whatever depth."""
+    """The value without these keys, at any depth."""
     if isinstance(value, Mapping):
         return {key: _watched(each, unwatched) for key, each in value.items() if key not in unwatched}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Where keys go, SDK by SDK: a column each, those that cannot differ as one."""
+"""The queues of keys, SDK by SDK: a column each, and one column for SDKs that cannot differ."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from operator import attrgetter
 from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.words import counted
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, columns_of, first_places, percent, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import Report, Rows, Section, first_places, percent
 
 _MOST_KEYS = 20
 _MOST_COLUMNS = 6
@@ -22,7 +23,7 @@ _PAIR = (*columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ"), Column("shar
 
 
 Shown = dict[str, KeyedSdk]
-"""The columns of the screen by their titles: an SDK each, or all gRPC SDKs for which the Proxy picks as the first."""
+"""The columns of the screen by title: an SDK each, or the first gRPC SDK for all whose queue the Proxy picks."""
 
 
 def key_queues_report(found: KeyQueues) -> Report:
@@ -44,9 +45,6 @@ def key_queues_report(found: KeyQueues) -> Report:
         rows=Rows(("key",), [({}, row) for row in found.keys]),
         closing=(_GRPC_LINES[found.proxy_mode],) if grpc else (),
     )
-
-
-# -- the verdict -------------------------------------------------------------------------------------------------------
 
 
 def _sdk_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
@@ -75,9 +73,6 @@ def _change_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
         )
         moved = ", ".join(shares) or "unknown"
         yield f"{found.topic}, {', '.join(found.changes)}: keys that move, of {len(found.keys)}: {moved}"
-
-
-# -- the tables --------------------------------------------------------------------------------------------------------
 
 
 def _keys_screen(found: KeyQueues, shown: Shown) -> Section:
@@ -109,12 +104,8 @@ def _place(queue: QueueName | None) -> str:
 
 def _keys_lines(found: KeyQueues) -> Section:
     columns = (
-        Column("key", "key"),
-        Column("SDK", "sdk"),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
-        Column("broker picked", "brokerNamePicked", shown=False),
-        Column("queue picked", "queueIdPicked", "number", shown=False),
+        *columns_from("key sdk=SDK brokerName=broker queueId=queue:number brokerNamePicked/hidden"),
+        *columns_from("queueIdPicked:number/hidden"),
         Column("broker after", "brokerNameAfter", shown=bool(found.changes)),
         Column("queue after", "queueIdAfter", "number", shown=bool(found.changes)),
     )
@@ -142,7 +133,7 @@ def _moved_screen(known: Shown) -> Section:
 
 
 def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
-    """Each SDK against each other one, where that fits; of many the pairs that differ the most."""
+    """Each SDK against each other one, or the pairs that differ most if there are too many SDKs."""
     title = f"keys that go to different queues, of {len(found.keys)}"
     if len(known) > _MOST_COLUMNS:
         rows = rows_of(_PAIR, sorted(found.pairs, key=attrgetter("differ"), reverse=True))

@@ -8,16 +8,17 @@ from rmqlb.model.diagnosis import GroupCounts, GroupFinding
 from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
 from rmqlb.model.words import at_least, counted, messages, named, of_all
+from rmqlb.views.columns import Cell, Column, columns_from, rows_of
 from rmqlb.views.of_groups import statuses
 from rmqlb.views.queue_lists import figures
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels, rows_of
+from rmqlb.views.report import Report, Rows, Section, labels
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
     "duplicate-owners": ("duplicate_owners", "with duplicate owners"),
     "mismatch": ("mismatches", "with other owners than predicted"),
 }
-"""Finding → the count that says all of it, and what is counted: queues."""
+"""Finding → its count of queues, and the words for the count."""
 _OF_CONSUMERS = ("duplicate-client-id", "more-consumers-than-queues", "idle-by-strategy")
 _MOST_OF_IT = 0.5
 
@@ -28,14 +29,13 @@ def strategies_text(state: GroupState) -> str:
 
 
 def lag_text(state: GroupState) -> str:
-    """Messages not yet read, with a plus sign where it is a lower bound; a question mark where none are known."""
+    """Unread messages, with a plus sign for a lower bound; a question mark if none are known."""
     if state.lag is not None:
         return f"{state.lag:,}"
     return f"{state.lag_at_least:,}+" if state.lag_at_least else "?"
 
 
 def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
-    """The worst finding by its code and what it is about, and the others that are as grave, in a few words."""
     if not findings:
         return ""
     grave: dict[str, list[GroupFinding]] = {}
@@ -53,7 +53,7 @@ def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
             texts.append(f"{text} {_COUNTED[code][1]}" if code in _COUNTED else text)
         else:
             left += len(some_of)
-    if findings[0].explains is not None:  # consequences of a cause are no findings by themselves
+    if findings[0].explains is not None:  # consequences of a cause are not separate findings
         bad = (code for code in ("unassigned-queues", "duplicate-owners") if code not in grave)
         counts = (code for code in bad if getattr(state, _COUNTED[code][0]))
         texts += (f"{_queues_of(code, state)} {_COUNTED[code][1]}" for code in counts)
@@ -61,7 +61,7 @@ def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
 
 
 def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
-    """Findings of one code in a few words; empty where figures or client IDs do not say it."""
+    """Findings of one code in a few words; empty where figures or client IDs do not express the finding."""
     code = findings[0].code
     if code in _COUNTED:
         return _queues_of(code, state)
@@ -83,7 +83,6 @@ def consumers_text(state: GroupState | GroupCounts) -> str:
 
 
 def verdict(state: GroupState, findings: Sequence[GroupFinding], processes: Sequence[ConsumerProcess]) -> str:
-    """The group in a sentence: what is wrong, or that nothing is, and whose lag it is."""
     texts = [*_verdicts(state, findings), *_whose_lag(state, processes)]
     if state.status == "inOrder":
         texts.reverse()
@@ -91,7 +90,7 @@ def verdict(state: GroupState, findings: Sequence[GroupFinding], processes: Sequ
 
 
 def _whose_lag(state: GroupState, processes: Sequence[ConsumerProcess]) -> Iterator[str]:
-    """The consumer that has more than half of the lag, where there are several."""
+    """The consumer with more than half of the lag, if there are several consumers."""
     lags = {each.client_id: each.lag for each in processes if each.lag}
     if not state.lag or not lags or not state.consumers:
         return
@@ -148,8 +147,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
     differ = any(line.processes != line.consumers for line in lines)
     has_findings = any(line.findings for line in lines)
     columns = (
-        Column("", "status", "sign"),
-        Column("group", "group"),
+        *columns_from("status=:sign group"),
         Column(
             "topics", "topicCount", "number", fold=9, of=lambda one: None if one.topics is None else len(one.topics)
         ),
@@ -157,12 +155,10 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
         Column("processes", "processes", "number", shown=differ, fold=2),
         Column("queues", "queues", "number"),
         Column("lag", "lagText", "number", of=lag_text),
-        Column("lag", "lag", "number", shown=False),
-        Column("at least", "lagAtLeast", "number", shown=False),
+        *columns_from("lag/hidden lagAtLeast/hidden", "number"),
         *figures("unassigned/4 duplicateOwners/5 idle/8 duplicateClientIds=duplicate_IDs/6 mismatches/7", lines),
         Column("strategy", "strategies", fold=1, of=strategies_text),
-        Column("imbalance", "imbalance", "number", fold=3),
-        Column("basis", "basis", shown=False),
+        *columns_from("imbalance:number/3 basis/hidden"),
         Column(
             "worst finding", "worstFinding", "prose", shown=has_findings, of=lambda one: worst_text(one, one.findings)
         ),
@@ -171,12 +167,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
 
 
 def _findings(lines: tuple[GroupLine, ...]) -> Section:
-    columns = (
-        Column("", "severity", "sign"),
-        Column("group", "group"),
-        Column("finding", "code"),
-        Column("what", "message", "prose"),
-    )
+    columns = columns_from("severity=:sign group code=finding message=what:prose")
     rows = tuple((one.severity, line.group, one.code, one.message) for line in lines for one in line.findings)
     return Section("findings", "findings", columns, rows, named_only=True)
 
@@ -187,7 +178,7 @@ def consumers_report(consumers: Consumers) -> Report:
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     why = f"rmqlb diagnose -g {state.group} says why; " if state.status in ("error", "warning") else ""
     more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"
-    # Processes that share a client ID differ by their address, or else by their number.
+    # Processes with one client ID differ by their address, or otherwise by their number.
     rows = Rows(("clientId", "address"), [({"address": str(_address(p) or at)}, p) for at, p in enumerate(processes)])
     sections = (_consumers(processes),)
     return Report("rmqlb/consumers", consumers, facts, sections, listed, rows, grave=state.status, more=more)
@@ -210,16 +201,14 @@ def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
     )
     columns = (
         Column("#", "index", "label", of=lambda one: indexes[one.client_id]),
-        Column("consumer", "clientId"),
-        Column("processes", "processes", "number", shown=False),
+        *columns_from("clientId=consumer processes:number/hidden"),
         Column("address", "address", of=_address),
         Column("version", "version", quiet=True, fold=7),
         Column("language", "language", quiet=True, fold=9),
         Column("type", "consumeType", quiet=True, fold=5),
         Column("strategy", "strategy", quiet=True, fold=4),
         Column("topics", "topics", quiet=True, fold=8, of=lambda one: _words(one.topics)),
-        Column("observed", "queuesObserved", "number"),
-        Column("predicted", "queuesPredicted", "number", fold=6),
+        *columns_from("queuesObserved=observed queuesPredicted=predicted/6", "number"),
         Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
         Column("lag", "lag", "number", shown=False),
         Column("started", "startedAt", quiet=True, fold=10, shown=has_started),
@@ -234,5 +223,5 @@ def _words(names: Sequence[str] | None) -> str | None:
 
 
 def _address(one: ConsumerProcess) -> Cell:
-    """The process's end of its first connection; its other connections differ by their ports only."""
+    """The process's end of its first connection; other connections differ only by their ports."""
     return one.addresses[0].client_addr if one.addresses else None

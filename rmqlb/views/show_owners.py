@@ -14,6 +14,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, are, at_least, counted, have, named, of_all
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from, rows_of
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import (
     OwnerLine,
@@ -25,19 +26,7 @@ from rmqlb.views.queue_lists import (
     pop_title,
     severity_of,
 )
-from rmqlb.views.report import (
-    BETWEEN,
-    QUEUE_COLUMNS,
-    Cell,
-    Column,
-    Kind,
-    Report,
-    Rows,
-    Section,
-    labels,
-    numbers,
-    rows_of,
-)
+from rmqlb.views.report import BETWEEN, Report, Rows, Section, labels
 
 _ROOM = 24
 _ROOM_OF_MISMATCHES = 8
@@ -59,7 +48,7 @@ def owners_report(result: OwnersReport | OwnersOfGroups, *, explained: bool = Fa
 
 
 def _report(report: OwnersReport, explained: bool) -> Report:
-    """A line per consumer, or per strategy where several are compared and no owner is observed."""
+    """A line per consumer, or per strategy if several are compared and no owner is observed."""
     rows: list[tuple[Mapping[str, str], Struct]] = [({}, queue) for queue in report.queues if report.strategies]
     sections: list[Section] = []
     tables: list[Section] = []
@@ -83,7 +72,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
             sections.insert(1, section)
         tables.append(section)
     if not report.strategies and (report.offsets or report.hidden):
-        columns = (*QUEUE_COLUMNS, *numbers("brokerOffset consumerOffset lag"))
+        columns = (*QUEUE_COLUMNS, *columns_from("brokerOffset consumerOffset lag", "number"))
         offsets = Section("offsets", "offsets", columns, rows_of(columns, report.offsets), heads=3)
         sections += [offsets] if report.offsets else []
         tables.insert(0 if report.hidden else len(tables), offsets)
@@ -101,11 +90,8 @@ def _report(report: OwnersReport, explained: bool) -> Report:
     )
 
 
-# -- sentences
-
-
 def basis(report: OwnersReport) -> StrategyOwners:
-    """The strategy to compare with: the only one that consumers report, or the one with the fewest mismatches."""
+    """The strategy to compare with: the only reported one, or the one with the fewest mismatches."""
     reported = [each for each in report.strategies if each.strategy in report.strategies_reported]
     if len(reported) == 1 == len(report.strategies_reported):
         return reported[0]
@@ -121,7 +107,6 @@ def _prediction(report: OwnersReport) -> tuple[str, int | None]:
 
 
 def grave(report: OwnersReport) -> str:
-    """Red where a queue does not have exactly one owner, yellow where owners differ from the prediction."""
     if not report.strategies:
         topics = report.pop_topics
         return WARNING if any(t.queues is None or any(q.consumers == () for q in t.queues) for t in topics) else ""
@@ -175,7 +160,7 @@ def _bad(unassigned: int, several: int, queues: int, least: str = "") -> Iterato
 
 
 def _predicted(report: OwnersReport) -> Iterator[str]:
-    """The verdict where no owner is observed: the strategies that leave a queue without one owner, otherwise all."""
+    """The verdict without observed owners: the strategies that leave a queue without one owner, otherwise all."""
     bad, queues = False, len(report.queues)
     for what, field in (
         ("unassigned", "unassigned"),
@@ -220,12 +205,12 @@ def _strategies(report: OwnersReport) -> Iterator[str]:
 
 
 def _answers(report: OwnersReport) -> Iterator[str]:
-    if asked := report.broker_assignments:
-        number, differ = sum(each.consumers for each in asked), sum(len(each.mismatches) for each in asked)
-        names = named(dict.fromkeys(each.broker_name for each in asked))
+    if answers := report.broker_assignments:
+        number, differ = sum(each.consumers for each in answers), sum(len(each.mismatches) for each in answers)
+        names = named(dict.fromkeys(each.broker_name for each in answers))
         as_predicted = f"{counted(number, 'answer')} as predicted"
         text = f"{of_all(differ, number, 'answer')} differ from the prediction" if differ else as_predicted
-        yield f"asked what {names} assign{'s' * (len(asked) == 1)}: {text}"
+        yield f"asked what {names} assign{'s' * (len(answers) == 1)}: {text}"
 
 
 def _mismatches_of(reports: Sequence[OwnersReport], s: OwnersSummary) -> str:
@@ -277,11 +262,8 @@ def _pop_verdict(report: OwnersReport) -> Iterator[str]:
         yield lag
 
 
-# -- tables
-
-
 def _owners(report: OwnersReport) -> Section:
-    """The queues of each consumer: as observed, or where nothing is, as the first strategy predicts; idle ones last."""
+    """The queues of each consumer, observed or, without observed owners, predicted by the first strategy; idle last."""
     observed, strategy = bool(report.observed_queues), basis(report).strategy
     places = {client_id: at for at, client_id in enumerate(dict.fromkeys(report.sorted_consumers))}
 
@@ -351,8 +333,7 @@ def _reasons(report: OwnersReport) -> Section:
 def _consumers(report: OwnersReport) -> Section:
     strategies = report.strategies
     columns = (
-        Column("#", "index", "label"),
-        Column("consumer", "clientId"),
+        *columns_from("index=#:label clientId=consumer"),
         *(Column(s.strategy, s.strategy, "number") for s in strategies),
         Column("idle because", "idleReason", shown=any(s.idle for s in strategies)),
     )
@@ -370,7 +351,7 @@ def _summary(report: OwnersReport) -> Section:
         Column("min", "minQueuesPerConsumer", "number", of=attrgetter("fewest")),
         Column("max", "maxQueuesPerConsumer", "number", of=attrgetter("most")),
         Column("mean", "meanQueuesPerConsumer", "number", of=attrgetter("mean")),
-        *numbers("imbalance"),
+        *columns_from("imbalance", "number"),
         *figures("idle unassigned duplicateOwners", report.strategies),
         Column("mismatches", "mismatches", "number", shown=bool(report.observed_queues)),
     )

@@ -1,6 +1,6 @@
 """The simulation of one or several groups as a report: its sentences and its tables.
 
-The first line is the verdict, the bad before the usual; a bound is called one, and the unknown is named.
+The first line is the verdict, problems first; bounds are called bounds, and unknown values are named.
 """
 
 from __future__ import annotations
@@ -32,28 +32,13 @@ from rmqlb.model.simulate_rebalance import (
 )
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.model.words import counted, messages, named, of_all
+from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, rank
-from rmqlb.views.report import (
-    BETWEEN,
-    NOT_THERE,
-    QUEUE_COLUMNS,
-    Audience,
-    Cell,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_of,
-    duration,
-    first_places,
-    labels,
-    rows_of,
-    worst,
-)
-from rmqlb.views.simulate_send import send_gravity, some_messages
+from rmqlb.views.report import BETWEEN, Audience, Report, Section, about, duration, first_places, labels, worst
+from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
-_MOST_IN_LEAD = 2  # events that the first line names, and the picture marks where
+_MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
 
 _TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
@@ -61,12 +46,10 @@ FIGURES = tuple(
     (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name, key)
     for name, key in zip(GroupFigures.__struct_fields__, GroupFigures.__struct_encode_fields__, strict=True)
 )
-"""A figure for people, its field of `GroupFigures`, and its key."""
 _UNSHOWN = {"convergence_ms": "not converged", "redelivered": "unknown"}
 
 
 def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
-    """One group with its tables, or several groups, a line each, and the producers of their topics."""
     if isinstance(found, RebalanceResult):
         return group_report(found)
     groups, producers = found.groups, found.producers
@@ -82,7 +65,7 @@ def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
 
 
 def group_report(found: RebalanceResult) -> Report:
-    """One group: a screen has the picture, and whose letter is whose; the tables behind it are a script's."""
+    """One group: a screen has the picture and its letters, scripts have the tables behind it."""
     sections = (
         timeline_section(found),
         _windows(found),
@@ -107,12 +90,9 @@ def group_report(found: RebalanceResult) -> Report:
 
 
 def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
-    """Client ID → its name in a narrow table: its letter in the picture, or a number if there are too few letters."""
+    """Client ID → its name in a narrow table: its letter in the picture, or a number if letters are too few."""
     ids = list(dict.fromkeys(client_ids))
     return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
-
-
-# The sentences of one group.
 
 
 def group_facts(found: RebalanceResult) -> tuple[str, ...]:
@@ -132,7 +112,6 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
 
 
 def _event_texts(events: Iterable[SimulatedEvent]) -> str:
-    """The first few, each once, as the user wrote them or with their time."""
     texts: dict[str, None] = {}
     for event in events:
         plain = f"{event.kind} {event.subject}"
@@ -158,7 +137,6 @@ def _converged(found: RebalanceResult) -> str:
 
 
 def _at_end(found: RebalanceResult) -> Iterator[str]:
-    """What stays bad: a group that has converged may have converged badly."""
     f = found.figures
     overlaps = 0 if found.broadcasting else f.queues_with_overlap_at_end
     bad = ((f.queues_with_gap_at_end, "unassigned"), (overlaps, "with duplicate owners"))
@@ -169,7 +147,7 @@ def _at_end(found: RebalanceResult) -> Iterator[str]:
 
 
 def _longest(f: GroupFigures | SimulationsSummary, queues: int, *, broadcasting: bool = False) -> Iterator[str]:
-    """The longest gap and overlap, and of how many queues; with BROADCASTING several owners are as it should be."""
+    """The longest gap and overlap, and their numbers of queues; with BROADCASTING overlaps are normal."""
     for what in ("gap",) if broadcasting else ("gap", "overlap"):
         number, longest_ms = getattr(f, f"queues_with_{what}"), getattr(f, f"longest_{what}_ms")
         yield f"longest {what} {about(longest_ms)} ({of_all(number, queues)})" if number else f"no {what}"
@@ -244,20 +222,17 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         yield f"timers: {', '.join(given)}"
 
 
-# The tables of one group.
-
-
 def _section(name: str, title: str, columns: Sequence[Column], items: Iterable[object], **more: Any) -> Section:
     return Section(name, title, tuple(columns), rows_of(columns, items), **more)
 
 
 class Window(OfQueue, frozen=True):
-    """A stretch of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
+    """A span of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
 
     state: OwnerState
     from_ms: float
     to_ms: float
-    owners: tuple[str, ...]  # all that own the queue at some time of it, sorted
+    owners: tuple[str, ...]  # all owners of the queue within the span, sorted
     owners_before: Cell
     owners_after: Cell
 
@@ -287,12 +262,9 @@ def _windows(found: RebalanceResult) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("owners", "state", shown=with_outage),
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms", shown=False),
+        *columns_from("fromMs=from toMs/hidden", "ms"),
         Column("for", "lengthMs", "ms", of=_length),
-        Column("before", "ownersBefore", "clients"),
-        Column("meanwhile", "owners", "clients"),
-        Column("after", "ownersAfter", "clients"),
+        *columns_from("ownersBefore=before owners=meanwhile ownersAfter=after", "clients"),
     )
     brief = worst([_length(window) for window in windows], _MOST_WINDOWS)
     title = ("gaps" if found.broadcasting else "gaps, overlaps") + (", outages" if with_outage else "")
@@ -306,7 +278,7 @@ def _length(span: Interval | Window) -> float:
 
 
 def _owners(interval: Interval | None) -> Cell:
-    """A dash where the simulation begins or ends, or the queue is gone."""
+    """A dash if the simulation begins or ends there, or the queue is gone."""
     return NOT_THERE if interval is None or (interval.state == "gone" and not interval.owners) else interval.owners
 
 
@@ -328,7 +300,7 @@ def _queues(found: RebalanceResult) -> Section:
 
 
 def _takeovers(found: RebalanceResult) -> Section:
-    """A screen has them with the steps only."""
+    """A screen shows them only with the steps."""
     takeovers = sorted((each for one in found.queues for each in one.takeovers), key=attrgetter("at_ms"))
     columns = (
         *QUEUE_COLUMNS,
@@ -349,8 +321,7 @@ def _intervals(found: RebalanceResult) -> Section:
     columns = (
         *columns_of(Interval, "fromMs=from toMs=to"),
         Column("for", "lengthMs", "ms", of=_length),
-        Column("state", "state"),
-        Column("owners", "owners", "clients"),
+        *columns_from("state owners:clients"),
     )
     lines = ((one, row) for one in found.queues for row in rows_of(columns, one.intervals))
     rows = tuple((one.topic, one.broker_name, one.queue_id, *row) for one, row in lines)
@@ -359,10 +330,7 @@ def _intervals(found: RebalanceResult) -> Section:
 
 def _steps(found: RebalanceResult) -> Section:
     columns = (
-        Column("at", "atMs", "ms"),
-        Column("who", "who", "clients"),
-        Column("what", "what"),
-        Column("", "text"),
+        *columns_from("atMs=at:ms who:clients what text="),
         Column(
             "queues",
             "queues",
@@ -375,13 +343,11 @@ def _steps(found: RebalanceResult) -> Section:
 
 
 def _events(found: RebalanceResult) -> Section:
-    """A screen has them if the first line cannot name all, and the table of consumers does not."""
+    """A screen shows them if neither the first line nor the table of consumers has all of them."""
     events, consumers = found.events, set(found.client_ids)
     reads, writes = attrgetter("read_queues"), attrgetter("write_queues")
     columns = (
-        Column("at", "atMs", "ms"),
-        Column("event", "kind"),
-        Column("of", "subject", "clients"),
+        *columns_from("atMs=at:ms kind=event subject=of:clients"),
         Column("strategy", "strategy", shown=any(event.strategy for event in events)),
         Column("broker", "brokerName", shown=any(event.broker_name for event in events)),
         Column("read queues", "readQueueNums", "number", shown=any(map(reads, events)), of=reads),
@@ -404,10 +370,7 @@ def _consumers(found: RebalanceResult) -> Section:
     columns = (
         Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
-        Column("consumer", "clientId"),
-        Column("before", "queuesAtStart", "number"),
-        Column("after", "queuesAtEnd", "number"),
-        Column("taken", "taken", "number"),
+        *columns_from("clientId=consumer queuesAtStart=before:number queuesAtEnd=after:number taken:number"),
         Column("events", "events", shown=any(happens.values()), of=lambda part: ", ".join(happens[part.client_id])),
     )
     changes = [
@@ -420,12 +383,7 @@ def _consumers(found: RebalanceResult) -> Section:
 
 def _figures(found: RebalanceResult) -> Section:
     """CSV has each figure as a text and as a number."""
-    columns = (
-        Column("", "figure"),
-        Column("value", "shown"),
-        Column("", "name", shown=False),
-        Column("", "value", "number", shown=False),
-    )
+    columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     values = ((title, field, key, getattr(found.figures, field)) for title, field, key in FIGURES)
     rows = tuple((title, _shown_figure(field, value), key, value) for title, field, key, value in values)
     return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
@@ -437,8 +395,7 @@ def _trials(trials: GroupTrials, *, screen: bool) -> Section:
     columns = (
         Column("", "figure"),
         *(Column(key, key) for key in texts),
-        Column("max in trial", "maxTrial", "number"),
-        Column("", "name", shown=False),
+        *columns_from("maxTrial=max_in_trial:number name/hidden"),
         *(Column("", f"{key}Value", "number", shown=False) for key in texts),
     )
     failed, rows = trials.trials - trials.converged, list[tuple[Cell, ...]]()
@@ -455,9 +412,6 @@ def _shown_figure(field: str, value: float | None) -> str:
     if value is None:
         return _UNSHOWN[field]
     return duration(value) if field.endswith("_ms") else f"{value:.10g}"
-
-
-# Several groups.
 
 
 def _facts_of_all(
@@ -498,17 +452,13 @@ def _all_consumers(s: SimulationsSummary) -> Iterator[str]:
 
 def _all_producers(s: SimulationsSummary, producers: Sequence[SendResult]) -> Iterator[str]:
     if s.retried:
-        last = max((each for each in map(_last_failed_ms, producers) if each is not None), default=None)
+        last = max((each for each in map(last_failed_ms, producers) if each is not None), default=None)
         until = "" if last is None else f", the last at {about(last)}"
         yield some_messages(s.retried, s.messages, "retried") + until
     else:
         yield f"none of {messages(s.messages)} retried"
     if s.longest_send_ms is not None:
         yield f"longest send {about(s.longest_send_ms)}"
-
-
-def _last_failed_ms(producer: SendResult) -> float | None:
-    return max((each.last_failed_ms for each in producer.failures if each.last_failed_ms is not None), default=None)
 
 
 def _overview(groups: Sequence[RebalanceResult]) -> Section:
@@ -534,7 +484,6 @@ def _badness(f: GroupFigures) -> tuple[float, ...]:
 
 def _producers(producers: Sequence[SendResult]) -> Section:
     def first(name: str) -> Any:
-        """A time of the broker that fails first."""
         return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
     columns = (
@@ -543,7 +492,7 @@ def _producers(producers: Sequence[SendResult]) -> Section:
         Column("messages", "messages", "number", of=attrgetter("totals.messages")),
         Column("lost", "lost", "number", of=attrgetter("totals.lost")),
         Column("retried", "retried", "number", of=attrgetter("totals.retried")),
-        Column("last at", "lastFailedMs", "ms", of=_last_failed_ms),
+        Column("last at", "lastFailedMs", "ms", of=last_failed_ms),
         Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
         Column("not in list from", "isolatedMs", "ms", fold=1, of=first("isolated_ms")),
         Column("used again at", "usedAgainMs", "ms", fold=1, of=first("used_again_ms")),

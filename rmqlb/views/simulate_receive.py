@@ -1,4 +1,4 @@
-"""A `ReceiveReport` as a report: how long messages wait, what keeps that short, and how failures are met."""
+"""A `ReceiveReport` as a report: how long messages wait, why, and the effect of failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from rmqlb.model.simulate_receive import (
     WaitTimes,
 )
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import Cell, Column, Report, Section, about, columns_of, duration, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.report import Report, Section, about, duration
 
 _MOST = 12
 _CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
@@ -29,11 +30,9 @@ _TOTALS = (
     "failed_receives"
 )
 _TITLES = {"further": "further arrivals", "dead_lettered": "dead letters", "left": "left at the end"}
-"""Field of `ReceiveTotals` → what people read instead of its name."""
 _BROKERS = "brokerName=broker queues receives share empty failed messages longestUnpolledMs=longest_without_a_receive"
 _FAILURES = (
-    Column("broker", "brokerName"),
-    Column("kind", "kind"),
+    *columns_from("brokerName=broker kind"),
     *columns_of(FailureReceived, "fromMs=from toMs=to failed=failed_receives lastFailedMs=the_last"),
     *columns_of(FailureReceived, "receivedAgainMs=received_from_again longestWaitMs=longest_wait_on_it left"),
 )
@@ -50,7 +49,6 @@ _MESSAGES = (
 
 
 def receive_report(report: ReceiveReport) -> Report:
-    """The simulation for people and machines."""
     return Report(
         "rmqlb/receive",
         report,
@@ -121,12 +119,11 @@ def _waits(report: ReceiveReport) -> Section:
 
 
 def _facts(report: ReceiveReport) -> tuple[str, ...]:
-    """How long messages wait, and what keeps it short; then what fails, and what comes back."""
     parts = [_wait(report.wait), *_left(report)]
     if report.target is not None:
         parts.append(_target(report.target))
     elif report.scenario.rate_per_second is None and report.closed_forms.wait_ms > report.scenario.round_trip_ms:
-        # Only of rare messages a number is certain without simulating others.
+        # Without simulations, a number is certain only for rare messages.
         parts.append(f"{report.closed_forms.always_polled} receives at once leave no broker without one")
     return (
         f"{report.topic}, {_who(report)}: {'; '.join(parts)}",
@@ -137,7 +134,6 @@ def _facts(report: ReceiveReport) -> tuple[str, ...]:
 
 
 def _gravity(report: ReceiveReport) -> str:
-    """How grave it is: error when messages are left or dead letters, warning for a missed target or a failure."""
     totals, target = report.totals, report.target
     if totals.left or totals.dead_lettered:
         return ERROR
@@ -146,7 +142,6 @@ def _gravity(report: ReceiveReport) -> str:
 
 
 def _settings(report: ReceiveReport) -> tuple[str, ...]:
-    """How the consumers were configured, and what arrives."""
     s = report.scenario
     order = ", in order" if s.fifo else ""
     consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
@@ -197,7 +192,6 @@ def _target(target: TargetWait) -> str:
 
 
 def _more(report: ReceiveReport) -> Iterator[str]:
-    """What a reader would take wrongly without it."""
     target, trials, forms = report.target, report.trials, report.closed_forms
     if target is not None and target.simulated and target.rare is not None and target.rare != target.receives:
         yield (

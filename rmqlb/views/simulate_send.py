@@ -34,30 +34,19 @@ from rmqlb.model.simulate_send import (
     printed_part,
 )
 from rmqlb.model.words import counted, messages
+from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.formats.palette import BAD
-from rmqlb.views.report import (
-    Audience,
-    Cell,
-    Column,
-    Report,
-    Section,
-    about,
-    columns_of,
-    duration,
-    numbers,
-    percent,
-    rows_of,
-)
+from rmqlb.views.report import Audience, Report, Section, about, duration, percent
 
 MOST_FAILURES = 12
 _MOST_NAMED = 2
 _UNEVEN = 1.2
-"""A queue that stores so many times as much as another of its broker is worth a look; turns alone differ by two."""
+"""A queue with this many times the messages of another on its broker is uneven; turns alone differ by two."""
 _STRIP = 60
 _MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
 _STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
 _NOTHING = "."
-"""Not a space: tables lose those at the ends of a cell."""
+"""Not a space: tables lose spaces at the ends of a cell."""
 
 
 def send_report(
@@ -65,8 +54,7 @@ def send_report(
 ) -> Report:
     """The report of a simulation; with `trace` people see each attempt.
 
-    Args:
-        clients: the versions of each of `report.clients`, and how many ms a failure isolates there.
+    `clients` has the versions of each of `report.clients`, and the ms for which a failure isolates a broker there.
     """
     facts = send_facts(report)
     if report.sdks:
@@ -92,9 +80,6 @@ def send_report(
     return Report("rmqlb/send", data, facts, tuple(sections), grave=grave, closing=send_settings(report))
 
 
-# -- the verdict -------------------------------------------------------------------------------------------------------
-
-
 def send_facts(report: SendReport) -> tuple[str, ...]:
     totals, more = report.totals, len(report.failures) - MOST_FAILURES
     longest = () if totals.longest_send_ms is None else (f"longest send {about(totals.longest_send_ms)}",)
@@ -107,7 +92,6 @@ def send_facts(report: SendReport) -> tuple[str, ...]:
 
 
 def send_gravity(totals: SendTotals) -> str:
-    """Error for lost messages, warning for failed attempts and for messages stored twice."""
     if totals.lost:
         return ERROR
     return WARNING if totals.failed_attempts or totals.duplicated or totals.not_store_ok else "inOrder"
@@ -200,9 +184,6 @@ def _over_trials(trials: SendTrials) -> str:
     return f"over {trials.trials} trials: {share}{sends}; this is the first of them"
 
 
-# -- the settings ------------------------------------------------------------------------------------------------------
-
-
 def send_settings(report: SendReport) -> tuple[str, ...]:
     return (_producer(report), _client(report), *map(_failure, report.scenario.failures[:MOST_FAILURES]))
 
@@ -252,11 +233,7 @@ def _failure(failure: Failure) -> str:
     return f"{text}; the NameServer drops it {when}"
 
 
-# -- attempts, messages and queues -------------------------------------------------------------------------------------
-
-
 def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
-    """Attempt by attempt, and the lost messages."""
     hidden = ("thread",) * (report.producer.threads == 1)
     keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
     columns = columns_of(Attempt, keys, hidden=hidden)
@@ -356,11 +333,7 @@ def _first_failed_after(taken: FailureTaken) -> float | None:
     return taken.first_failed_ms - taken.began_ms
 
 
-# -- the timeline ------------------------------------------------------------------------------------------------------
-
-
 def _timeline(report: SendReport) -> Section:
-    """A strip of characters for each broker, no wider than the terminal."""
     return replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP)))
 
 
@@ -410,9 +383,6 @@ def _slices(report: SendReport) -> Section:
     return Section("slices", "slices of the timeline", columns, rows, heads=3, named_only=True)
 
 
-# -- totals and comparisons --------------------------------------------------------------------------------------------
-
-
 def _totals(totals: SendTotals) -> Section:
     times = {
         "time in failed attempts": totals.failing_ms,
@@ -437,7 +407,7 @@ def _totals(totals: SendTotals) -> Section:
 
 
 def _compared(report: SendReport) -> tuple[Column, ...]:
-    """What producers are compared by; how they take the failures is told of the first one."""
+    """The columns that compare producers; times of failures are those of the first failure."""
     failing, brokers = bool(report.failures), [broker.broker_name for broker in report.brokers]
     return (
         *columns_of(SendTotals, "stored lost failedAttempts=failed", path="totals", hidden=("stored",)),
@@ -501,10 +471,7 @@ def _clients(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) 
 
 
 def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
-    """For each failing broker, the SDKs that never leave it, then those that lose messages before they do.
-
-    SDKs that lose the most come last.
-    """
+    """For each failing broker, the SDKs that never leave it, then those that lose messages before they leave."""
     by_loss = sorted(sdks, key=lambda each: each.totals.lost)
     for place, failure in enumerate(sdks[0].failures):
         never = [each for each in by_loss if _never_left(each.failures[place])]
@@ -520,9 +487,6 @@ def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
 def _with_loss(producer: OtherProducer) -> str:
     name = "java without latency fault" if producer.sdk == JAVA and not producer.latency_fault else producer.sdk
     return name + (f" ({producer.totals.lost:,} lost)" if producer.totals.lost else "")
-
-
-# -- trials ------------------------------------------------------------------------------------------------------------
 
 
 def _trials(trials: SendTrials) -> Section:
@@ -546,7 +510,7 @@ def _trials(trials: SendTrials) -> Section:
     )
     ended = ", stopped early" if trials.stopped_early else ""
     title = f"{trials.trials} trials of {trials.messages.mean:g} messages{ended}, 95 % intervals"
-    return Section("trials", title, (Column("", "figure"), *numbers("mean low high")), rows, heads=1)
+    return Section("trials", title, (Column("", "figure"), *columns_from("mean low high", "number")), rows, heads=1)
 
 
 def _spreads(trials: SendTrials) -> Section:

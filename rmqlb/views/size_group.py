@@ -9,7 +9,8 @@ from operator import attrgetter
 from rmqlb.model.finding import WARNING
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
 from rmqlb.model.words import counted
-from rmqlb.views.report import BETWEEN, Cell, Column, Report, Section, duration, numbers, percent, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, rows_of
+from rmqlb.views.report import BETWEEN, Report, Section, duration, percent
 
 _MOST_RANGES = 12
 _MOST_POINTS = 12
@@ -22,7 +23,6 @@ _BETWEEN_TICKS = 5
 
 
 def size_report(size: GroupSize) -> Report:
-    """The sizes for people and machines."""
     sections = [
         _chart(size, _LENGTH),
         _curve(size),
@@ -50,7 +50,7 @@ def _curve(size: GroupSize) -> Section:
 
     columns = (
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
-        *numbers("consumers imbalance idle"),
+        *columns_from("consumers imbalance idle", "number"),
         Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in points)),
         Column("duplicate owners", "duplicateOwners", "number", shown=any(point.duplicate_owners for point in points)),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
@@ -79,7 +79,7 @@ def _imbalance_after(loss: AfterLoss | None) -> Cell:
 
 
 def _around(size: GroupSize) -> tuple[int, ...] | None:
-    """The places of the answer, of those that satisfy all, and of its neighbours; None when there are few."""
+    """The places of the answer, of sizes within all limits, and of the answer's neighbours; None when there are few."""
     points = size.curve
     if len(points) <= _MOST_POINTS:
         return None
@@ -107,8 +107,7 @@ def _candidates(size: GroupSize) -> Section:
 def _topics(size: GroupSize) -> Section:
     has_rate = size.threads is not None
     columns = (
-        Column("topic", "topic"),
-        Column("queues", "queues", "number"),
+        *columns_from("topic queues:number"),
         Column("now", "queuesNow", "number", shown=size.queues_per_broker is not None),
         Column("messages per second", "ratePerSecond", "number", shown=has_rate),
         Column("consume time", "consumeMs", "ms", shown=has_rate),
@@ -128,13 +127,11 @@ def _work(size: GroupSize) -> Iterator[str]:
 
 
 def _facts(size: GroupSize) -> tuple[str, ...]:
-    """The answer and why the next smaller size fails; then the sizes for autoscalers, and how certain all of it is."""
-    lines = [list(_for_autoscalers(size)), _asked(size.limits), list(_certainty(size)), list(_now(size))]
+    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_now(size))]
     return (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
 
 
 def _headline(size: GroupSize) -> str:
-    """How many consumers, or which size comes nearest and what blocks it."""
     group = size.group or "the group"
     looked = f"{size.curve[0].consumers} to {size.curve[-1].consumers} consumers"
     best = size.best
@@ -146,7 +143,6 @@ def _headline(size: GroupSize) -> str:
 
 
 def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
-    """Why a size of the curve fails, in the order of the limits; nothing when it does not."""
     for limit in point.fails:
         if limit == "survive":
             yield _after(point.after_loss, size)
@@ -156,8 +152,7 @@ def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
             yield _broken(limit, point, size.limits)
 
 
-def _asked(limits: SizeLimits) -> list[str]:
-    """What was asked for, a text each."""
+def _limits_text(limits: SizeLimits) -> list[str]:
     most, used, lost = limits.max_imbalance, limits.max_utilisation, limits.survive
     texts = (
         most is not None and f"imbalance at most {most:g}",
@@ -217,12 +212,12 @@ def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> s
 
 
 def _above(value: float, limit: float, unit: str = "") -> str:
-    """A figure that is too large, with as many digits as show it.
+    """A figure that is too large, with as many digits as necessary.
 
     >>> _above(1.28, 1.1), _above(1.1004, 1.1), _above(95, 80, "%"), _above(1.05, 1.1)
     ('1.28 > 1.1', '1.1004 > 1.1', '95% > 80%', 'above 1.1 with some sets of client IDs')
     """
-    if value <= limit:  # what the share of them that is asked for does not exceed
+    if value <= limit:  # the required share of ID sets is within the limit
         return f"above {limit:g}{unit} with some sets of client IDs"
     digits = next((d for d in range(0 if unit else 2, 9) if round(value, d) > limit), 9)
     return f"{value:.{digits}f}{unit} > {limit:g}{unit}"
@@ -265,7 +260,7 @@ def _certainty(size: GroupSize) -> Iterator[str]:
 
 
 def _now(size: GroupSize) -> Iterator[str]:
-    # Where IDs decide, these figures are those of other consumers, unless the present ones were kept.
+    # If IDs matter, these figures belong to other consumers, unless the present ones were kept.
     known = size.consumers_now is not None and (size.every_order or size.mixed_subscriptions)
     now = size.at(size.consumers_now or 0) if known else None
     if now is None or now.consumers == size.consumers:

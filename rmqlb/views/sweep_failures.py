@@ -22,17 +22,15 @@ from rmqlb.model.sweep_failures import (
 )
 from rmqlb.model.words import counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text, bound_text
-from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, attribute_of, first_places, rows_of
+from rmqlb.views.columns import Cell, Column, attribute_of, columns_from, rows_of
+from rmqlb.views.report import Block, Part, Report, Section, first_places
 
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
 _MOST_ROWS = 15
-_LONGEST_COMMAND = 2000
-"""Characters of a command that a screen still shows."""
+_LONGEST_COMMAND = 2000  # characters that a screen still shows
 _LIMIT_COLUMNS = (
-    Column("about", "about"),
-    Column("name", "name"),
-    Column("limit", "limit"),
+    *columns_from("about name limit"),
     Column("is", "valueText", of=lambda one: amount_text(LIMITS[one.limit].unit, one.value)),
     Column("allowed", "allowed", of=lambda one: bound_text(LIMITS[one.limit].unit, one.bound)),
 )
@@ -107,7 +105,7 @@ def _many(number: int, noun: str) -> str:
 
 
 def _losses_text(losses: Sequence[Loss]) -> str:
-    """What is lost.
+    """The losses in words.
 
     >>> _losses_text([Loss("broker", "a"), Loss("master", "b")])
     'broker a and master of b'
@@ -128,9 +126,7 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
         Column("cases", "cases", "number"),
         Column("moved", "moved", "number", of=lambda one: "" if one.group is None else one.group.moved),
         Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
-        Column("rule", "rule"),
-        Column("command", "command"),
-        Column("gap command", "gapCommand"),
+        *columns_from("rule command gapCommand"),
     )
     table = replace(
         _table("counterexamples", "smallest failures that break a limit, worst first", columns, found),
@@ -146,7 +142,7 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
 
 
 def _block(broken: Sequence[Counterexample]) -> Block:
-    """What the same losses break, what is left after the worst, and the commands that show it."""
+    """The limits that one failure breaks, the remainder in the worst case, and the commands that show the failure."""
     first = broken[0]
     lines = tuple((_breaks(one), f"one of {one.cases:,} similar cases" if one.cases > 1 else "") for one in broken)
     parts = [
@@ -186,7 +182,7 @@ def _group_left(o: GroupOutcome) -> Iterator[str]:
 
 
 def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
-    """The first command, and with `--all` the others; a file has those that would fill a screen."""
+    """The first command, and with `--all` the others; commands that would fill a screen are only in files."""
     texts = list(dict.fromkeys(filter(None, commands)))
     longest = max(map(len, texts), default=0)
     if longest > _LONGEST_COMMAND:
@@ -200,7 +196,6 @@ def _table(name: str, title: str, columns: tuple[Column, ...], items: Sequence[o
 
 
 def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
-    """The largest value of a figure, and the losses that give it."""
 
     def of(worst: object, show: Callable[[Worst], Cell]) -> Cell:
         found = getattr(worst, attribute_of(key))
@@ -223,9 +218,7 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
         *_figure("move", "moved"),
         *_figure("lag moved", "lagMoved", 2),
         *_figure("without lock", "withoutLock", 7),
-        Column("strategy", "strategy", fold=8),
-        Column("basis", "basis", shown=False),
-        Column("computed", "computed", "number", shown=False),
+        *columns_from("strategy/8 basis/hidden computed:number/hidden"),
     )
     table = _table("groups", "groups, each figure in its worst case", columns, groups, heads=1)
     return replace(table, brief=first_places(len(groups), _MOST_ROWS))
@@ -233,12 +226,9 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
 
 def _topics(topics: Sequence[TopicWorst]) -> Section:
     columns = (
-        Column("topic", "topic"),
-        Column("writable brokers", "writableBrokers", "number"),
+        *columns_from("topic writableBrokers:number"),
         *_figure("fewest left", "leastWritable"),
-        Column("cases", "cases", "number", fold=2),
-        Column("none writable", "unwritable", "number"),
-        Column("break a limit", "broken", "number"),
+        *columns_from("cases/2 unwritable=none_writable broken=break_a_limit", "number"),
     )
     table = _table("topics", "topics, each figure in its worst case", columns, topics, heads=1)
     return replace(table, brief=first_places(len(topics), _MOST_ROWS))
@@ -246,8 +236,7 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
 
 _UNJUDGED = (Column("about", "about"), Column("name", "name"), Column("limit", "limit"), Column("why", "why", "prose"))
 _LOSSES = (
-    Column("kind", "kind"),
-    Column("name", "name"),
+    *columns_from("kind name"),
     Column("consumers", "consumers", of=lambda loss: " ".join(loss.consumers)),
     Column("addresses", "addresses", of=lambda loss: " ".join(loss.addresses)),
 )

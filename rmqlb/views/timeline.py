@@ -1,7 +1,7 @@
 """A group over time as strips, and the picture in characters: queues down, time across, a letter per consumer.
 
-A slice of time shows the worst in it, so nothing bad is too short to be seen. Several owners are worse than none, and
-then come outage, no such queue, unknown owners and one owner; of equals the last shows.
+A slice of time shows the worst state in it, so no problem is too short to be seen. From bad to good: several owners,
+none, outage, no such queue, unknown owners, one owner; among equal states the last shows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from msgspec import Struct
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
 from rmqlb.model.times import milliseconds
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column
 from rmqlb.views.formats.palette import BAD, WARN, owner_style
-from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, worst
+from rmqlb.views.report import Section, duration, worst
 
 SYMBOLS = ascii_letters + digits
-"""Of consumers, in their order."""
 _STATES: dict[KnownState, str] = {
     "unassigned": " ",
     "duplicate-owners": "!",
@@ -69,8 +69,6 @@ class EventAt(Protocol):
 
 
 class OverTime(Protocol):
-    """A group over time, simulated or recorded."""
-
     @property
     def client_ids(self) -> Sequence[str]: ...
     @property
@@ -86,11 +84,8 @@ class OverTime(Protocol):
 class Strip(Struct, frozen=True):
     """One queue, or neighbours that show the same."""
 
-    # of the queues, in order; all of one topic and broker, their ids without a gap
-    queues: tuple[AnyTimeline, ...]
-    # for each slice of the first queue the interval that it shows; those of the others are as bad and have the same
-    # owners
-    slices: tuple[AnyInterval, ...]
+    queues: tuple[AnyTimeline, ...]  # of one topic and broker, in order, their IDs without a gap
+    slices: tuple[AnyInterval, ...]  # the interval that each slice of the first queue shows; the others are equal
 
     @property
     def queue_ids(self) -> str:
@@ -103,7 +98,7 @@ class Strip(Struct, frozen=True):
 
 
 def symbols(client_ids: Sequence[str]) -> dict[str, str]:
-    """Client id → its letter or digit; after 62 consumers from the first one again.
+    """Client ID → its letter or digit; after 62 consumers from the first one again.
 
     >>> symbols(["x@1", "y@1"])
     {'x@1': 'a', 'y@1': 'b'}
@@ -112,9 +107,9 @@ def symbols(client_ids: Sequence[str]) -> dict[str, str]:
 
 
 def character(interval: AnyInterval, letters: Mapping[str, str] | None) -> str:
-    """What stands for an interval: its owner's letter, ` ` for none, `!` several, `#` outage, `.` gone, `?` unknown.
+    """An interval's owner as a letter, ` ` for none, `!` for several, `#` for an outage, `.` gone, `?` unknown.
 
-    `letters` is None with BROADCASTING, where the number of owners stands for them, `+` for many.
+    With BROADCASTING `letters` is None, and the number of owners is the character, `+` for many.
     """
     if interval.state in ("one", "duplicate-owners") and letters is None:
         return str(len(interval.owners)) if len(interval.owners) < 10 else "+"
@@ -151,11 +146,10 @@ def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
 
 
 def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]:
-    """Each queue's strip; with `fold`, neighbours that show the same become one."""
     found: list[Strip] = []
 
     def badness(interval: AnyInterval) -> int:
-        """With BROADCASTING it is the worse, the fewer own a queue."""
+        """With BROADCASTING fewer owners are worse."""
         is_owned = interval.state in ("one", "duplicate-owners")
         return -len(interval.owners) if report.broadcasting and is_owned else _BADNESS[interval.state]
 
@@ -218,7 +212,6 @@ def event_marks(events: Sequence[object]) -> list[str]:
 
 
 def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
-    """Who owns each queue when, in strips of at most that many characters, edges included."""
     edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
     drawn = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     letters = None if report.broadcasting else symbols(report.client_ids)
@@ -257,7 +250,6 @@ def _title(edges: Sequence[int], consumers: int) -> str:
 
 
 def _ruler(edges: Sequence[int]) -> str:
-    """Times, each at the slice that begins with it."""
     width = len(edges) - 1
     ruler = ""
     for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):
@@ -268,7 +260,7 @@ def _ruler(edges: Sequence[int]) -> str:
 
 
 def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:
-    """The marks of events, each at its slice, `+` where there are several; one at the very end is in the last slice."""
+    """The marks of events, each at its slice, `+` for several; an event at the very end is in the last slice."""
     signs = [" "] * (len(edges) - 1)
     for mark, event in zip(event_marks(events), events, strict=True):
         if signs and edges[0] <= event.at_us <= edges[-1]:

@@ -10,10 +10,11 @@ import subprocess
 from rich.console import Console
 
 from rmqlb.model.finding import Finding
+from rmqlb.views.columns import Column
 from rmqlb.views.formats.blocks import command_lines
 from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
 from rmqlb.views.formats.text import width as columns
-from rmqlb.views.report import Block, Column, Part, Report, Section
+from rmqlb.views.report import Block, Part, Report, Section
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
@@ -66,7 +67,7 @@ i placeholder-ids    a sentence that goes on and on about what was found, why it
 
 @every_case("width", SCREENS)
 def test_findings_follow_the_facts_the_worst_first_with_sign_and_code(width: int) -> None:
-    text = on_a_terminal(VERDICT.told(FINDINGS), width)
+    text = on_a_terminal(VERDICT.with_findings(FINDINGS), width)
     assert "".join(f"{line.rstrip()}\n" for line in text.splitlines()) == SCREENS[width]
 
 
@@ -74,7 +75,7 @@ def test_findings_follow_the_facts_the_worst_first_with_sign_and_code(width: int
 def test_the_first_line_is_as_grave_as_the_worst_finding(findings: tuple[Finding, ...], code: str) -> None:
     console = Console(file=io.StringIO(), width=100, color_system="standard", force_terminal=True, highlight=False)
     with console.capture() as capture:
-        print_tables(VERDICT.told(findings), console)
+        print_tables(VERDICT.with_findings(findings), console)
     assert capture.get().startswith(f"\x1b[{code}morders: 1 of 4 queues unassigned\x1b[0m\n")
 
 
@@ -92,19 +93,19 @@ def test_a_fact_of_long_names_is_clipped_on_a_terminal() -> None:
 
 def test_many_findings_and_information_of_one_kind_are_counted_and_shown_on_request() -> None:
     many = [Finding("idle-consumers", f"c{number} is idle") for number in range(20)]
-    text = on_a_terminal(VERDICT.told(many), 80)
+    text = on_a_terminal(VERDICT.with_findings(many), 80)
     assert ("c7 is idle" in text, "c8 is idle" in text, "and 12 more: --all shows all" in text) == (True, False, True)
-    assert "and 12 more: \\-\\-all" not in as_markdown(VERDICT.told(many))
+    assert "and 12 more: \\-\\-all" not in as_markdown(VERDICT.with_findings(many))
     everything = VERDICT.only((), screen=True, everything=True)
-    whole = as_markdown(everything.told(many))
+    whole = as_markdown(everything.with_findings(many))
     assert ("c19 is idle" in whole, "more" in whole) == (True, False)
     alike = [Finding("placeholder-ids", f"g{number}: they sort last", severity="info") for number in range(3)]
-    text = on_a_terminal(VERDICT.told([*FINDINGS, *alike, Finding("x", "other", severity="info")]), 200)
+    text = on_a_terminal(VERDICT.with_findings([*FINDINGS, *alike, Finding("x", "other", severity="info")]), 200)
     assert f"{LONG} (and 3 more: --all shows all)\n" in text
     assert ("g0:" in text, "other" in text) == (False, True)
-    assert on_a_terminal(everything.told(alike), 200).count("they sort last") == 3
+    assert on_a_terminal(everything.with_findings(alike), 200).count("they sort last") == 3
     faults = [Finding("y", f"g{number}") for number in range(3)]
-    assert on_a_terminal(VERDICT.told(faults), 200).count("! y") == 3
+    assert on_a_terminal(VERDICT.with_findings(faults), 200).count("! y") == 3
 
 
 # -- which sections -----------------------------------------------------------------------------------------------------

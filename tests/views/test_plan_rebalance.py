@@ -105,7 +105,7 @@ def test_96_queues_fit_a_screen_of_40_lines() -> None:
                 routes = (wide_route(brokers, 96 // brokers),)
                 sides = (side(names(number), *routes, strategy=strategy) for number in (before, after))
                 report = replace(plan_report(plan(*sides)), closing=closing).only((), screen=True)
-                report = report.told([finding, replace(finding, code="x")])
+                report = report.with_findings([finding, replace(finding, code="x")])
                 lines = on_a_terminal(report, 100).splitlines()
                 assert len(lines) <= 40, (strategy, before, after, brokers, "\n".join(lines))
                 assert max(map(len, lines)) <= 100

@@ -87,7 +87,7 @@ class Terminal:
                 raise UsageError(f"--section {name}: not in this result", hint=suggestion("sections", name, names))
         screen = self.format in SCREENS
         chosen = report.only(wanted, screen=screen, everything=self._options.all and self.format in FOR_PEOPLE)
-        return chosen.told(findings) if screen and not self._options.quiet else chosen
+        return chosen.with_findings(findings) if screen and not self._options.quiet else chosen
 
     def _check_lines(self) -> None:
         if self._options.section and self.format in _NO_TABLES:

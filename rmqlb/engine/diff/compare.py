@@ -39,7 +39,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import are, counted
 
-_MOST_GROUPS = 5  # so many groups have a finding of their own
+_MOST_GROUPS = 5  # groups with their own finding
 
 
 def compare_snapshots(
@@ -50,18 +50,12 @@ def compare_snapshots(
     settings: Settings | None = None,
     progress: Progress = no_progress,
 ) -> SnapshotDiff:
-    """Compare two snapshots of a cluster, and explain each queue's new owner by the changes.
-
-    Args:
-        wanted: the topics and groups to compare; None is all except RocketMQ's own.
-        settings: the settings of the consumers' strategies; None is RocketMQ's defaults.
-    """
+    """Explain each queue's new owner; `wanted` None is all topics and groups except RocketMQ's own."""
     wanted = wanted or Everything()
     missing = gaps(before), gaps(after)
     not_compared: list[NotCompared] = []
 
     def comparable(kind: Literal["topic", "group"], names: Iterable[str], *known: Collection[str]) -> list[str]:
-        """The names that both snapshots could read; the others are listed as not compared, with the reason."""
         found = []
         for name in sorted(names):
             reason = None
@@ -97,7 +91,6 @@ def compare_snapshots(
 
 
 def side_of(snapshot: ClusterSnapshot) -> SnapshotSide:
-    """The snapshot as one side of a comparison."""
     at = snapshot.taken_at
     return SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
 
@@ -140,11 +133,7 @@ def _summary(topics: int, groups: Sequence[GroupDiff], routes: Sequence[TopicDif
     )
 
 
-# -- one group ---------------------------------------------------------------------------------------------------------
-
-
 def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) -> GroupDiff:
-    """The differences of a group, if there are any; a side that is None is not there."""
     was, becomes = (None if side is None else side.summary for side in (before, after))
     if before is None or after is None:
         return GroupDiff(name, _presence(before, after), was, becomes)
@@ -184,7 +173,6 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
 
 
 def _stored(state: QueueState) -> int | None:
-    """The offset that the group has stored; None when it is unknown, or none is stored."""
     return None if state.consumer_offset is None or state.consumer_offset < 0 else state.consumer_offset
 
 
@@ -193,7 +181,7 @@ def _steps(pairs: Iterable[tuple[int | None, int | None]]) -> list[int]:
 
 
 def _gone(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
-    """The client IDs of one that the other has not; none where not all consumers are reported."""
+    """The client IDs of only the first side; none unless both sides report all consumers."""
     if one.client_ids is None or other.client_ids is None:
         return ()
     return tuple(sort_client_ids(set(one.client_ids) - set(other.client_ids)))
@@ -207,7 +195,7 @@ def _processes(before: GroupSide, after: GroupSide) -> Iterator[ProcessesDiff]:
 
 
 def _only_topics(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
-    """The topics that one subscribes to and the other does not; none where they are not reported."""
+    """The topics to which only the first side subscribes; none unless both sides report topics."""
     mine, others = one.group.own_topics, other.group.own_topics
     return () if mine is None or others is None else tuple(topic for topic in mine if topic not in others)
 
@@ -220,7 +208,7 @@ def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Predictio
 
 
 def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff]:
-    if before.offline or after.offline:  # nobody reports them any more
+    if before.offline or after.offline:  # no consumer reports settings
         return
     for name, field in (
         ("messageModel", "message_model"),
@@ -237,13 +225,9 @@ def _setting(name: str, before: str | None, after: str | None) -> Iterator[Setti
         yield SettingDiff(name, before, after)
 
 
-# -- one topic ---------------------------------------------------------------------------------------------------------
-
-
 def _topic_diff(
     before: TopicRouteData | None, after: TopicRouteData | None, groups: Sequence[str] = ()
 ) -> TopicDiff | None:
-    """The differences of a topic, None without any; a route that is None is not there."""
     either = after or before
     if either is None:
         return None
@@ -270,7 +254,6 @@ def _presence(before: object | None, after: object | None) -> Presence:
 
 
 def _queues_of(route: TopicRouteData | None) -> dict[str, BrokerQueues]:
-    """Broker → the topic's queues on it."""
     brokers = {} if route is None else {name: data.broker_addrs for name, data in route.brokers_by_name().items()}
     return {
         data.broker_name: BrokerQueues(
@@ -284,7 +267,6 @@ def _queues_of(route: TopicRouteData | None) -> dict[str, BrokerQueues]:
 
 
 def _mapping(route: TopicRouteData) -> str | None:
-    """The brokers of a static topic's queues as a text."""
     if not route.is_static:
         return None
     found: dict[str, list[int]] = {}
@@ -293,11 +275,7 @@ def _mapping(route: TopicRouteData) -> str | None:
     return "; ".join(f"{broker}: {', '.join(map(str, sorted(found[broker])))}" for broker in sorted(found))
 
 
-# -- findings ----------------------------------------------------------------------------------------------------------
-
-
 def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
-    """The findings."""
     before, after = diff.before, diff.after
     if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
         yield Finding(
@@ -330,7 +308,6 @@ def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
 
 
 def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
-    """The findings on a group of both snapshots; `facts` are those of the second."""
     evidence, name = GroupEvidence(facts), group.group
     unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
     if unexplained:
@@ -355,7 +332,7 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
             if _stored(then.get(queue, QueueState())) is not None
         }
         found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
-        # Where the rule says that it comes of something else, or cannot decide, it is the case all the same.
+        # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)
 
 

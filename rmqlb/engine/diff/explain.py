@@ -1,7 +1,7 @@
-"""Explain owners that changed: they are predicted from the first snapshot, with changes applied to it.
+"""Explain changed owners: predict them from the first snapshot with changes applied.
 
-Rule of this file: each of `CAUSES` decides owners separately, and is taken from the first snapshot or the second. The
-smallest combination that gives a queue its present owners explains it; among equals the first.
+Each of `CAUSES` decides owners separately, and comes from the first snapshot or the second. The smallest combination
+that gives a queue its present owners explains it; among equals the first.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _QueueOwners = tuple[str, ...] | None
 
 
 class GroupSide:
-    """A group in one snapshot: what decides its owners, and its observed owners.
+    """A group in one snapshot: the facts that decide its owners, and its observed owners.
 
     Attributes:
         client_ids: with duplicates; None when not all of them are reported, or they are behind an unknown Proxy.
         members: the consumers and their strategy; None when `problem` says why nothing can be predicted.
         strategy_known: the strategy is reported, or follows from the observed owners; otherwise it is the default.
         topics: those whose queues its consumers share; None when unknown.
-        offline: brokers list no consumer, so nobody reports its strategy, and often not its subscriptions.
+        offline: brokers list no consumer, so the strategy and often the subscriptions are not reported.
         states: its queues without those of its retry topic, and without offsets of other groups.
     """
 
@@ -83,7 +83,6 @@ class GroupSide:
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """The strategies of its consumers, the most frequent first; empty when not known."""
         reported = Counter(reported_strategies(self.group).values())
         if reported:
             return tuple(name for name, _ in reported.most_common())
@@ -91,18 +90,15 @@ class GroupSide:
 
     @property
     def sdks(self) -> dict[str, str]:
-        """Client ID → its client library."""
         members = self.members
         return {} if members is None else {each: members.sdk_for(each).name for each in members.client_ids}
 
     @property
     def subscribed(self) -> dict[str, frozenset[str]]:
-        """Client ID → its topics, where it reports them."""
         reports = self.group.reports
         return {each: report.topics for each, report in reports.items() if report.topics is not None}
 
     def complete_from(self, other: GroupSide) -> None:
-        """Take what nobody reports from the other snapshot."""
         mine, theirs = self.members, other.members
         if mine is not None and theirs is not None and not self.strategy_known and other.strategy_known:
             self.members = replace(mine, strategy=theirs.strategy, strategy_of=theirs.strategy_of)
@@ -111,12 +107,7 @@ class GroupSide:
 
 
 class Prediction:
-    """The owners that a group would have with any of the changes between two snapshots.
-
-    Attributes:
-        problem: why nothing can be predicted; None when it can.
-        ends: the owners without any change, and with all; empty where none can be predicted or nothing differs.
-    """
+    """The owners with any of the changes between two snapshots; `ends` has those with none and with all."""
 
     def __init__(self, before: GroupSide, after: GroupSide) -> None:
         self._before, self._after = before, after
@@ -129,7 +120,7 @@ class Prediction:
         if self.problem is None and (self.changed or before.observed != after.observed):
             try:
                 self.ends = self._owners(()), self._owners(self.changed)
-            except RmqlbError as error:  # what a client would throw
+            except RmqlbError as error:  # a client would throw
                 self.problem = error.message
 
     def causes_of(self, queue: MessageQueue, owners: _QueueOwners) -> Causes | None:
@@ -164,7 +155,6 @@ class Prediction:
 
 
 def queue_diffs(before: GroupSide, after: GroupSide, prediction: Prediction) -> Iterator[QueueDiff]:
-    """Each queue whose observed or predicted owners differ, in the clients' order."""
     if before.broadcasting or after.broadcasting:
         return
     first, last = prediction.ends
@@ -175,7 +165,6 @@ def queue_diffs(before: GroupSide, after: GroupSide, prediction: Prediction) -> 
 
 
 def explanations(queues: tuple[QueueDiff, ...]) -> tuple[Explained, ...]:
-    """The queues counted by explanation, most first."""
     counts = Counter((queue.how, queue.causes) for queue in queues)
     return tuple(Explained(how, causes, number) for (how, causes), number in counts.most_common())
 
@@ -187,9 +176,9 @@ def _queue_diff(
     prediction: Prediction,
     predicted: tuple[_QueueOwners, _QueueOwners],
 ) -> QueueDiff | None:
-    """The change of a queue; None when nothing changed, or when it is not known."""
+    """The change of a queue; None when nothing changed, or when the change is unknown."""
     observed = before.observed.get(queue), after.observed.get(queue)
-    # Without a prediction, or when no route has the queue any more, it exists on both sides.
+    # Without a prediction, or without any route to the queue, the queue exists on both sides.
     exists = [owners is not None or predicted == (None, None) for owners in predicted]
     is_observed = all(seen is not None for seen, there in zip(observed, exists, strict=True) if there)
     if not is_observed and predicted == (None, None):
@@ -231,7 +220,7 @@ def _explained(
     if causes is not None and (causes or was != becomes):
         return ("predicted" if causes else "converged"), causes
     first, last = predicted
-    # On its way a queue has its former owner, the new one, both or none.
+    # A moving queue has its former owner, the new one, both or none.
     if first != last and set(becomes or ()) <= {*(was or ()), *(last or ())}:
         return "pending", prediction.causes_of(queue, last) or ()
     return "unexplained", ()
@@ -256,7 +245,7 @@ def _changed(before: GroupSide, after: GroupSide) -> Iterator[Cause]:
 
 
 def _strategies_differ(before: GroupSide, after: GroupSide) -> bool:
-    """Some consumer of both runs another strategy, or a new one runs another than they did."""
+    """Whether a consumer of both runs another strategy, or a new one differs from the group's."""
     first, then = before.members, after.members
     if first is None or then is None or before.offline or after.offline:
         return False
@@ -268,7 +257,7 @@ def _strategies_differ(before: GroupSide, after: GroupSide) -> bool:
 
 
 def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str, str]]:
-    """Client ID → its client library before and after, of the consumers of both that run another one."""
+    """Client ID → its client library before and after, for consumers of both that changed it."""
     first, then = before.sdks, after.sdks
     return {each: (first[each], then[each]) for each in first.keys() & then.keys() if first[each] != then[each]}
 
@@ -277,7 +266,6 @@ def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str
 
 
 def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> PredictedGroup:
-    """Compare the predicted owners of a group with those of the snapshot (raises DataError: the group is not there)."""
     group = Group(after, name, gaps=gaps(after))
     names = expected.placeholders(set(group.group.client_ids or ()))
     owners = {queue: tuple(sort_client_ids(observed)) for queue, observed in group.observed.items()}
@@ -286,7 +274,6 @@ def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> Pr
 
 
 def prediction_summary(groups: Iterable[PredictedGroup]) -> PredictionSummary:
-    """The number of queues by outcome."""
     numbers = Counter(queue.outcome for group in groups for queue in group.queues)
     differences = sum(numbers[outcome] for outcome in DIFFERENCES)
     return PredictionSummary(

@@ -1,6 +1,6 @@
-"""Orders of changes that cost least: numbers only, by what each stage or each step costs.
+"""Orders of changes with the least cost, computed on numbers only, by the cost of each stage or step.
 
-Consumers are numbered, and a stage is the bit mask of those that have changed.
+Consumers are numbered, and a stage is the bit mask of the changed consumers.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _ROUNDS, _STEPS = 30, 3_000_000
 class PairCosts(Struct, frozen=True):
     """The costs of stages in which each queue concerns at most two consumers."""
 
-    constant: int  # in every stage
-    single: Sequence[int]  # consumer → in addition when it has changed
-    pair: Sequence[Sequence[int]]  # consumer → consumer → in addition when both have; symmetric
+    constant: int  # of every stage
+    single: Sequence[int]  # consumer → added when it has changed
+    pair: Sequence[Sequence[int]]  # consumer → consumer → added when both have; symmetric
 
 
 def cost_of_each(costs: PairCosts) -> list[int]:
-    """What every stage costs, by its bit mask.
+    """The cost of every stage, by its bit mask.
 
     >>> cost_of_each(PairCosts(0, (1, 1), ((0, -2), (-2, 0))))  # two consumers that swap one queue
     [0, 1, 1, 0]
@@ -39,9 +39,9 @@ def cost_of_each(costs: PairCosts) -> list[int]:
 
 
 def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
-    """The order whose stages between the first change and the last cost least in all, found among all orders.
+    """The order whose stages between the first change and the last cost least in total.
 
-    `cost_of` has every stage by its bit mask. Of equal orders the one that keeps consumers in order from the last on.
+    `cost_of` has every stage by its bit mask. Among equal orders, consumers stay in order from the last on.
 
     >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
     [1, 0, 2]
@@ -69,7 +69,7 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
 
 
 def steps_of(number: int, at_once: int) -> int:
-    """The steps that `cheapest_steps` compares, two for each stage that it goes through."""
+    """The steps that `cheapest_steps` compares, two for each stage."""
     return sum(
         comb(number, done) * (1 + comb(number - done, min(at_once, number - done)))
         for done in range(0, number, at_once)
@@ -77,7 +77,7 @@ def steps_of(number: int, at_once: int) -> int:
 
 
 def cheapest_steps(number: int, at_once: int, cost_of: Callable[[int, int], int]) -> tuple[list[int], int]:
-    """The order whose steps cost least in all, and that cost; `cost_of` takes who has changed and who is away."""
+    """The order whose steps cost least in total, and the cost; `cost_of` gets the changed and the absent."""
     best: dict[int, tuple[int, list[int]]] = {0: (0, [])}
     for done in range(0, number, at_once):
         longer: dict[int, tuple[int, list[int]]] = {}
@@ -107,7 +107,7 @@ def order_cost(order: Sequence[int], costs: PairCosts) -> int:
 
 
 def _gains(order: Sequence[int], costs: PairCosts) -> list[int]:
-    """Consumer → what its change adds to the stage before it."""
+    """Consumer → the cost that its change adds to the stage before it."""
     gains = list(costs.single)
     for place, consumer in enumerate(order):
         row = costs.pair[consumer]
@@ -136,9 +136,9 @@ def _improved(order: list[int], costs: PairCosts) -> list[int]:
 
 
 def _put_best(consumer: int, order: list[int], gains: list[int], costs: PairCosts) -> bool:
-    """Move the consumer to where it costs least, if that is less than now.
+    """Move the consumer to its cheapest place, if cheaper than now.
 
-    To let it change one place later costs what the other adds without it, less what it adds itself.
+    A change one place later costs what the other adds without the consumer, less what the consumer adds.
     """
     row, was = costs.pair[consumer], order.index(consumer)
     order.pop(was)

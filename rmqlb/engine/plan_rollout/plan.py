@@ -1,4 +1,4 @@
-"""Which order and pause of a rolling restart or a change of strategy keeps gaps and overlaps shortest."""
+"""The order and pause of a rolling restart or change of strategy with the shortest gaps and overlaps."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ ALL_AT_ONCE = "all at once"
 MOST_REBALANCES = 1_000_000
 """Rebalances of one topic by one consumer in all simulations, some 20 µs each."""
 _REBALANCES_A_STEP, _FEWEST_TRIALS = 4, 2
-AS_GOOD = 1.1  # up to so many times the least counts as equal: trials are no more precise
+AS_GOOD = 1.1  # up to this many times the least counts as equal: trials are no more precise
 
 
 class RolloutRequest(Struct, frozen=True, kw_only=True):
     restart: Sequence[str] | None = None  # None is all, or with a new strategy those that do not run it yet
     to_strategy: str | None = None  # name of the strategy that they come back with; None for a mere restart
     becomes: Mapping[str, str] = {}  # client id → the id afterwards, of those whose id changes
-    down_us: int  # how long each is away
+    down_us: int  # the absence of each
     pauses_us: Sequence[int]  # from one going down to the next, each to be tried
-    at_once: Sequence[int] = (1,)  # how many go down together, each to be tried
+    at_once: Sequence[int] = (1,)  # numbers that go down together, each to be tried
     order: Sequence[str] | None = None  # one more order to try
 
 
 class Candidate(Struct, frozen=True):
     order: tuple[str, ...]  # client ids in the order in which they go down
-    name: str  # how the order came about
+    name: str  # of the order
     at_once: int
     pause_us: int  # from one going down to the next
     only_compared: bool = False  # it is never the best
@@ -62,7 +62,7 @@ class Candidate(Struct, frozen=True):
         return -(-len(self.order) // self.at_once)
 
     def spread(self, steps: int) -> tuple[str, ...]:
-        """The consumers of so many steps, evenly spread, so that both directions restart similar ones."""
+        """The consumers of this many steps, evenly spread, so that both directions restart similar ones."""
         number, together = self.steps, self.at_once
         chosen = range(number) if steps >= number else [(2 * at + 1) * number // (2 * steps) for at in range(steps)]
         return tuple(client_id for at in chosen for client_id in self.order[at * together : (at + 1) * together])
@@ -78,7 +78,7 @@ def plan_rollout(
     group: str | None,
     members: Members,
     routes: Sequence[TopicRouteData],
-    scenario: GroupScenario,  # how clients and servers are configured; its events, end and beginning are the rollout's
+    scenario: GroupScenario,  # settings of clients and servers; its events, end and beginning are the rollout's
     request: RolloutRequest,
     *,
     trials: int,
@@ -86,7 +86,7 @@ def plan_rollout(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     most_rebalances: int = MOST_REBALANCES,
 ) -> tuple[Rollout, tuple[Finding, ...]]:
-    """Try orders and pauses, the best first, and report the findings about them (raises DataError, UsageError).
+    """Try orders and pauses, the best first, and report findings (raises DataError, UsageError).
 
     The stages and their overlap assume that each consumer is back before the next goes down; shorter pauses are only
     simulated.
@@ -201,11 +201,11 @@ def all_candidates(
 def _affordable(
     candidates: Sequence[Candidate], trials: int, rebalancing: int, most_rebalances: int
 ) -> tuple[int, int, int]:
-    """How many choices to simulate, with how many trials of each, and steps in which consumers go down.
+    """The number of choices to simulate, of trials of each, and of steps in which consumers go down.
 
-    Where not all of them are affordable, there are fewer trials first, then fewer of the restarts, then fewer choices.
-    The bound counts rebalances and not time, so that equal input has equal results. When a consumer goes and when it
-    comes back, each of the others rebalances all topics (`rebalancing` in all), about twice.
+    If not all are affordable, there are fewer trials first, then fewer restarts, then fewer choices. The bound counts
+    rebalances and not time, so that equal input has equal results. When a consumer goes and when it comes back, each of
+    the others rebalances all topics (`rebalancing` in total), about twice.
     """
     step = max(_REBALANCES_A_STEP * rebalancing, 1)
     number, most = len(candidates), max(each.steps for each in candidates)
@@ -237,11 +237,11 @@ def _choice(candidate: Candidate, restarts: int, down_us: int, trials: GroupTria
 
 
 def ranked(choices: Sequence[RolloutChoice]) -> list[RolloutChoice]:
-    """Order the choices, each tried as often; the best first and marked.
+    """Order choices with equal numbers of trials; the best is first and marked.
 
     The best choice converges in the most trials. Among those, choices within a tenth of the least queue-time in gaps
-    and overlaps count as equal; of these it is the quickest, again within a tenth. The others follow by that
-    queue-time, the longest gap or overlap, and the time they take.
+    and overlaps count as equal, and the quickest of them is the best, again within a tenth. The others follow by that
+    queue-time, the longest gap or overlap, and their duration.
     """
 
     def takes(choice: RolloutChoice) -> float:

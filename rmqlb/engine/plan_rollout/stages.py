@@ -1,8 +1,8 @@
-"""The stages of a rollout at rest: who is in the group, with which strategy, and what that costs.
+"""The stages of a rollout at rest: the consumers of the group, their strategies, and the cost.
 
-The consumers that restart are numbered as clients sort them, and a stage is the bit mask of those that have changed.
-Each consumer allocates by itself, so a queue belongs to those of the mask that take it under the new strategy, and to
-those outside it that take it under the old one.
+The consumers that restart are numbered as clients sort them, and a stage is the bit mask of the changed consumers.
+Each consumer allocates by itself, so a queue belongs to the consumers of the mask that own it under the new strategy,
+and to those outside the mask that own it under the old one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RolloutModel(Struct, frozen=True):
     members: Members  # the group before; what is known of the ids to come is in it as well
     client_ids: tuple[str, ...]  # the consumers that restart, sorted as clients sort them
     becomes: Mapping[str, str]  # client id → the id after the restart, of those whose id changes
-    to_strategy: str | None  # what they run afterwards; None leaves each its own
+    to_strategy: str | None  # the strategy afterwards; None leaves each its own
 
     @property
     def name_after(self) -> str:
@@ -56,7 +56,6 @@ class RolloutModel(Struct, frozen=True):
         return {client_id for index, client_id in enumerate(self.client_ids) if stage >> index & 1}
 
     def members_when(self, changed: int, away: int = 0) -> Members:
-        """The group while some consumers are back already and others are away."""
         back, gone = self.named(changed), self.named(away)
         present = [client_id for client_id in self.members.client_ids if client_id not in gone]
         ids = tuple(self.becomes.get(each, each) if each in back else each for each in present)
@@ -71,11 +70,8 @@ def rollout_model(
 ) -> RolloutModel:
     """Resolve who restarts (raises DataError, UsageError).
 
-    Args:
-        members: the group before.
-        restart: consumers of it; None is all, or with a new strategy those that do not run it yet.
-        to_strategy: name of the strategy that they come back with; None for a mere restart.
-        becomes: client id → the id afterwards, of those whose id changes.
+    `restart` None is all consumers, or with a new strategy those that do not run it yet; `to_strategy` None is a mere
+    restart; `becomes` has the IDs that change.
     """
     chosen = sort_client_ids(dict.fromkeys(members.client_ids if restart is None else restart))
     if to_strategy is not None:
@@ -104,7 +100,7 @@ def rollout_model(
 
 
 def _owners(routes: Sequence[TopicRouteData], members: Members) -> Owners:
-    """Who owns each queue at rest (raises DataError if a client throws: what it keeps depends on what it had)."""
+    """Each queue's owners at rest (raises DataError if a client throws: the client then keeps its former queues)."""
     owners: dict[MessageQueue, tuple[str, ...]] = {}
     for route in routes:
         assignment = assign(route, members)
@@ -130,30 +126,27 @@ def _is_bad(owners: int, orderly: bool) -> bool:
 
 
 class Handover(Struct, frozen=True):
-    kept: int  # how many own it before and after, or are not restarted
-    losers: int  # bit mask of those that own it under the old strategy only
-    gainers: int  # bit mask of those that own it under the new one only
+    kept: int  # number of owners before and after, or not restarted
+    losers: int  # bit mask of owners under the old strategy only
+    gainers: int  # bit mask of owners under the new strategy only
 
     def owners(self, changed: int) -> int:
         return self.kept + (self.losers & ~changed).bit_count() + (self.gainers & changed).bit_count()
 
 
 class Overlaps(Struct, frozen=True):
-    """Gaps and overlaps of the mixed stages of a change of strategy."""
-
     client_ids: tuple[str, ...]
     counts: Callable[[int], tuple[int, int]]  # bit mask → queues with duplicate owners, and unassigned ones
-    # what the stages cost by pairs of consumers; None when more than two have to do with one another
-    pairs: PairCosts | None
-    work: int  # queues or kinds of handover that one call of `counts` looks at
+    pairs: PairCosts | None  # the cost of stages; None when a queue concerns more than two consumers
+    work: int  # queues or kinds of handover that one call of `counts` visits
     # queues unassigned or with duplicate owners in every stage, because no restarted consumer gains or loses them; 0
     # where that is not known
     anyway: int
     bound: int  # no order, one consumer at a time, has less overlap than this in all
-    most_stages: int = 1 << 30  # of an order, from its first change on, that are looked at
+    most_stages: int = 1 << 30  # of an order, from its first change on, that are counted
 
     def stages(self, order: Sequence[str], at_once: int) -> tuple[MixedStage, ...]:
-        """The stages between the first change and the last, in this order of client ids.
+        """The stages between the first change and the last, in this order of client IDs.
 
         >>> from rmqlb.model.route import BrokerData, QueueData
         >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))
@@ -162,7 +155,7 @@ class Overlaps(Struct, frozen=True):
         (MixedStage(changed=1, next_id='y', duplicate_owners=1, unassigned=1),)
 
         Under AVG x has queues 0 and 1, y has 2 and 3; under AVG_BY_CIRCLE x has 0 and 2, y has 1 and 3. While only x
-        has changed, both have queue 2, and nobody has queue 1.
+        has changed, both have queue 2, and queue 1 has no owner.
         """
         bit = {client_id: 1 << index for index, client_id in enumerate(self.client_ids)}
         numbers = range(at_once, len(order), at_once)[: self.most_stages]
@@ -170,7 +163,7 @@ class Overlaps(Struct, frozen=True):
         return tuple(MixedStage(changed, order[changed], *self.counts(mask)) for changed, mask in masks)
 
     def added(self, stages: Sequence[MixedStage]) -> int:
-        """The overlap of these stages without the queues that are so anyway."""
+        """The overlap of these stages without the queues that always have it."""
         return total_overlap(stages) - self.anyway * len(stages)
 
 
@@ -203,7 +196,7 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
 
 
 def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
-    """How queues change owners if IDs stay → how many queues (raises DataError if a client throws)."""
+    """Kind of owner change if IDs stay → number of queues (raises DataError if a client throws)."""
     bit = {client_id: 1 << index for index, client_id in enumerate(rollout.client_ids)}
     before, after = (_owners(routes, rollout.members_when(stage)) for stage in (0, rollout.all_changed))
     kinds: Counter[Handover] = Counter()
@@ -234,7 +227,7 @@ def _pair_costs(kinds: Mapping[Handover, int], number: int, orderly: bool) -> Pa
 
 
 def _by_assigning(rollout: RolloutModel, routes: Sequence[TopicRouteData], orderly: bool) -> Overlaps:
-    """If IDs change, each stage has another order of consumers, so each is assigned on its own."""
+    """If IDs change, each stage has another order of consumers, so each stage is assigned separately."""
     queues = sum(len(route.subscribe_queues()) for route in routes)
 
     @cache
@@ -274,10 +267,9 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
 def fewest_moves(
     rollout: RolloutModel, routes: Sequence[TopicRouteData], at_once: int
 ) -> tuple[tuple[str, ...], int] | None:
-    """The order of a mere restart in which queues change owners least often, and how often; None if there are too many.
+    """The order of a mere restart with the fewest moves, and their number; None if there are too many orders.
 
-    With IDs that stay and one consumer at a time, every order moves as many queues; IDs that change, and consumers that
-    are away together, make the difference.
+    Orders differ only if IDs change or consumers are away together: otherwise each order moves as many queues.
     """
     number, queues = len(rollout.client_ids), sum(len(route.subscribe_queues()) for route in routes)
     if steps_of(number, at_once) * max(queues, 1) > EXACT_WORK:
@@ -288,7 +280,6 @@ def fewest_moves(
         return list(_owners(routes, rollout.members_when(changed, away)).values())
 
     def moves(changed: int, away: int) -> Iterator[bool]:
-        """Whether each queue changes its owners, when some consumers go and when they are back."""
         without = owners(changed, away)
         for end in (owners(changed, 0), owners(changed | away, 0)):
             yield from (was != is_now for was, is_now in zip(end, without, strict=True))

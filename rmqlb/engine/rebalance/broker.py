@@ -1,4 +1,4 @@
-"""A broker as consumers meet it: its list of the group, its locks, and its notices.
+"""A broker's view of a group: its list of consumers, its locks, and its notices.
 
 Mirrors `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ClientHousekeepingService` and `RebalanceLockManager`.
 """
@@ -18,7 +18,7 @@ from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 
 _EARLY_CLOSE = 3
-"""One in so many closes is noticed before the client is forgotten: 3 of 8 in recordings on a busy machine."""
+"""One in this many closes is noticed before the client is forgotten: 3 of 8 in recordings on a busy machine."""
 
 
 class Channel(Protocol):
@@ -30,8 +30,6 @@ class Channel(Protocol):
 
 
 class Broker(Struct, eq=False):
-    """One broker process of a name: a master or a slave."""
-
     name: str
     broker_id: int  # 0 is the master
     clock: Clock
@@ -63,7 +61,6 @@ class Broker(Struct, eq=False):
             self._processes.append(self.clock.start(self._batches(), self.draws.below(timers.notify_batch_us)))
 
     def stop(self, *, silent: bool = False) -> None:
-        """The process ends and with it all it knew; or its machine is lost."""
         self.up = False
         self.silent = silent
         for process in self._processes:
@@ -79,8 +76,7 @@ class Broker(Struct, eq=False):
         self.run()
 
     def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
-        """A heartbeat (`ConsumerManager.registerConsumer`); from the start on, a new channel is news for all."""
-        new = channel not in self._beats
+        new = channel not in self._beats  # `ConsumerManager.registerConsumer`: a new channel is news for the group
         self._beats[channel] = self.clock.now if at_us is None else at_us
         if new:
             insort(self._ids, _key(channel))
@@ -95,13 +91,12 @@ class Broker(Struct, eq=False):
 
     @property
     def members(self) -> MemberList | None:
-        """The IDs that it lists, sorted, duplicates kept; None while it knows nobody of the group."""
+        """The listed IDs, sorted, duplicates kept; None while the broker knows no consumer of the group."""
         if self._members is None and self._ids:
             self._members = self.list_of(tuple([client_id for _, client_id in self._ids]))
         return self._members
 
     def last_beat_us(self, channel: Channel) -> int | None:
-        """None if it knows no such channel."""
         return self._beats.get(channel)
 
     def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
@@ -131,7 +126,7 @@ class Broker(Struct, eq=False):
         self.changed()
 
     def _news(self, what: str) -> None:
-        """The consumers have changed: notify them, but not a BROADCASTING group (brokers from 5.3.1 on)."""
+        """Notify the consumers of a change, except in a BROADCASTING group (brokers from 5.3.1 on)."""
         if self.tells and not self.timers.notify_batch_us:
             self._tell(f"{what}: ")
             return

@@ -13,10 +13,7 @@ from rmqlb.model.route import MASTER_ID
 
 
 class Connections:
-    """A consumer's connections to brokers, and the requests that it makes over them.
-
-    A thread makes one request after the other; a silent broker keeps it waiting until the timeout.
-    """
+    """One request follows the other; a silent broker keeps the thread waiting until the timeout."""
 
     def __init__(
         self,
@@ -27,7 +24,7 @@ class Connections:
         opened: Callable[[Broker], None],
         nobody: MemberList | None = None,
     ) -> None:
-        """`nobody` is what its client makes of the error of a broker that knows no consumer of the group."""
+        """`nobody`: how the client reads the error of a broker that knows no consumer of the group."""
         self._addresses: dict[Broker, None] | None = None
         self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views
@@ -35,7 +32,7 @@ class Connections:
         self.beating = False  # a heartbeat is under way (`lockHeartbeat`)
         # the broker to which a client that continues after a freeze opens a connection and loses track of it
         self.twice: Broker | None = None
-        self.lost: list[LostConnection] = []  # that connection, and those like it
+        self.lost: list[LostConnection] = []
         self._channel = channel
         self._nobody = nobody
         self._env = env
@@ -63,7 +60,7 @@ class Connections:
         self.connected.update(dict.fromkeys(self.addresses))
 
     def stores_offsets(self, name: str) -> Broker | None:
-        """The process that answers for the offsets of a broker's queues; None without an address."""
+        """The process that serves the offsets of a broker's queues; None without an address."""
         return self._env.first_of(name, self._ids.get(name))
 
     def pulled_from(self, name: str) -> Broker | None:
@@ -111,10 +108,7 @@ class Connections:
             then()
 
     def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
-        """`MQClientInstance.findConsumerIdList` from a random broker of the route, its master if it has one.
-
-        Returns the broker and its list; None without an answer, or if the broker knows no consumer of the group.
-        """
+        """`MQClientInstance.findConsumerIdList`: a random broker of the route and its list, None without an answer."""
         name = view.brokers[self._draws.below(len(view.brokers))]
         broker = self._env.any_of(name, view.addresses[name], self._draws)
         if broker is None or not (yield from self.request(broker)):
@@ -152,7 +146,7 @@ class Connections:
             broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
 
     def _lose(self, broker: Broker) -> Steps:
-        """Send a heartbeat over a connection and then forget it: the broker takes it for another process."""
+        """Send a heartbeat over a connection and forget the connection: the broker takes it for another process."""
         self.twice = None
         if (yield from self.request(broker)):
             lost = LostConnection(self._channel, broker, self._env)
@@ -170,10 +164,7 @@ class Connections:
 
 
 class LostConnection:
-    """A connection that its client has forgotten: it stays open, receives notices, and sends nothing.
-
-    The broker lists the client twice until the connection has been idle for too long.
-    """
+    """A connection that its client has forgotten; the broker lists the client twice until the connection is idle."""
 
     def __init__(self, channel: Channel, broker: Broker, env: GroupEnvironment) -> None:
         self.client_id = channel.client_id

@@ -33,7 +33,7 @@ class Client:
         strategy: str,
         topics: tuple[str, ...],
         env: GroupEnvironment,
-        created_us: int,  # when its `MQClientInstance` was made
+        created_us: int,  # time of its `MQClientInstance`
     ) -> None:
         self.client_id = client_id
         self.strategy = strategy
@@ -66,12 +66,11 @@ class Client:
 
     @property
     def takes_part(self) -> bool:
-        """It will be in the group in the end: its process runs."""
         return self.alive and not self.frozen
 
     @property
     def settled(self) -> bool | None:
-        """Its queues are those that it will end with; None in the middle of a rebalance."""
+        """Whether its queues are final; None in the middle of a rebalance."""
         return self._settled
 
     @settled.setter
@@ -96,7 +95,7 @@ class Client:
         self._run_timers()
 
     def leave(self) -> None:
-        """`DefaultMQPushConsumerImpl.shutdown`: it stops consuming first, and unregisters at the end."""
+        """`DefaultMQPushConsumerImpl.shutdown`: stop consuming first, and unregister at the end."""
         self._die()
         had = self.queues.drop_all(persisted=True)
         locked = had if self.env.locks else []
@@ -115,10 +114,10 @@ class Client:
             self.env.clock.call(delay_us, self.connections.found_closed, broker)
 
     def freeze(self) -> None:
-        """Its process is stopped, or collects garbage: its connections stay open, and it sends nothing.
+        """Freeze the process (stopped, or in garbage collection): its connections stay open, and it sends nothing.
 
-        It receives notices when it continues. Brokers forget it without heartbeats
-        (`ConsumerManager.scanNotActiveChannel`), or close the connection when nothing has gone over it.
+        Without heartbeats brokers forget the consumer (`ConsumerManager.scanNotActiveChannel`), or close the idle
+        connection. It receives notices when it continues.
         """
         self.frozen = True
         self._freezes += 1
@@ -129,7 +128,7 @@ class Client:
             self.env.clock.call(delay_us, self._found_idle, broker, self._freezes)
 
     def unfreeze(self) -> None:
-        """It continues: all that its timers have missed is due now, once, and it reads what has arrived."""
+        """Continue: everything that a timer missed is due now, once, and what has arrived is read."""
         self.frozen = False
         closed = [broker for broker in self.connections.addresses if broker not in self.connections.connected]
         if closed and self.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
@@ -179,7 +178,7 @@ class Client:
             self._bell.ring()
 
     def pulls_again(self, name: str) -> None:
-        """A broker whose queues it pulls is back, or it knows another process of it: it retries once a second."""
+        """Retry the pulls, once a second, of a broker that is back or has another known process."""
         broker = self.connections.pulled_from(name)
         if broker is None or not broker.up:
             return
@@ -199,10 +198,7 @@ class Client:
         return Hold(queue, self.client_id, from_us, self.persisted_before, self._committed_before)
 
     def _committed_before(self, at_us: int) -> int:
-        """Push consumers store what they have delivered.
-
-        A lite pull consumer commits every 5 s while it polls (`DefaultLitePullConsumerImpl.maybeAutoCommit`).
-        """
+        """A lite pull consumer commits every 5 s while it polls (`maybeAutoCommit`); others store all deliveries."""
         if self.type != "lite-pull":
             return at_us
         return at_us - (at_us - self.created_us) % _AUTO_COMMIT_US
@@ -228,7 +224,7 @@ class Client:
         self.env.note_settled(self)
 
     def _run_timers(self) -> None:
-        """`MQClientInstance.startScheduledTask` and the loop; those of a client that has run are in the middle."""
+        """`MQClientInstance.startScheduledTask` and the loop; the timers of a client that has run are in the middle."""
         env, clocks, profile = self.env, self.clocks, self.profile
         born = self.created_us
         begin = env.clock.now
@@ -297,9 +293,7 @@ class Client:
 
     def _begin(self) -> Steps:
         env = self.env
-        for topic in self.topics:
-            yield 2 * env.one_way(self.draws)
-            self._poll(topic)
+        yield from self._polls()
         if self.type != "push":  # DefaultLitePullConsumerImpl.start leaves the first heartbeat to the timer
             return
         yield max(self.created_us + env.timers.start_us - env.clock.now, 0)
@@ -326,7 +320,7 @@ class Client:
             self._poll(topic)
 
     def _poll(self, topic: str) -> None:
-        """A topic without a route any more keeps the one that is known."""
+        """Learn the route if it is new; a topic without a route keeps the known one."""
         view = self.env.name_server.views.get(topic)
         if view is not None and self.views.get(topic) is not view:
             if self.env.log.explain and topic in self.views:
@@ -350,7 +344,7 @@ class Client:
             self.queues.resume(paused)
 
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
-        """When the broker last reads from or writes to the connection; it still answers the pulls that it holds."""
+        """The last time that the broker uses the connection: it still answers the pulls that it holds."""
         now = self.env.clock.now
         last = broker.last_beat_us(self)
         last = now if last is None else last

@@ -1,4 +1,4 @@
-"""What all consumers of a simulation share: clock, brokers, NameServers, rules and notes."""
+"""The shared parts of a simulation: clock, brokers, NameServers, rules and notes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 
 _SERVERS = 1 << 21
-"""Consumers draw from the streams below, NameServers from this one, and each broker from that of its name."""
+"""Consumers draw from the streams below, NameServers from this one, and each broker from the stream of its name."""
 
 
 # fmt: off
@@ -41,8 +41,6 @@ class Table(Protocol):
 
 
 class Consumer(Channel, Protocol):
-    """A consumer (`consumer.Client`), as its surroundings and its table see it."""
-
     client_id: str
     strategy: str
     type: ConsumerType
@@ -89,7 +87,7 @@ class GroupEnvironment:
         self.shares = shares
         self.lagging = lagging
         self.name_server = NameServer(routes, shares.view_of)
-        self.clients: Sequence[Consumer] = ()  # every one that ever existed, in the order in which they came
+        self.clients: Sequence[Consumer] = ()  # all that ever existed, in the order of their start
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
         self.broadcasting = scenario.broadcasting
@@ -118,7 +116,7 @@ class GroupEnvironment:
         return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
 
     def one_way(self, draws: Draws) -> int:
-        """How long a message takes to the other side: half the latency on average."""
+        """The time of one message: half the latency on average."""
         number = draws.below(_DRAWN)
         low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
         return self.scenario.latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
@@ -127,7 +125,7 @@ class GroupEnvironment:
         self.log.say(self.clock.now, who, what, text, queues)
 
     def addresses(self, known: Mapping[str, Collection[int]]) -> tuple[Broker, ...]:
-        """The processes with these IDs of these brokers, masters first in each (`brokerAddrTable`)."""
+        """The processes with these IDs, masters first for each broker (`brokerAddrTable`)."""
         return tuple(
             broker for name, ids in known.items() for broker in self._brokers.get(name, ()) if broker.broker_id in ids
         )
@@ -154,7 +152,7 @@ class GroupEnvironment:
         return brokers[0] if brokers else None
 
     def bring_up(self, event: Event) -> None:
-        """A broker is back or new, with an empty memory; the NameServers know it at once."""
+        """A broker is back or new, with empty memory; the NameServers know it at once."""
         name, now = event.subject, self.clock.now
         for broker in self._brokers.get(name, ()):
             if not broker.up:
@@ -202,7 +200,6 @@ class GroupEnvironment:
                 client.settled = False
 
     def note_change(self) -> None:
-        """The consumers, the brokers that they call, or a broker's list of consumers has changed."""
         self._agree = None
 
     def note_settled(self, client: Consumer) -> None:
@@ -212,7 +209,7 @@ class GroupEnvironment:
             self._unsettled.discard(client)
 
     def check(self, client: Consumer) -> None:
-        """After a consumer's rebalance: note whether it has the queues that it will end with."""
+        """Note, after a consumer's rebalance, whether its queues are final."""
         if self._final is None:
             ids = (client.client_id for client in self.clients if client.takes_part)
             self._final = self.shares.list_of(tuple(sort_client_ids(ids)))
@@ -230,10 +227,7 @@ class GroupEnvironment:
         )
 
     def has_settled(self) -> bool:
-        """Nothing changes an owner any more: every event is over, every broker and client up to date.
-
-        Each broker lists exactly the clients that send it heartbeats, and no client calls a lost one any more.
-        """
+        """Whether no owner can change any more: no event is left, and each broker lists exactly its callers."""
         if self.events_left or self._unsettled or self.log.waiting_pulls or self.log.resuming:
             return False
         if self._agree is None:
@@ -293,15 +287,15 @@ class GroupEnvironment:
 class NameServer:
     """The routes that all NameServers report.
 
-    They know at once of a broker that starts, ends or changes a topic, and drop a silent one when its last registration
-    is too old (`RouteInfoManager.scanNotActiveBroker`).
+    They notice at once when a broker starts, ends or changes a topic, and drop a silent broker when its last
+    registration is too old (`RouteInfoManager.scanNotActiveBroker`).
     """
 
     def __init__(self, routes: Sequence[TopicRouteData], view_of: Callable[[TopicRouteData], TopicView]) -> None:
         self._view_of = view_of
         self._whole = {route.topic: route for route in routes}
         self._gone: dict[str, set[int]] = {}  # broker name → the ids of its processes that are not in the routes
-        # what a client learns now; a topic without any broker left is absent, and clients keep the route that they have
+        # The views that clients learn now; a topic without any broker is absent, and clients keep the route they have.
         self.views: dict[str, TopicView] = {}
         self._tell(self._whole)
 
@@ -310,7 +304,6 @@ class NameServer:
         return {name for view in self.views.values() for name in view.brokers}
 
     def drop(self, broker_name: str, ids: set[int]) -> None:
-        """Drop processes of a broker; without any left, its queues leave every route."""
         self._gone[broker_name] = ids
         self._tell(self._having(broker_name))
 
@@ -333,7 +326,6 @@ class NameServer:
         self._tell([event.subject])
 
     def queues(self) -> set[MessageQueue]:
-        """Every read queue of the brokers, whether they run or not."""
         return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
 
     def _having(self, broker_name: str) -> list[str]:

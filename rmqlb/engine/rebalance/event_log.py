@@ -1,4 +1,4 @@
-"""What a running simulation notes: who owned which queue from when to when, and what happened and why."""
+"""The notes of a running simulation: who owned which queue from when to when, and what happened and why."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Break = tuple[int, int | None]  # from when to when; None while it lasts
 
 
 class Hold(Struct, eq=False):
-    """A queue that a consumer has taken (`ProcessQueue`), until it drops the queue. Times are in microseconds."""
+    """A queue in a consumer's table (`ProcessQueue`), until the consumer drops the queue. Times are in microseconds."""
 
     queue: MessageQueue
     client_id: str
     from_us: int  # negative when it was taken before the start
     persisted_before: Callable[[int], int | None]  # a time → the last time until then at which offsets were stored
-    committed_before: Callable[[int], int] = lambda at_us: at_us  # when stored → up to when that covers deliveries
+    committed_before: Callable[[int], int] = lambda at_us: at_us  # time of storing → time of the last covered delivery
     reads_from_us: int | None = None
     stalled_us: int | None = None
     pauses: list[Break] = []  # its broker answered no pull
@@ -33,7 +33,7 @@ class Hold(Struct, eq=False):
 
     @property
     def dropped(self) -> bool:
-        """It may stay in the table until its listener lets go."""
+        """Whether the consumer gave the queue up; the table may keep the queue until the listener lets go."""
         return self.to_us is not None
 
     @property
@@ -48,11 +48,10 @@ class Hold(Struct, eq=False):
         self.pauses[-1] = self.pauses[-1][0], at_us
 
     def owned(self) -> Iterator[Break]:
-        """When a running process owns the queue; a frozen one keeps it in its table and does nothing."""
         yield from _without(self.from_us, self.to_us, self.freezes)
 
     def turns(self) -> Iterator[tuple[int, bool]]:
-        """When its pauses begin (True) and end (False) while it is owned."""
+        """The times at which its pauses begin (True) and end (False) while it is owned."""
         for owned, until in self.owned():
             for pause, over in self.pauses:
                 end = min((at for at in (over, until) if at is not None), default=None)
@@ -71,7 +70,7 @@ class Hold(Struct, eq=False):
         return max((end for _, end in self.reads(end_us)), default=None)
 
     def stored_before(self, at_us: int) -> int | None:
-        """When a timer last stored its offset. A broker that is down stores none, a frozen consumer sends none."""
+        """The last time a timer stored the offset; not while the broker is down or the consumer is frozen."""
         tick = self.persisted_before(at_us if self.to_us is None else min(at_us, self.to_us))
         for begin, end in reversed(self._silences()):
             if tick is not None and begin < tick and (end is None or tick < end):
@@ -79,10 +78,7 @@ class Hold(Struct, eq=False):
         return tick
 
     def stale_position_us(self) -> int | None:
-        """The position of before a freeze, if the consumer stored that one when it dropped the queue soon after it.
-
-        None if it did not, or if it had read the queue for so long since then that it had caught up.
-        """
+        """The position before a freeze, if the consumer stored it: it dropped the queue before it had caught up."""
         if not self.persisted or self.to_us is None or not self.freezes:
             return None
         begin, end = self.freezes[-1]
@@ -93,7 +89,7 @@ class Hold(Struct, eq=False):
 
 
 def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[Break]:
-    """A stretch of time without its breaks, which are in the order of time and may overlap."""
+    """The rest of a span of time without its breaks, which are in the order of time and may overlap."""
     for away, back in breaks:
         if end is not None and away >= end:
             break
@@ -109,15 +105,15 @@ def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[B
 class EventLog(Struct, eq=False):
     explain: bool
     holds: list[Hold] = []  # in the order in which queues were taken
-    there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # when each queue was created (True) and removed (False)
-    # when the last process of a queue's broker went (False) and the first came back (True); without an entry it
+    there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # times of creation (True) and removal (False)
+    # times when the last process of a queue's broker went (False) and the first came back (True); without an entry it
     # served all the time
     served: dict[MessageQueue, list[tuple[int, bool]]] = {}
     steps: list[Step] = []  # empty unless `explain`
-    last_change_us: int = -1  # when a queue was last taken or dropped
+    last_change_us: int = -1  # of an owner
     rebalances: int = 0
     waiting_pulls: int = 0  # queues that were taken and not yet pulled
-    resuming: set[Hold] = set()  # those whose broker is back, and whose next pull is still to come
+    resuming: set[Hold] = set()  # their brokers are back, and their next pull is due
 
     def take(self, hold: Hold) -> None:
         self.holds.append(hold)
@@ -154,6 +150,5 @@ class EventLog(Struct, eq=False):
             self.served.setdefault(queue, []).append((at_us, served))
 
     def say(self, at_us: int, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
-        """Note a step; callers look at `explain` first where the text takes time."""
         if self.explain:
             self.steps.append(Step(milliseconds(at_us), who, what, text, tuple(queues)))

@@ -1,4 +1,4 @@
-"""Events as they must be before a simulation: restarts taken apart, in the order of time, free of contradictions."""
+"""Events prepared for a simulation: restarts split, in the order of time, free of contradictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rmqlb.model.snapshot import suggestion
 
 ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
 _OF_CONSUMERS = (*ENDS, "join", "pull-stall", "freeze", "unfreeze")
-_OF_FROZEN = ("crash", "host-loss", "unfreeze")  # what can happen to a process that does nothing
+_OF_FROZEN = ("crash", "host-loss", "unfreeze")  # the events that a frozen process can have
 _PROCESS_AND_TIME = r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})"
 
 
@@ -26,13 +26,12 @@ def restarts(
     *,
     every_us: int,  # from one going down to the next
     down_us: int,
-    at_once: int = 1,  # how many go down together
+    at_once: int = 1,  # consumers that go down together
     becomes: Mapping[str, str] = {},  # client id → the id afterwards, of those whose id changes
-    strategy: str | None = None,  # what they run afterwards; None leaves it as it is
+    strategy: str | None = None,  # the strategy afterwards; None leaves it as it is
     end: Literal["leave", "crash"] = "leave",
     text: str = "",  # the event as the user wrote it
 ) -> tuple[Event, ...]:
-    """A restart of each of the consumers in turn: it ends, and comes back some time later."""
     events: list[Event] = []
     for index, client_id in enumerate(client_ids):
         goes = at_us + index // at_once * every_us
@@ -42,10 +41,7 @@ def restarts(
 
 
 def renamed(client_id: str) -> str:
-    """The id of the process after a restart, as far as its form tells (`ClientConfig.changeInstanceNameToPID`).
-
-    An id `host@pid#time` changes: on the same host, with the same pid (1 in a container), the time is a later one. Any
-    other id was chosen by the application, and stays.
+    """The client ID after a restart: `host@pid#time` gets a later time (`ClientConfig.changeInstanceNameToPID`).
 
     >>> renamed("10.0.0.5@1#7000000000000"), renamed("10.0.0.5@worker-3")
     ('10.0.0.5@1#7000000000001', '10.0.0.5@worker-3')
@@ -55,7 +51,7 @@ def renamed(client_id: str) -> str:
 
 
 def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
-    """Client id → its id after a restart, of those that change; no two processes get the same.
+    """Client ID → its new ID after a restart, if it changes; no two processes get the same ID.
 
     >>> renamed_apart(["h@1#7", "h@worker-3"], ["h@1#7", "h@1#8"])
     {'h@1#7': 'h@1#9'}
@@ -74,7 +70,7 @@ def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, 
 
 
 def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
-    """The events in the order of time, if they can happen (raises UsageError); an id of two processes stands twice."""
+    """The events in the order of time (raises UsageError if they contradict each other or the group)."""
     ordered = sorted(events, key=lambda event: event.at_us)
     cluster = _Cluster(client_ids, routes)
     for event in ordered:
@@ -86,8 +82,6 @@ def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequenc
 
 
 class _Cluster:
-    """Which consumers and brokers are there."""
-
     def __init__(self, client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> None:
         self._present = Counter(client_ids)
         self._frozen: Counter[str] = Counter()

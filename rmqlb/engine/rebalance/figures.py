@@ -1,4 +1,4 @@
-"""The figures of a group's simulation: of one, their spread over many trials, and the conditions of `--fail-on`."""
+"""The figures of one simulation of a group, their spread over many trials, and the conditions of `--fail-on`."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ from rmqlb.model.unknown import sum_if_known
 _FIELDS = {name.replace("_", "-"): name for name in GroupFigures.__struct_fields__ if name != "rebalances"}
 GROUP_FIGURES = Figures(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))
 ROLLOUT_FIGURES = Figures(names=(*_FIELDS, "takes-ms", "misassigned"), of_subject=tuple(_FIELDS))
-"""The figures of the best choice."""
 _SPREADS = ("p95", "p50", "max")
 _STILL_OPEN = {
     **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
     "unread_ms": "queues_unread_at_end",
 }
-"""A length of time, and the queues whose length is not over at the end."""
+"""A length of time, and the count of queues whose length is not over at the end."""
 
 
 def figures(
@@ -59,7 +58,7 @@ def figures(
 
 
 def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
-    """The spread of each figure over trials; except for convergence, one unknown value makes it unknown."""
+    """The spread of each figure over trials; one unknown value makes a figure unknown, except convergence."""
     spreads: dict[str, Any] = {}
     for name in GroupFigures.__struct_fields__:
         values = [(getattr(each, name), trial) for trial, each in enumerate(found)]
@@ -80,8 +79,7 @@ def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
 def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> TriedCondition:
     """Try a condition on one simulation, or on the p95 or the named spread of many trials (raises UsageError).
 
-    A group that does not converge, in one trial of many, has an infinite convergence time. A length of time is infinite
-    too while a queue's gap, overlap, outage or wait is not over at the end.
+    A convergence time is infinite if one trial does not converge, other times if they are not over at the end.
     """
     name, spread, error = _FIELDS[condition.name], condition.subject or "p95", f"--fail-on {condition.text!r}"
     figures: Any = found

@@ -1,7 +1,7 @@
-"""A consumer's process-queue table, and what each rebalance makes of it: RocketMQ's `RebalanceImpl`.
+"""A consumer's process-queue table, and how a rebalance changes the table: RocketMQ's `RebalanceImpl`.
 
-The order of the steps is the client's: what it no longer owns goes first, then each new queue is locked (orderly) and
-its offset asked for, one after the other; all first pulls are sent together at the end.
+Steps have the client's order: the client drops lost queues first, then locks (orderly) each new queue and requests its
+offset, one after the other; all first pulls are sent together at the end.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from rmqlb.engine.rebalance.shares import Share
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.words import counted
 
-_NOTHING: Mapping[MessageQueue, Hold] = {}
-
 
 class ProcessQueues:
-    """The table of one consumer, also by topic: a rebalance visits one topic of perhaps thousands."""
+    """The table of one consumer, also by topic: a rebalance visits one of perhaps thousands of topics."""
 
     def __init__(self, client: Consumer, connections: Connections, env: GroupEnvironment) -> None:
         self._client = client
@@ -37,7 +35,6 @@ class ProcessQueues:
         return [hold.queue for hold in self._owned()]
 
     def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
-        """It has owned these queues since before the start; its timer last renewed their locks."""
         renewed = self._client.last_lock_tick() if self._env.locks else 0
         for queue in queues:
             hold = self._client.hold(queue, since_us)
@@ -90,7 +87,7 @@ class ProcessQueues:
         return [hold for hold in self._table.values() if not hold.dropped]
 
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
-        """Its queues are these; a topic stays as it is if its strategy throws, or it is unknown."""
+        """Whether the table has these shares; an unknown topic, or one whose strategy throws, stays as it is."""
         known = ((self._of(topic), share) for topic, share in shares.items() if share is not None)
         return all(
             table.keys() == share.keys()
@@ -121,7 +118,7 @@ class ProcessQueues:
 
     def _become(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         changed = yield from self._update(topic, share, why)
-        # the listeners of the others send none
+        # other listeners send none
         if changed and self._client.type == "push" and self._client.profile.beats_on_change:
             yield from self._connections.heartbeats()  # RebalancePushImpl.messageQueueChanged
         working = [queue for queue, hold in self._of(topic).items() if not hold.dropped]
@@ -157,7 +154,7 @@ class ProcessQueues:
             if self._client.locks_first and not (yield from self._lock(queue)):
                 all_locked = False
                 continue
-            if (yield from self._ask_offset(queue)):
+            if (yield from self._query_offset(queue)):
                 hold = self._client.hold(queue, clock.now)
                 hold.renewed_us = clock.now
                 hold.locked = not (env.locks and self._client.profile.pull_retry_us)
@@ -172,7 +169,7 @@ class ProcessQueues:
         return changed or bool(taken)
 
     def _of(self, topic: str) -> Mapping[MessageQueue, Hold]:
-        return self._by_topic.get(topic, _NOTHING)
+        return self._by_topic.get(topic, {})
 
     def _put(self, hold: Hold) -> None:
         self._env.log.take(hold)
@@ -222,7 +219,7 @@ class ProcessQueues:
         return True
 
     def _unlock(self, queue: MessageQueue) -> None:
-        """The unlock request reaches the broker; a late one frees a lock that was taken again since."""
+        """Deliver the unlock request to the broker; a late request frees a lock that was taken again meanwhile."""
         if self._client.frozen:
             self._late.append((self._unlock, queue))
             return
@@ -241,11 +238,8 @@ class ProcessQueues:
         yield self._connections.answer()
         return got
 
-    def _ask_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
-        """`computePullFromWhere`: without an answer the queue is not taken in this pass.
-
-        `RebalancePullImpl` answers 0 without asking: where to pull from is the application's business.
-        """
+    def _query_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
+        """`computePullFromWhere`: no answer, no queue in this pass; `RebalancePullImpl` takes 0 without a request."""
         if self._client.type == "pull":
             return True
         broker = self._connections.stores_offsets(self._env.broker_name(queue))
@@ -272,7 +266,7 @@ class ProcessQueues:
             self._late.append((self._pull, taken))
             return
         waiting = [hold for hold in taken if not hold.locked and not hold.dropped]
-        # `pullMessage` of Go looks at the lock, which `lock` does not note for a queue that is not yet taken
+        # `pullMessage` of Go reads the lock, which `lock` does not note for a queue outside the table
         if waiting:
             self._pull_after(self._client.profile.pull_retry_us, waiting)
         pulled = [hold for hold in taken if hold.locked and not hold.dropped]
@@ -284,7 +278,7 @@ class ProcessQueues:
         self._say("pull", pulled, "pulls {} for the first time")
 
     def _listener_us(self, queue: MessageQueue) -> int:
-        """How long the listener still works on a dropped queue: the rest of one message's time."""
+        """The time that the listener still works on a dropped queue: the rest of one message's time."""
         env, draws = self._env, self._client.draws
         consume_us, rate = env.scenario.consume_us, env.scenario.rates.get(queue)
         if not env.locks or not consume_us:
@@ -293,12 +287,8 @@ class ProcessQueues:
         return draws.below(consume_us) if draws.below(1_000_000) < busy * 1_000_000 else 0
 
     def _say(self, what: str, queues: Sequence[MessageQueue | Hold], text: str) -> None:
-        """Note a step of these queues, which the text names in the place of {}."""
         if queues and self._env.log.explain:
             found = [each.queue if isinstance(each, Hold) else each for each in queues]
-            names = f"{len(found)} queues" if len(found) > 8 else ", ".join(map(_name, found))
+            shown = (f"{queue.broker_name}:{queue.queue_id}" for queue in found)
+            names = f"{len(found)} queues" if len(found) > 8 else ", ".join(shown)
             self._env.say(self._client.client_id, what, text.replace("{}", names, 1), found)
-
-
-def _name(queue: MessageQueue) -> str:
-    return f"{queue.broker_name}:{queue.queue_id}"

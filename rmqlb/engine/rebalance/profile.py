@@ -40,50 +40,40 @@ def java_clocks(timers: Timers) -> Clocks:
 
 
 class ConsumerProfile(Struct, frozen=True):
-    """How a stretch of client versions rebalances."""
-
     since: Version | tuple[()]  # the first version of the stretch
     name: str
-    # two rebalances are `minInterval` apart at least, and an unbalanced one is followed by the next after that time
-    # (`RebalanceService.run`, 5.2.0); else each wake-up leads to one at once.
+    # rebalances are `minInterval` apart, also after an unbalanced one (`RebalanceService.run`, 5.2.0); otherwise each
+    # wake-up leads to a rebalance at once
     min_interval: bool = True
-    # a new connection to a broker leads to a heartbeat and a rebalance (`ChannelEventListener.onChannelActive` of
-    # `MQClientInstance`, 5.2.0).
-    hears_channels: bool = True
-    # a client that goes on after a freeze may open two connections to a broker, of which it then forgets one
-    # (`NettyRemotingClient.closeChannel` removes the new one while it closes the old one, 5.2.0).
+    hears_channels: bool = True  # a new connection leads to a heartbeat and a rebalance (`onChannelActive`, 5.2.0)
+    # after a freeze a client may open two connections to a broker and forget one (`NettyRemotingClient.closeChannel`
+    # removes the new one while it closes the old one, 5.2.0)
     loses_connections: bool = True
     pull_delay_us: int = 500_000  # from taking a queue to the first pull (`RebalancePushImpl.dispatchPullRequest`).
-    # a lock that was not got is tried again after 500 ms (`RebalanceImpl.rebalanceLater`, 5.0.0).
-    retries_locks: bool = True
-    # how an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock` unlocks at once
+    retries_locks: bool = True  # a failed lock is tried again after 500 ms (`RebalanceImpl.rebalanceLater`, 5.0.0)
+    # an orderly queue is given up (`RebalancePushImpl.removeUnnecessaryMessageQueue`): `write-lock` unlocks at once
     # when the listener lets go in time, by force after the unlock delay; `try-lock` leaves the table when the listener
     # lets go in time, and unlocks later when messages are still cached.
     release: Literal["write-lock", "try-lock"] = "write-lock"
     release_wait_us: int = 500_000
-    # `RebalanceImpl.lockAll` renews the locks of queues that are being given up, too (until 4.9.8).
-    renews_dropped: bool = False
+    renews_dropped: bool = False  # `RebalanceImpl.lockAll` also renews locks of dropped queues (until 4.9.8)
     # an orderly listener's queues are locked with BROADCASTING too before they are taken, by a lock that nobody renews
     # or gives back (`RebalanceImpl.rebalanceByTopic`, until 5.3.1).
     locks_broadcast: bool = False
-    # without queues of the topic a client does not ask for the members (5.5.0, CLUSTERING only); else an empty list
-    # lets the strategy throw.
-    empty_ends_early: bool = False
+    empty_ends_early: bool = False  # no queues, no consumer query (5.5.0, CLUSTERING); otherwise the strategy throws
 
-    # What follows is Java's in all versions, and otherwise in other libraries.
+    # The rest is the same in all Java versions, and differs in other libraries.
     clocks: Clocks | None = None  # constants of the library; None where they can be set, as Java's can.
-    # a timer rebalances at fixed times, and each notice rebalances once, one after the other; else notices wake up a
-    # loop, which then waits anew.
+    # a timer rebalances at fixed times, and each notice rebalances once, one after the other; otherwise notices wake up
+    # a loop, which then waits again
     ticks: bool = False
-    # the first of these times, counted from the making of its instance; None: after its first rebalance.
-    first_tick_us: int | None = None
+    first_tick_us: int | None = None  # the first time, since its instance exists; None: after its first rebalance
     beats_on_change: bool = True  # a heartbeat follows when a rebalance has changed its queues.
     ends_at_failure: bool = False  # a topic without queues or list of consumers ends the rebalance of all others.
     error_is_nobody: bool = False  # the error of a broker that knows no consumer is an empty list to it.
-    unregisters: bool = True  # it tells brokers when it ends; else they find its connections closed.
-    unlocks: bool = True  # it gives back the lock of an orderly queue that it loses; else the lock has to expire.
-    # the locks with which it takes orderly queues do not count: it first pulls after they have been renewed, for which
-    # it looks at this interval; 0: it pulls at once.
+    unregisters: bool = True  # it unregisters when it ends; otherwise brokers find its connections closed
+    unlocks: bool = True  # it unlocks a lost orderly queue; otherwise the lock expires
+    # it first pulls an orderly queue after the renewal of its lock, which it checks at this interval; 0: at once
     pull_retry_us: int = 0
 
 
@@ -115,12 +105,10 @@ PROFILES = (
         locks_broadcast=True,
     ),
 )
-"""All stretches, the newest first. The client of 5.5.1 was neither run nor read: its release notes name no
-change to rebalances, allocation or locks."""
+"""5.5.1 was neither run nor read: its release notes name no change to rebalances, allocation or locks."""
 
 
 def consumer_profile_of(version: str) -> ConsumerProfile:
-    """The rules of a client version; UsageError when it is no version, or older than 4.0.0."""
     wanted = parse_version(version)
     return next(profile for profile in PROFILES if wanted >= profile.since)
 

@@ -1,4 +1,4 @@
-"""How many messages a second go into each queue: as said, or as two snapshots show."""
+"""The messages per second that go into each queue: as given, or as two snapshots show."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rmqlb.model.times import utc_text
 def spread_evenly(
     rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Sequence[Event] = ()
 ) -> dict[MessageQueue, float]:
-    """Each topic's rate, in messages a second, dealt evenly to the read queues that it has at the beginning.
+    """Each topic's rate per second, divided evenly among the read queues of the beginning.
 
-    A queue that an event brings has the rate of the others, which is more than an even share: bounds stay bounds.
+    A queue that an event adds has the same rate as the others, which is more than an even share: bounds stay bounds.
     """
     found: dict[MessageQueue, float] = {}
     for route in routes:
@@ -43,11 +43,10 @@ def spread_evenly(
 def observed_rates(
     now: ConsumerGroup,
     then: ConsumerGroup,
-    taken: tuple[datetime | None, datetime | None],  # when the later and when the earlier one were taken
+    taken: tuple[datetime | None, datetime | None],  # times of the later and the earlier snapshot
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:
-    """What came into each queue whose end two snapshots know, in messages a second (raises DataError)."""
     later, earlier = taken
     if later is None or earlier is None:
         which = f"{where} does" if earlier is None else "the source does"

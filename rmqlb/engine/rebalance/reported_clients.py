@@ -1,4 +1,4 @@
-"""What the members of a group run: which client library, and which of RocketMQ's consumers, as reported or given."""
+"""The client libraries and consumer types of a group, as reported or given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rmqlb.model.group_scenario import GroupScenario
 
 
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
-    """The version whose rules Java's follow: as said, else what most report (the older of equals), else the newest."""
+    """The version whose rules Java follows: as given, or most reported (the older of equals), or the newest."""
     if given is not None:
         return given, ()
     connections = [connection for view in (group.lists if group else ()) for connection in view.connections]
@@ -35,7 +35,6 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
 
 
 def orderly_findings(sdks: Iterable[str]) -> Iterator[Finding]:
-    """What is simulated otherwise than these client libraries do it, in a group that consumes orderly."""
     if "cpp" in sdks:
         text = "C++ consumers take an orderly queue first and lock it later; simulated with the lock first, as in Java"
         yield Finding("other-language", text)
@@ -44,10 +43,10 @@ def orderly_findings(sdks: Iterable[str]) -> Iterator[Finding]:
 def consumer_types(
     group: ConsumerGroup | None, given: ConsumerType | None = None, given_of: Mapping[str, ConsumerType] | None = None
 ) -> tuple[ConsumerType, dict[str, ConsumerType], tuple[Finding, ...]]:
-    """The type of most members, that of each member that is known, and the findings about them.
+    """The type of most consumers, the type of each known consumer, and the findings about them.
 
-    Brokers tell push from pull only (`consumeType`), and of the group as a whole: the last heartbeat counts. A member
-    tells which it is.
+    Brokers report only push or pull (`consumeType`), for the whole group by its last heartbeat. A consumer reports its
+    own type.
     """
     if group is None:
         return given or "push", dict(given_of or {}), ()

@@ -16,31 +16,31 @@ from rmqlb.model.route import MASTER_ID, BrokerData, TopicRouteData
 
 Share = dict[MessageQueue, None]  # a set that keeps the clients' order
 _MOST_KEPT = 5_000_000
-"""IDs and queues kept in memory, some 100 bytes each: more than most groups go through, and a bound for many trials."""
+"""IDs and queues kept in memory, some 100 bytes each: more than most groups need, and a bound for many trials."""
 
 
 class TopicView(Struct, frozen=True, eq=False):
-    """What a client knows of a topic after a route poll (`topicSubscribeInfoTable` and `topicRouteTable`)."""
+    """A client's view of a topic after a route poll (`topicSubscribeInfoTable` and `topicRouteTable`)."""
 
     topic: str
     queues: tuple[MessageQueue, ...]  # the read queues, sorted as clients sort them
-    brokers: tuple[str, ...]  # names of all brokers of the route, of which one is asked for the consumers
+    brokers: tuple[str, ...]  # names of all brokers of the route; one of them is queried for the consumers
     addresses: Mapping[str, tuple[int, ...]]  # broker name → the ids of its processes, sorted
 
 
 def process_ids(broker: BrokerData) -> tuple[int, ...]:
-    """The ids of a broker's processes, sorted; one that has no address counts as a master."""
+    """The sorted IDs of a broker's processes; a broker without an address counts as a master."""
     return tuple(sorted(broker.broker_addrs)) or (MASTER_ID,)
 
 
 class MemberList(Struct, frozen=True, eq=False):
-    """The ids of a group as a broker names them, sorted, duplicates kept; equal lists are one remembered object."""
+    """The sorted IDs of a group from a broker, duplicates kept; equal lists are one remembered object."""
 
     client_ids: tuple[str, ...]
 
 
 class Shares:
-    """`AllocateMessageQueueStrategy.allocate` with a memory; equal views and lists are one object, found quickly."""
+    """`AllocateMessageQueueStrategy.allocate` with a memory; equal views and lists are one object."""
 
     def __init__(self, members: Members) -> None:
         self._members = members
@@ -59,14 +59,13 @@ class Shares:
         return self._views.setdefault((route.topic, queues, tuple(addresses.items())), view)
 
     def list_of(self, client_ids: tuple[str, ...]) -> MemberList:
-        """The list of these sorted ids."""
         if client_ids not in self._lists:
             self._keep(len(client_ids))
             self._lists[client_ids] = MemberList(client_ids)
         return self._lists[client_ids]
 
     def share(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
-        """A consumer's queues; None when its strategy throws, or the broker that it asks answers nothing."""
+        """A consumer's queues; None when its strategy throws, or the queried broker answers nothing."""
         if not self._members.is_answered(client_id, strategy):
             return None
         key = view, strategy, members, client_id
@@ -90,7 +89,6 @@ class Shares:
             return None
 
     def _prepared(self, view: TopicView, strategy: str, members: MemberList, sdk: Sdk) -> Strategy | None:
-        """None when the strategy cannot be constructed."""
         lists = PreparedStrategies(view.queues, members.client_ids, self._members.settings, order=JAVA.order)
         try:
             return lists.strategy(strategy, sdk)
@@ -98,7 +96,7 @@ class Shares:
             return None
 
     def _keep(self, size: int) -> None:
-        """Room for so many ids and queues more: all is forgotten before it is too much, and computed anew."""
+        """Make room for IDs and queues: before memory grows too large, forget everything, and compute again later."""
         self._kept += size
         if self._kept > _MOST_KEPT:
             self._kept = size

@@ -47,7 +47,7 @@ from rmqlb.model.times import milliseconds, milliseconds_if_known
 TrialCount = Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)]
 _TAIL_US = SECOND_US
 _ROUNDS_US = 3600 * SECOND_US
-"""After an hour all default timers are in the same phase again, so an age drawn from it makes every phase as likely."""
+"""After an hour all default timers are in the same phase again, so every phase is equally likely at a random age."""
 
 
 def simulate_group(
@@ -69,14 +69,13 @@ def simulate_group(
         group: its name, or None.
         members: the group at the beginning.
         routes: the topics.
-        scenario: what happens, and how clients and servers are configured.
-        states: what was observed of each queue: offsets for where a new owner starts, lag.
-        trial: which of the seed's trials.
+        scenario: the events, and the settings of clients and servers.
+        states: the observed offsets and lag of each queue.
+        trial: the number of a run with the same seed.
         explain: note every step.
 
     Raises:
-        UsageError: the events contradict each other or the group, a timer or a rate makes no sense, or a version is
-            unknown.
+        UsageError: the events contradict each other or the group, or a timer, a rate or a version is wrong.
     """
     return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
 
@@ -91,11 +90,7 @@ def simulate_group_trials(
     states: States | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> GroupTrials:
-    """Simulate a group many times; trial 0 is what `simulate_group` returns.
-
-    Args:
-        trials: how many, at least 1.
-        progress: called with the number of trials that are done.
+    """Simulate a group `trials` times; trial 0 is what `simulate_group` returns.
 
     Raises:
         UsageError: as in `simulate_group`, or `trials` is not positive.
@@ -111,8 +106,6 @@ def simulate_group_trials(
 
 
 class GroupSimulation:
-    """A scenario, checked and prepared once, to be run as often as wanted."""
-
     def __init__(
         self,
         group: str | None,
@@ -123,7 +116,7 @@ class GroupSimulation:
         states: States | None = None,
         checked: bool = False,
     ) -> None:
-        """Check the scenario (raises UsageError), unless rmqlb itself made all of it."""
+        """Check the scenario (raises UsageError), unless rmqlb itself made the whole scenario."""
         if not checked:
             _check(scenario)
             require(members, Members, "Members")
@@ -162,7 +155,6 @@ class GroupSimulation:
         return self.run(trial).figures
 
     def _simulated(self, trial: int, *, explain: bool) -> tuple[GroupEnvironment, Sequence[Client], int]:
-        """Run until the group has converged, or the time is over; returns where the time axis ends, too."""
         require(trial, TrialNumber, "trial")
         scenario, setting = self._scenario, (self._routes, self._members, self._scenario)
         env = GroupEnvironment(*setting, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain)
@@ -177,8 +169,6 @@ class GroupSimulation:
 
 
 class _Population:
-    """Every consumer that ever existed, in the order in which they came."""
-
     def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str]) -> None:
         self._env = env
         self._members = members
@@ -187,7 +177,6 @@ class _Population:
         env.clients = self.clients
 
     def begin(self, *, all_new: bool) -> None:
-        """The consumers of the beginning have run for a while already, or start now."""
         env = self._env
         for client_id in sort_client_ids(self._members.client_ids):
             age = 0 if all_new else _ROUNDS_US + env.draws(len(self.clients)).below(_ROUNDS_US)
@@ -253,10 +242,7 @@ _HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
 
 
 def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
-    """The routes by topic, their brokers by name, so that equal clusters give equal results.
-
-    The order of brokers in a NameServer's answer, and of topics in a client's `ConcurrentHashMap`, means nothing.
-    """
+    """Sort topics and brokers, whose order in answers of NameServers and in clients' maps means nothing."""
 
     def sorted_by_name(brokers: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(brokers, key=lambda data: sort_key(data.broker_name)))
@@ -267,7 +253,6 @@ def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
 
 
 def _with_names(group: str | None, members: Members, scenario: GroupScenario) -> tuple[Members, GroupScenario]:
-    """Both with strategies by name, functions in the settings, and the group's name that functions receive."""
     settings = replace(members.settings, group=members.settings.group or group or "")
     events = []
     for event in scenario.events:
@@ -301,7 +286,6 @@ def event_echo(event: Event) -> SimulatedEvent:
 
 
 def consumer_parts(queues: Sequence[QueueTimeline], client_ids: Sequence[str]) -> tuple[ConsumerPart, ...]:
-    """Each client ID's part, as clients sort them."""
     owned = [(one.intervals[0].owners, one.intervals[-1].owners) for one in queues if one.intervals]
     at_start = Counter(owner for owners, _ in owned for owner in set(owners))
     at_end = Counter(owner for _, owners in owned for owner in set(owners))
@@ -318,7 +302,7 @@ def _check(scenario: GroupScenario) -> None:
     for queue, rate in scenario.rates.items():
         if rate < 0:
             raise UsageError(f"{rate} messages per second into {queue} make no sense")
-    # timers that would repeat without time going by, or a thousand times in each millisecond
+    # Timers that would repeat without any time between, or a thousand times in each millisecond.
     timers, profile = scenario.timers, consumer_profile_of(scenario.client_version)
     names = ["route-poll", "heartbeat", "lock-renewal", "broker-scan"]
     names += ["rebalance-min" if profile.min_interval else "rebalance-wait"]
@@ -349,10 +333,10 @@ def convergence(
     consumer_type: ConsumerType = "push",
     consumer_types: Mapping[str, ConsumerType] | None = None,
 ) -> Convergence | None:
-    """What the consumers go through if a plan's change happens at one moment, over a few trials.
+    """The effect on consumers if a plan's change happens at one moment, over a few trials.
 
-    None if nothing happens to the consumers, nobody is left, the strategy changes (which takes restarts one by one), or
-    the group is large.
+    None if no event happens, no consumer is left, the strategy changes (which needs restarts one by one), or the group
+    is large.
     """
     events = tuple(change_events(before, after, changes))
     ends = (plan.summary.before, plan.summary.after)
@@ -372,7 +356,7 @@ def convergence(
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
         trials = summarise([simulation.figures(trial) for trial in range(_PLAN_TRIALS)])
     except RmqlbError:
-        return None  # a plan can be made of more than a simulation can, of a broker without an address for example
+        return None  # a plan can be possible where a simulation is not, for example with a broker without an address
     found, all_converged = trials.figures, trials.converged == trials.trials
     unassigned = any(end.unassigned for end in ends)
     doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
@@ -388,7 +372,7 @@ def convergence(
 
 
 def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:
-    """A plan's change as events, all at the beginning; consumers leave before others join."""
+    """A plan's change as events, all at the start; consumers leave before others join."""
     ids, ids_after = Counter(before.members.client_ids), Counter(after.members.client_ids)
     yield from (Event("leave", 0, client_id) for client_id in sort_client_ids((ids - ids_after).elements()))
     yield from (Event("join", 0, client_id) for client_id in sort_client_ids((ids_after - ids).elements()))

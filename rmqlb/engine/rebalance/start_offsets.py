@@ -1,8 +1,8 @@
 """Where the new owner of a queue starts to pull: `RebalancePushImpl.computePullFromWhereWithException`.
 
-A snapshot does not have all that a plan needs: consume stats lack queues that nobody reads yet and the first message of
-each, and what is found for a `consumeTimestamp` depends on the consumer. So brokers are asked once more, about the
-queues that the plan moves.
+A snapshot lacks facts that a plan needs: consume stats omit queues without a consumer and the first message of each
+queue, and the offset for a `consumeTimestamp` depends on the consumer. So brokers are queried again, about the queues
+that the plan moves.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _NOTHING = "nothing is stored"
 
 def pull_from_where(
     consume_from: str,  # `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET
-    # what the client's `RemoteBrokerOffsetStore.readOffset` makes of the broker's answer for the group: an offset, −1
-    # when it has none (`QUERY_NOT_FOUND`), less when the answer is an error, None when nobody looked.
+    # `RemoteBrokerOffsetStore.readOffset` for the group: −1 for no offset (`QUERY_NOT_FOUND`), less for an error, None
+    # if not observed
     stored: int | None,
     *,
     topic: str,
     end: int | None = None,  # the queue's end (`maxOffset`), or None
     begin: int | None = None,  # the queue's first message that is still there (`minOffset`), or None
-    found: int | None = None,  # what the broker finds for the consumer's `consumeTimestamp` (`searchOffset`), or None
-    none: str = _NOTHING,  # how the reason says that there is no offset
+    found: int | None = None,  # the broker's offset for the consumer's `consumeTimestamp` (`searchOffset`), or None
+    none: str = _NOTHING,  # the words for "no offset" in the reason
 ) -> StartOffset:
     """The offset that a push consumer begins with.
 
@@ -72,15 +72,12 @@ def pull_from_where(
 def start_of(
     state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False, own_file: bool = False
 ) -> StartOffset:
-    """Where a consumer starts, from what was observed of the queue; a new one is empty, so each rule starts at 0.
+    """The start offset of a consumer, from the observed queue; a new queue is empty, so each rule starts at 0.
 
-    Consume stats report an offset of 0 for a queue of which the broker stores none, so that 0 may mean either unless
-    the broker was asked for it; of a static topic they report what it has, which is −1 when that is none. Any offset
-    below 0 it answers to a client as none (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is
-    never stored.
-
-    Args:
-        own_file: a BROADCASTING consumer without an own offset: `LocalFileOffsetStore.readOffset` returns −1.
+    Consume stats report 0 for a queue without a stored offset, so 0 is ambiguous unless the broker was queried for the
+    offset; for a static topic they report −1. A broker answers an offset below 0 as none, not as an error
+    (`ConsumerManageProcessor.queryConsumerOffset`). With `own_file`, a BROADCASTING consumer has no own offset:
+    `LocalFileOffsetStore.readOffset` returns −1.
     """
     none = "it has no offset of its own" if own_file else _NOTHING
     if is_new:
@@ -106,7 +103,6 @@ def start_of(
 def with_starts(
     plan: RebalancePlan, states: States, consume_from: str, routes: Sequence[TopicRouteData] = ()
 ) -> RebalancePlan:
-    """The plan, with the start offset of each queue's new owner as far as it was observed; routes are those before."""
     is_new = new_queues(routes)
 
     def started(topic: str, move: Move) -> Move:
@@ -122,10 +118,7 @@ def with_starts(
 
 
 def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], bool]:
-    """Whether no message can be in a queue yet: its broker has no such queue before, neither to read nor to write.
-
-    Of topics without a route before, and of static ones, no queue is new.
-    """
+    """Whether a queue must be empty: its broker had no such queue before; false for static and unknown topics."""
     numbers: dict[str, dict[str, int]] = {}
     for route in before:
         if not route.is_static:
@@ -139,7 +132,6 @@ def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], boo
 def start_questions(
     plan: RebalancePlan, group: ConsumerGroup, consume_from: str, routes: Sequence[TopicRouteData]
 ) -> tuple[OffsetQuestion, ...]:
-    """One question for each queue that a consumer takes and whose broker exists before."""
     addresses = {
         (route.topic, broker.broker_name): broker.address
         for route in routes
@@ -167,20 +159,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULT_AGE = timedelta(minutes=30)
 _FURTHEST_EAST, _FURTHEST_WEST = timedelta(hours=14), timedelta(hours=-12)
 _ZONE_STEP = timedelta(minutes=15)
-_MAKING = timedelta(seconds=3)  # a consumer is made within it; the text, in whole seconds, is that much older at most
+_MAKING = timedelta(seconds=3)  # a consumer starts within it; the text, in whole seconds, is at most that much older
 
 
 def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tuple[int, ...]:
-    """The moment from which the new owners of a queue begin it, in ms since 1970; or the earliest and latest, or ().
+    """The moment at which new owners begin a queue, in ms since 1970; or the earliest and latest moment, or ().
 
-    A consumer that has not joined yet is configured like the others, if all of these have the same text and it is not
-    the default, which each consumer computes for itself.
+    A consumer that has not joined yet is configured like the others if all of them have the same text, except the
+    default, which each consumer computes for itself.
     """
     texts = {report.consume_timestamp for report in reports.values()}
     alike = len(texts) == 1 and all(_own_zone(report) is None for report in reports.values())
     like_all = next(iter(reports.values())) if alike else None
-    taking = [reports.get(client_id) or like_all for client_id in takers]
-    found = {() if report is None else _moments(report) for report in taking}
+    known = [reports.get(client_id) or like_all for client_id in takers]
+    found = {() if report is None else _moments(report) for report in known}
     return found.pop() if len(found) == 1 else ()
 
 
@@ -191,7 +183,7 @@ def _moments(report: MemberReport) -> tuple[int, ...]:
 
 
 def _local(report: MemberReport) -> datetime | None:
-    """The consumer's local time at that moment, as if it were UTC; None if Java cannot parse the text."""
+    """The consumer's local time at the start moment, as if in UTC; None if Java cannot parse the text."""
     text = report.consume_timestamp or ""
     try:
         return datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=UTC) if re.fullmatch(_TEXT, text) else None
@@ -200,7 +192,7 @@ def _local(report: MemberReport) -> datetime | None:
 
 
 def _own_zone(report: MemberReport) -> timedelta | None:
-    """How far the consumer's zone is ahead of UTC, if its text is the default that it computed for itself."""
+    """The consumer's zone ahead of UTC, if its text is the default that it computed for itself."""
     local = _local(report)
     if local is None or report.started_at is None:
         return None

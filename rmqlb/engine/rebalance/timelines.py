@@ -1,8 +1,8 @@
-"""The notes of a simulation, read queue by queue: intervals, takeovers, and how much is delivered again.
+"""The timelines of a simulation's queues: intervals, takeovers, and redelivered messages.
 
-Messages are taken for a stream of even rate that each owner delivers as it comes, so a position in the queue is a
-moment in time. An owner that takes a queue begins at the last position that was stored before; what others delivered
-beyond it is redelivered. A listener's own time counts on top: what it has in hand is not stored yet.
+Messages are a stream of even rate that each owner delivers as it comes, so a position in the queue is a moment in
+time. A new owner begins at the last position that was stored before; what others delivered beyond that position is
+redelivered, and so is the message that a listener still works on.
 """
 
 from __future__ import annotations
@@ -29,18 +29,9 @@ _Stretch = tuple[int, int, OwnerState, tuple[str, ...]]
 
 
 def timelines(
-    log: EventLog,
-    scenario: GroupScenario,
-    states: States,
-    end_us: int,
-    routes: Sequence[TopicRouteData] = (),
+    log: EventLog, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
 ) -> tuple[QueueTimeline, ...]:
-    """One timeline for each queue that existed at any time, in the clients' order.
-
-    Args:
-        states: what was observed of each queue before.
-        routes: those of the beginning.
-    """
+    """One timeline for each queue that ever existed, in the clients' order; `routes` are those of the beginning."""
     holds: dict[MessageQueue, list[Hold]] = {}
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
@@ -53,8 +44,6 @@ def timelines(
 
 
 class _Notes(Struct, frozen=True, eq=False):
-    """What was noted of one queue; when it was there and served is as in the `EventLog`."""
-
     queue: MessageQueue
     holds: Sequence[Hold]
     there: Sequence[tuple[int, bool]]
@@ -76,7 +65,7 @@ class _Starts:
         self._scenario, self._states, self._is_new = scenario, states, new_queues(routes)
 
     def of(self, queue: MessageQueue, *, stored_since: bool) -> StartOffset:
-        """`stored_since`: an owner within the simulation has stored an offset before."""
+        """`stored_since`: an earlier owner within the simulation has stored an offset."""
         state, scenario = self._states.get(queue), self._scenario
         new = state is None and self._is_new(queue)
         if stored_since and scenario.broadcasting:
@@ -115,7 +104,6 @@ def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueT
 
 
 def _stretches(notes: _Notes) -> list[_Stretch]:
-    """The time axis, cut wherever the owners change, or whether the queue can be read."""
     found: list[_Stretch] = []
     owners: list[str] = []
     is_there, is_served, paused, since = False, True, 0, 0
@@ -139,7 +127,7 @@ def _stretches(notes: _Notes) -> list[_Stretch]:
 
 
 def _changes(notes: _Notes) -> list[tuple[int, str, bool, str]]:
-    """When, what (there, served, pause, owner), whether it begins, and whose; in the order of time, the end last."""
+    """Time, kind (there, served, pause, owner), whether it begins, and the client ID; in the order of time."""
     changes = [(at, "there", there, "") for at, there in notes.there]
     changes += [(at, "served", served, "") for at, served in notes.served]
     for hold in notes.holds:
@@ -152,7 +140,7 @@ def _changes(notes: _Notes) -> list[tuple[int, str, bool, str]]:
 
 
 def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
-    """Owners whose pulls nobody answers leave a queue unread like a dead broker."""
+    """Owners whose pulls get no answer leave a queue unread, like a dead broker."""
     if not there:
         return "gone"
     if not served or 0 < owners == paused:
@@ -161,16 +149,15 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
 
 
 def _lengths(stretches: Sequence[_Stretch], wanted: OwnerState) -> list[int]:
-    """The length of each time that a state lasted, whoever the owners were."""
     runs = ((state, list(run)) for state, run in groupby(stretches, key=lambda stretch: stretch[2]))
     return [run[-1][1] - run[0][0] for state, run in runs if state == wanted]
 
 
 def _waits(notes: _Notes) -> Iterator[Span]:
-    """The stretches in which no consumer reads the queue: the longest wait of a message in it.
+    """The spans in which no consumer reads the queue: the longest wait of a message in it.
 
-    Nobody reads it without an owner, before an owner's first pull, while its broker is down or pulls are lost. A wait
-    that is not over lasts until the simulation ends; one that ends because the queue is removed does not count.
+    A queue is not read without an owner, before an owner's first pull, while its broker is down, or if pulls are lost.
+    A wait lasts until the simulation ends; a wait that ends because the queue is removed does not count.
     """
     reads = sorted(span for hold in notes.holds for span in hold.reads(notes.end_us))
     for span in notes.existence():
@@ -178,7 +165,7 @@ def _waits(notes: _Notes) -> Iterator[Span]:
 
 
 def _own_waits(notes: _Notes) -> Iterator[Span]:
-    """With BROADCASTING each consumer has messages of its own that wait for it."""
+    """With BROADCASTING, messages wait for each consumer separately."""
     for hold in notes.holds:
         until = notes.end_us if hold.to_us is None else hold.to_us
         for begin, end in notes.existence():
@@ -187,7 +174,7 @@ def _own_waits(notes: _Notes) -> Iterator[Span]:
 
 
 def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
-    """The time between reads within a span; after the last one only if the span lasts until the end."""
+    """The spans between reads within a span; after the last read only if the span lasts until the end."""
     at, last = span
     for begin, end in reads:
         if at < begin < last:
@@ -227,7 +214,7 @@ def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: S
 
 
 def _own_takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> list[Takeover]:
-    """BROADCASTING: nobody takes anything from anybody, and each consumer keeps its offsets in a file of its own."""
+    """With BROADCASTING, no consumer takes over a queue, and each keeps its offsets in its own file."""
     own: dict[str, list[Hold]] = {}
     for hold in notes.holds:
         own.setdefault(hold.client_id, []).append(hold)
@@ -237,20 +224,19 @@ def _own_takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> l
 
 
 class _Earlier(Struct, eq=False):
-    """What a queue's owners before a moment leave behind; moments are passed in the order of time.
+    """The positions that a queue's earlier owners leave behind; moments are passed in the order of time.
 
-    Owners that have dropped the queue are summed up: after many restarts there are many, and each takeover would
-    otherwise visit all of them.
+    Owners that have dropped the queue are merged: otherwise each takeover would visit all of them.
     """
 
-    way_us: int  # how long a message takes to the broker
+    way_us: int  # a message's time to the broker
     end_us: int
-    persisted: bool = False  # one of them has stored a position by the moment last passed
-    read_until: int | None = None  # when the last of them reads last
+    persisted: bool = False  # an owner has stored a position by the moment last passed
+    read_until: int | None = None  # the end of the last read
     _owning: list[Hold] = []
     _begun: int | None = None
     _left: int | None = None
-    _set_back: tuple[int, int] | None = None  # when a consumer stored an old position after a freeze, and which
+    _set_back: tuple[int, int] | None = None  # the time and the value of an old position stored after a freeze
 
     def add(self, hold: Hold, began_at: int | None) -> None:
         if began_at is not None or hold.from_us >= 0:
@@ -259,7 +245,7 @@ class _Earlier(Struct, eq=False):
         self.read_until = _latest(self.read_until, hold.read_until(self.end_us))
 
     def position(self, at_us: int) -> int | None:
-        """The position that the broker has stored by then; None if nobody ever read the queue.
+        """The position that the broker has stored by then; None if no consumer ever read the queue.
 
         Brokers store whatever they receive: a consumer that drops a queue after a freeze sets its offset back.
         """
@@ -278,7 +264,6 @@ class _Earlier(Struct, eq=False):
 
 
 def _persisted(hold: Hold, at_us: int, way_us: int) -> list[int]:
-    """The positions that an owner has stored by then: by its timer, and when it dropped the queue."""
     known = []
     tick = hold.stored_before(at_us)
     if tick is not None and hold.committed_before(tick) >= hold.from_us:

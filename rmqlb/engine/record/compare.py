@@ -1,8 +1,8 @@
-"""Compare a recording with a plan or a simulation made before: queue by queue, by owners, and by times if it has any.
+"""Compare a recording with an earlier plan or simulation: queue by queue, by owners, and by times if it has any.
 
 Rules of this file:
-- Recorded times are intervals, and so may be the predicted ones (several trials, an uncertain time of the event). A
-  queue is earlier or later only where the two intervals and the tolerance leave no room for both at once.
+- Recorded times are intervals, and predicted times may be (several trials, an uncertain time of the event). A queue is
+  earlier or later only if the two intervals and the tolerance do not overlap.
 - A simulation's times are aligned with the recording's at one moment that both have: the event, or the first change.
 """
 
@@ -38,18 +38,16 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 
 class Expected(Struct, frozen=True):
-    """The prediction for a group."""
-
     kind: Literal["plan", "simulation"]
     before: Owners  # queue → its owners at the beginning
     after: Owners  # queue → its owners at the end
     # queue → when it gets its new owners, in each trial; a plan has no times
     gained_ms: Mapping[MessageQueue, tuple[float, ...]] = {}
-    first_change_ms: tuple[float, ...] = ()  # when the first owner changes, in each trial
+    first_change_ms: tuple[float, ...] = ()  # time of the first change of an owner, in each trial
     event: tuple[str, str, float] | None = None  # kind, subject and time of the first event; None in a plan
 
     def placeholders(self, client_ids: Set[str]) -> dict[str, str]:
-        """Placeholder → the one of these consumers that came in its place, both in the order of clients."""
+        """Placeholder → the consumer that joined in its place, both in the clients' order."""
         known = {each for owners in (*self.before.values(), *self.after.values()) for each in owners}
         invented = sort_client_ids(each for each in known if each.startswith(PLACEHOLDER_PREFIX))
         came = sort_client_ids(client_ids - known)
@@ -62,10 +60,9 @@ class Expected(Struct, frozen=True):
         names: Mapping[str, str],
         before: tuple[str, ...] | None = None,
     ) -> QueueComparison:
-        """Compare a queue by its owners alone; `names` are those that came for placeholders.
+        """Compare a queue by its owners alone; `names` has the consumers that joined for placeholders.
 
-        A queue with some of its old and new owners has not moved yet; its old owners are predicted, too, where they
-        were not observed.
+        A queue with some of its old and new owners has not moved yet; predicted old owners replace unobserved ones.
         """
         owners = tuple(sort_client_ids(names.get(each, each) for each in self.after[queue]))
         was = tuple(sort_client_ids(self.before.get(queue, ()))) if before is None else before
@@ -78,13 +75,12 @@ class Expected(Struct, frozen=True):
 
 
 def planned(topics: Iterable[TopicPlan]) -> Expected:
-    """The prediction of a plan."""
     moves = [(MessageQueue(topic.topic, m.broker_name, m.queue_id), m) for topic in topics for m in topic.queues]
     return Expected("plan", {q: m.owners_before for q, m in moves}, {q: m.owners_after for q, m in moves})
 
 
 def simulated(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, str, float] | None = None) -> Expected:
-    """The prediction of a simulation's trials; the owners at the end are those of the first trial."""
+    """The prediction of a simulation's trials, with the final owners of the first trial."""
     first = [one for one in trials[0] if one.intervals]
     gained: dict[MessageQueue, list[float]] = {}
     changes = []
@@ -105,7 +101,7 @@ def simulated(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, str, 
 
 
 def gained_at(one: QueueTimeline) -> float | None:
-    """When a queue gets the owners that it has at the end; None where it has had them all the time, or has none."""
+    """The time at which a queue gets its final owners; None if it always had them, or has none."""
     last = one.intervals[-1].owners if one.intervals else ()
     times = [
         after.from_ms
@@ -128,7 +124,6 @@ def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance:
 
 
 def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: int) -> RecordingComparison:
-    """The recording compared with the prediction of a file."""
     joined = {change.client_id for change in recording.consumer_changes if change.change == "joined"}
     names = expected.placeholders(joined)
     by, anchor, zero = _aligned(recording, expected)
@@ -182,19 +177,15 @@ def _aligned(recording: Recording, expected: Expected) -> tuple[Aligned | None, 
     return "first-change", first, (min(expected.first_change_ms), max(expected.first_change_ms))
 
 
-# -- conditions --------------------------------------------------------------------------------------------------------
-
 _OF_RECORDING, _OF_COMPARISON = declared(RecordingFigures), declared(RecordingComparison)
 FIGURES = Figures((*_OF_RECORDING.names, *_OF_COMPARISON.names), shares=(*_OF_RECORDING.shares, *_OF_COMPARISON.shares))
 
 
 def judged(conditions: Iterable[Condition], recording: Recording) -> tuple[TriedCondition, ...]:
-    """Whether each condition is met; those on a comparison need one."""
     return tuple(_judged(condition, recording) for condition in conditions)
 
 
 def must_be_askable(conditions: Iterable[Condition], *, is_compared: bool) -> None:
-    """Refuse what asks about a comparison where there is none (raises UsageError)."""
     for condition in conditions:
         if condition.name in _OF_COMPARISON.names and not is_compared:
             raise UsageError(f"--fail-on {condition.text!r}: against which prediction?", hint="name it with --against")
@@ -206,6 +197,6 @@ def _judged(condition: Condition, recording: Recording) -> TriedCondition:
     tried = condition.judge(recording.figures)
     if tried.value is not None:
         return tried
-    if recording.converged_by is None:  # a time that is not over; no document holds more than any number
+    if recording.converged_by is None:  # a time that is not over; documents have no infinity
         return replace(tried, met=condition.compare(math.inf, condition.limit))
     return condition.try_on(0, recording.figures.queues)

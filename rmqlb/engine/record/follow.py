@@ -1,4 +1,4 @@
-"""Follow a live group from look to look: the news of each look, and what all looks show together.
+"""Follow a live group from look to look: the news of each look, and the summary of all looks.
 
 Rules of this file:
 - If all brokers answered, a consumer that no broker lists owns nothing. A listed consumer that does not answer may own
@@ -50,9 +50,6 @@ SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
 _NO_REPORT = "it did not say which queues it owns"
 
 
-# -- one look ----------------------------------------------------------------------------------------------------------
-
-
 def look_of(
     snapshot: ClusterSnapshot,
     group: str,
@@ -61,9 +58,9 @@ def look_of(
     topics: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> Look:
-    """The look that a snapshot of the group is, for all its topics or these (raises DataError: it has no such group).
+    """A snapshot of the group as a look at all its topics, or at these (raises DataError if there is no such group).
 
-    The times of its first request and its last answer are in milliseconds since 1970.
+    `asked_at` and `answered_at` are the times of the first request and the last answer, in milliseconds since 1970.
     """
     seen = snapshot.group(group)
     names = set(topics or seen.own_topics or ()) - popped_topics(seen)
@@ -97,10 +94,8 @@ def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> froze
     )
 
 
-# -- certain and possible owners of one queue over time ----------------------------------------------------------------
-
 Pairs = Mapping[str, list[tuple[int, int]]]
-"""Client ID → stretches of time, sorted; each overlaps at most with the next."""
+"""Client ID → spans of time, sorted; each overlaps at most with the next."""
 
 
 class _Span(Struct):
@@ -111,14 +106,12 @@ class _Span(Struct):
 
 
 class _Stretch(Struct, frozen=True):
-    """A stretch of time in which the knowledge about a queue does not change."""
-
     from_ms: int
     to_ms: int
     certain: frozenset[str]  # consumers that own the queue
-    possible: frozenset[str]  # consumers that own it or may, as far as they were seen to own it at some time next to it
-    silent: frozenset[str]  # further consumers that did not say whether they do
-    exists: bool | None  # whether there is such a queue; None where it comes or goes
+    possible: frozenset[str]  # these, and consumers that owned it just before or after
+    silent: frozenset[str]  # further consumers that did not report
+    exists: bool | None  # whether the queue exists; None while it comes or goes
 
     @property
     def state(self) -> KnownState:
@@ -133,7 +126,7 @@ class _Stretch(Struct, frozen=True):
 
 
 class _Queue(Struct):
-    """The history of a queue so far; `came` and `went` are None where the first look and the last look have it."""
+    """The history of a queue; `came` and `went` are None if the first look and the last look have the queue."""
 
     came: Between | None = None
     went: Between | None = None
@@ -143,11 +136,9 @@ class _Queue(Struct):
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The owners as far as is known, silent ones included."""
         return tuple(sort_client_ids(i for i, spans in self.spans.items() if spans[-1].loss.to_ms == FOR_EVER))
 
     def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> list[_Stretch]:
-        """The time from 0 to the end, cut wherever anything about the queue changes."""
         mute: Pairs = {each: [(one.from_ms, one.to_ms) for one in several] for each, several in silences.items()}
         certain: Pairs = {each: [(one.gain.to_ms, one.loss.from_ms) for one in of] for each, of in self.spans.items()}
         possible: Pairs = {each: [(one.gain.from_ms, one.loss.to_ms) for one in of] for each, of in self.spans.items()}
@@ -169,7 +160,6 @@ class _Queue(Struct):
 
 
 def _covering(of: Pairs, begin: int, end: int) -> frozenset[str]:
-    """The consumers with a stretch that covers this one."""
     found = set()
     for client_id, pairs in of.items():
         last = bisect_right(pairs, begin, key=lambda pair: pair[0])
@@ -179,7 +169,6 @@ def _covering(of: Pairs, begin: int, end: int) -> frozenset[str]:
 
 
 def _intervals(found: Sequence[_Stretch]) -> Iterator[RecordedInterval]:
-    """The stretches, with neighbours of the same state and owners joined."""
     for (state, owners), equal in groupby(found, key=lambda each: (each.state, each.certain)):
         several = list(equal)
         yield RecordedInterval(several[0].from_ms, several[-1].to_ms, state, tuple(sort_client_ids(owners)))
@@ -190,12 +179,7 @@ def _longest(found: Sequence[_Stretch], has: Callable[[_Stretch], bool]) -> int:
     return max((run[-1].to_ms - run[0].from_ms for run in runs), default=0)
 
 
-# -- all looks ---------------------------------------------------------------------------------------------------------
-
-
 class _Consumer(Struct):
-    """The history of a consumer so far."""
-
     queues_before: int | None  # the number of its queues in the first look
     answered: int = 0  # the last look in which it reported its queues, or all brokers did not list it; 0 is none
     answered_ms: int = SINCE_EVER  # the request of that look
@@ -203,13 +187,11 @@ class _Consumer(Struct):
     silent_because: str | None = None  # why it does not answer now; None when it does
     listed: bool = False  # a broker lists it
     listed_ms: int = 0  # the request of the last look in which it was listed
-    silences: list[Silence] = field(default_factory=list)  # when it did not answer
-    changes: list[ConsumerChange] = field(default_factory=list)  # when it joined or left
+    silences: list[Silence] = field(default_factory=list)
+    changes: list[ConsumerChange] = field(default_factory=list)
 
 
 class Follower:
-    """Take the looks at a group one after the other; the first one has to show something."""
-
     def __init__(self, group: str, every_ms: int) -> None:
         self._group, self._every_ms = group, every_ms
         self.looks = self._failed = self.changed_queues = 0
@@ -222,7 +204,6 @@ class Follower:
         self.has_changed = False  # the owners, or the list of consumers
 
     def add(self, look: Look) -> list[RecordLine]:
-        """Return the news of the look."""
         self.looks += 1
         if self.looks == 1:
             self._origin = look.answered_at
@@ -243,7 +224,7 @@ class Follower:
         return lines
 
     def converged(self) -> ConvergedBy | None:
-        """Whether each queue has the one owner that it will keep, and how that is known; None where it is not so."""
+        """How each queue is known to have its one final owner; None if it has not."""
         look, there = self._last, [queue for queue, history in self._queues.items() if history.went is None]
         if look.failed is not None or look.listed is None or look.unanswered or not there:
             return None
@@ -255,14 +236,12 @@ class Follower:
         return "unchanged" if self._asked_ms - self._steady_since_ms >= STEADY_MS else None
 
     def ended(self, ended: Ended, by: ConvergedBy | None) -> RecordLine:
-        """The last line of a stream."""
         if ended == "converged" and by is not None:
             reasons = {"prediction": "as the strategy predicts", "unchanged": "unchanged for 25 s"}
             return self._line("converged", reason=reasons[by])
         return self._line("ended", reason={"time": "the time is over", "interrupted": "interrupted"}.get(ended))
 
     def recording(self, ended: Ended, event_at_ms: int | None = None) -> Recording:
-        """What all looks show together; `event_at_ms` counts from 1970."""
         end_ms = max(self._asked_ms, 0)
         silences = {client_id: self._silences(each) for client_id, each in self._consumers.items()}
         queues = tuple(self._recorded_queue(queue, silences, end_ms) for queue in sort_queues(self._queues))
@@ -298,8 +277,6 @@ class Follower:
             queues=queues,
             consumers=consumers,
         )
-
-    # -- a look ----------------------------------------------------------------------------------------------------
 
     def _add_routes(self, look: Look) -> None:
         for topic, queues in look.routes.items():
@@ -379,8 +356,6 @@ class Follower:
             self._queues[queue].owners_before = self._known_owners(queue)
             yield self._line("owners", queue=queue)
 
-    # -- what is known now -----------------------------------------------------------------------------------------
-
     def _is_silent(self, client_id: str) -> bool:
         return self._last.failed is not None or self._consumers[client_id].silent_because is not None
 
@@ -397,7 +372,6 @@ class Follower:
         return None if self._state(queue) == "unknown" else self._queues[queue].owners
 
     def _text(self, ms: int) -> str:
-        """A time of the recording as ISO 8601, with milliseconds."""
         return _iso(datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self._origin + ms))
 
     def _line(
@@ -422,8 +396,6 @@ class Follower:
             return line
         known = tuple(each for each in self._queues[queue].owners if not self._is_silent(each))
         return replace(_about(line, queue), state=self._state(queue), owners=known)
-
-    # -- all looks -------------------------------------------------------------------------------------------------
 
     def _silences(self, each: _Consumer) -> tuple[Silence, ...]:
         if each.answered == self.looks:
@@ -450,7 +422,6 @@ class Follower:
 
 
 def lines_of(recording: Recording) -> list[RecordLine]:
-    """The changes of a recording as lines, in the order in which they were seen."""
     since = datetime.fromisoformat(recording.started_at)
     found: list[RecordLine] = []
     changes: list[tuple[QueueRecording | None, OwnerChange | ConsumerChange]]
@@ -467,12 +438,10 @@ def _about(line: RecordLine, queue: MessageQueue) -> RecordLine:
 
 
 def _iso(at: datetime) -> str:
-    """ISO 8601 with milliseconds."""
     return f"{at.isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def at_event(recording: Recording, event_at_ms: int) -> Recording:
-    """The recording of which it is known when the event happened, in its own time."""
     is_converged, failed = recording.converged_by is not None, recording.figures.failed_looks
     figures = _figures(recording.queues, recording.consumers, failed, event_at_ms, is_converged=is_converged)
     return replace(recording, event_at_ms=event_at_ms, figures=figures)

@@ -20,11 +20,7 @@ GRPC = tuple(dict.fromkeys(profile.name for profile in SDKS if profile.grpc and 
 
 
 class GoRoundRobin:
-    """`roundRobinQueueSelector` of client-go 2.1.2 for one topic.
-
-    Args:
-        queues: the topic's publish list, in order.
-        start: the counter before the first message; a new selector's is 0.
+    """`roundRobinQueueSelector` of client-go 2.1.2 for one topic; `start` is the counter before the first message.
 
     Raises:
         DataError: there is no queue.
@@ -45,10 +41,7 @@ class GoRoundRobin:
         self.counter = start
 
     def select(self, last_broker_name: str | None = None) -> MessageQueue:
-        """The next queue, of another broker than the last one where there is one.
-
-        The producer's own SYNC loop never names the last broker: its retries take the next queue of any broker.
-        """
+        """The next queue, on another broker than the last if possible; the SYNC loop never names the last broker."""
         require(last_broker_name, str | None, "last_broker_name")
         for _ in self._queues if last_broker_name else ():
             queue = self._next()
@@ -67,10 +60,7 @@ def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRob
 
 
 class CppRoundRobin:
-    """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0, without its active list.
-
-    All threads share the counter; a new route's is 0.
-    """
+    """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0; its active list is left out."""
 
     __slots__ = ("_queues", "counter")
 
@@ -79,11 +69,7 @@ class CppRoundRobin:
         self.counter = start
 
     def select(self, place: int, last_broker_name: str | None) -> tuple[MessageQueue | None, int]:
-        """The queue at a place, or the next one of another broker than the last; and its place.
-
-        Each queue that is looked at is a step of the counter. If all queues are on that broker, the queue is None and
-        the place is the one given.
-        """
+        """The first queue from a place on that is on another broker than the last, and its place; otherwise None."""
         at = place % len(self._queues)
         for _ in self._queues:
             self.counter = (0 if self.counter == 2**31 - 1 else self.counter) + 1
@@ -96,11 +82,8 @@ class CppRoundRobin:
 def cpp_attempts(newest: Callable[[], CppRoundRobin], rounds: int) -> Iterator[MessageQueue]:
     """The queues of one message's attempts: `DefaultMQProducerImpl.sendDefaultImpl` (rocketmq-client-cpp 2.2.0).
 
-    A round that finds no queue of another broker is lost, and the one after it takes any.
-
-    Args:
-        newest: gives the round robin of the newest route, before each round.
-        rounds: retryTimes, which counts the first attempt too.
+    A round that finds no queue of another broker is lost, and the next round takes any. `rounds` is retryTimes, which
+    counts the first attempt too; `newest` gives the round robin of the newest route.
 
     >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
     >>> [queue.broker_name for queue in cpp_attempts(lambda: robin, 2)]
@@ -116,19 +99,19 @@ def cpp_attempts(newest: Callable[[], CppRoundRobin], rounds: int) -> Iterator[M
 
 
 class PublishingLoadBalancer:
-    """How a gRPC producer goes round a topic's queues, and where it sends a message group.
+    """A gRPC producer's rotation through a topic's queues.
 
-    It predicts where the SDK sends to. Which queue of a broker a message is stored in, and behind a Proxy in cluster
-    mode of which broker, the Proxy decides (`select_by_hash(…, sdk="proxy")` for message groups).
+    It predicts the queue that the SDK sends to. The Proxy decides in which queue of the broker a message is stored, and
+    in cluster mode also on which broker (`select_by_hash(…, sdk="proxy")` for message groups).
 
     Args:
         queues: those that the SDK goes round, in the order of the route.
         sdk: `java-grpc`, `go-grpc`, `go-grpc@5.1.4` …
-        start: the counter before the first message; most SDKs start somewhere at random.
+        start: the counter before the first message; most SDKs start at random.
 
     Raises:
         DataError: there is no queue.
-        UsageError: `queues` are no queues, the SDK is not known, or is no gRPC SDK.
+        UsageError: `queues` are no queues, the SDK is unknown, or is no gRPC SDK.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
     >>> for name in ("java-grpc", "go-grpc@5.1.4"):
@@ -146,15 +129,9 @@ class PublishingLoadBalancer:
         self._profile = _grpc(sdk)
         self._queues = keyed_queues(listed, self._profile)
         self.counter = _wrapped(start, self._profile)
-        """Another route's balancer goes on from here."""
 
     def take_message_queues(self, isolated: Collection[str], count: int) -> list[MessageQueue]:
-        """The candidates of the next message: attempt after attempt it goes round them.
-
-        Args:
-            isolated: names of brokers whose endpoint is isolated.
-            count: the most that are wanted, which is the number of attempts; at least 1.
-        """
+        """The candidates of the next message for `count` attempts, if possible on brokers that are not isolated."""
         names = frozenset(items(isolated, str, "isolated", MOST_QUEUES))
         require(count, _Count, "count")
         queues = self._queues
@@ -179,7 +156,6 @@ class PublishingLoadBalancer:
         return self.counter if self._profile.counts_first else before
 
     def _places(self, first: int) -> Iterator[int]:
-        """The places from there on, without end; the number wraps as the counter does."""
         while True:
             yield first % len(self._queues)
             first = _wrapped(first + 1, self._profile)
@@ -188,7 +164,6 @@ class PublishingLoadBalancer:
 def _by_broker(
     places: Iterator[int], queues: Sequence[MessageQueue], isolated: frozenset[str], count: int
 ) -> list[MessageQueue]:
-    """Once round: the first queue of each broker that is not isolated, until there are enough."""
     found: dict[str, MessageQueue] = {}
     for _ in queues:
         queue = queues[next(places)]

@@ -47,14 +47,6 @@ class FailureCourse(Struct):
 
 
 class Cluster:
-    """The brokers, the NameServer and the client's view of the topic.
-
-    Attributes:
-        queues: the client's publish list, which all threads share.
-        seen: the client's route.
-        write_queue_nums: broker name → write queues in the client's route, for `pickOneAtLeast`.
-    """
-
     def __init__(
         self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, per_us: int, first_poll_us: int
     ) -> None:
@@ -147,7 +139,7 @@ class Cluster:
 
     def _take(self, left_out: tuple[frozenset[str], frozenset[str]]) -> None:
         gone, unwritable = self.gone, self._unwritable = left_out
-        self.seen = replace(
+        self.seen = replace(  # the client's route
             self._route,
             queue_datas=tuple(
                 replace(data, perm=data.perm & ~PERM_WRITE) if data.broker_name in unwritable else data
@@ -156,7 +148,7 @@ class Cluster:
             ),
             broker_datas=tuple(data for data in self._route.broker_datas if data.broker_name not in gone),
         )
-        self.queues = self._published(self.seen)
+        self.queues = self._published(self.seen)  # the client's list, which all threads share
         # `TopicPublishInfo.getQueueIdByBroker`: the first entry of each broker; 4.9.8 takes writable ones only.
         self.write_queue_nums: dict[str, int] = {}
         for data in self.seen.queue_datas:

@@ -26,17 +26,14 @@ from rmqlb.model.send_scenario import NEWEST
 
 
 class TopicPublishInfo:
-    """What a producer thread knows of a topic (`impl.producer.TopicPublishInfo`).
+    """A producer thread's view of a topic (`impl.producer.TopicPublishInfo`); raises UsageError.
 
     Args:
         queues: the publish list, in order; most clients before 5.1.4 change it in place when every broker is isolated.
         send_which_queue: the round robin's index before the next pick, a 32-bit number (`ThreadLocalIndex`).
         write_queue_nums: broker name → write queues in the route; default: as in the list. Clients before 5.1.4 need
             it when every broker is isolated.
-        random: gives the next `Random.nextInt(2^31 − 1)`, for clients that start anew on a retry; default: Python's.
-
-    Raises:
-        UsageError: an argument is of the wrong type.
+        random: gives the next `Random.nextInt(2^31 − 1)`, for clients that reset the index; default: Python's.
     """
 
     __slots__ = ("queues", "random", "send_which_queue", "write_queue_nums")
@@ -59,10 +56,7 @@ class TopicPublishInfo:
         self.random = random or (lambda: python_random.randrange(MASK))  # noqa: S311 - it imitates java.util.Random
 
     def next_index(self, profile: ClientProfile) -> int:
-        """Advance the round robin (`ThreadLocalIndex.incrementAndGet`, before 4.9.0 `getAndIncrement`).
-
-        The list's length divides the number with a remainder; −2^31 is possible in 4.8.0 to 4.9.3.
-        """
+        """Advance the round robin (`ThreadLocalIndex`); −2^31 is possible in 4.8.0 to 4.9.3."""
         index = self.send_which_queue + 1 if self.send_which_queue < MASK else -0x80000000
         if profile.index_step in ("fold", "clamp"):
             # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
@@ -79,11 +73,7 @@ class TopicPublishInfo:
         self.send_which_queue = int32(start)
 
     def select(self, profile: ClientProfile, last_broker_name: str | None = None) -> MessageQueue:
-        """The plain pick, without latency fault (`TopicPublishInfo.selectOneMessageQueue`).
-
-        The broker of the attempt before is passed over if another one is there. An empty list divides by zero, as in
-        Java; `sendDefaultImpl` asks before.
-        """
+        """The plain pick, without latency fault (`TopicPublishInfo.selectOneMessageQueue`)."""
         found = None if last_broker_name is None else self._other_broker(profile, last_broker_name)
         return found or self.queues[position(self.next_index(profile), len(self.queues))]
 
@@ -109,7 +99,7 @@ class TopicPublishInfo:
 
 
 class FaultItem(Struct):
-    """What is remembered of a broker (`LatencyFaultToleranceImpl.FaultItem`)."""
+    """The state of a broker (`LatencyFaultToleranceImpl.FaultItem`)."""
 
     latency: int  # the last measured latency in ms
     start: int  # the time from which the broker is available
@@ -117,17 +107,13 @@ class FaultItem(Struct):
 
 
 class FaultStrategy:
-    """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`, on a clock that the caller hands in.
-
-    `enabled` is `sendLatencyFaultEnable`, `per_ms` how many units of time make a millisecond. Whoever picks hands in
-    its `worst`, whose index is `whichItemWorst`: one for each thread, as long as the producer lives (before 5.1.4).
-    """
+    """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`; `worst` has the index `whichItemWorst` of one thread."""
 
     def __init__(self, profile: ClientProfile, *, enabled: bool, per_ms: int = 1) -> None:
         self.profile = profile
         self.enabled = enabled
         self.per_ms = per_ms
-        self.items: dict[str, FaultItem] = {}  # broker name → what is remembered of it
+        self.items: dict[str, FaultItem] = {}  # by broker name
 
     def select(
         self,
@@ -138,7 +124,7 @@ class FaultStrategy:
         *,
         reset_index: bool = False,
     ) -> MessageQueue:
-        """The queue for the next attempt (`MQFaultStrategy.selectOneMessageQueue`), as `MQFaultStrategy` below says."""
+        """Mirrors `MQFaultStrategy.selectOneMessageQueue`."""
         if not self.enabled:
             return info.select(self.profile, last_broker_name)
         if self.profile.strategy == "filter":
@@ -146,10 +132,7 @@ class FaultStrategy:
         return self._scan(info, worst, last_broker_name, now)
 
     def update(self, broker_name: str, latency: int, now: int, *, isolation: bool, reachable: bool) -> int:
-        """Remember an attempt (`MQFaultStrategy.updateFaultItem`).
-
-        Returns the time from which the broker is available; `now` or earlier when it is.
-        """
+        """Record an attempt (`MQFaultStrategy.updateFaultItem`); returns when the broker is available again."""
         if not self.enabled:
             return now
         profile = self.profile
@@ -166,7 +149,7 @@ class FaultStrategy:
         return item.start
 
     def is_available(self, broker_name: str, now: int) -> bool:
-        """No isolation holds the broker back (in 5.1.4, nor does it wait for the detector)."""
+        """Whether no isolation holds the broker back; in 5.1.4 the broker also waits for the detector."""
         item = self.items.get(broker_name)
         if item is None:
             return True
@@ -187,10 +170,7 @@ class FaultStrategy:
         )
 
     def _scan(self, info: TopicPublishInfo, worst: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
-        """One step of the index, then the list from there; all isolated: a broker of the better half.
-
-        Java does this inside a `try` whose `catch` only logs, as it does a negative place in a list.
-        """
+        """Scan the list from the next index, then the better half; Java catches and logs a negative place in a list."""
         try:
             found = self._scan_list(info, last, now) or self._better_half(info, worst, now)
         except IndexError:
@@ -211,15 +191,13 @@ class FaultStrategy:
         return None
 
     def _place(self, index: int, size: int) -> int:
-        if not self.profile.plain_remainder:
-            return position(java_abs(index), size)
-        place = remainder(index, size)
+        place = remainder(index, size) if self.profile.plain_remainder else position(java_abs(index), size)
         if place < 0:
             raise IndexError
         return place
 
     def _better_half(self, info: TopicPublishInfo, worst: TopicPublishInfo, now: int) -> MessageQueue | None:
-        """A queue of the broker that `pickOneAtLeast` names; before 5.1.4, 4.9.8 apart, the list changes with it."""
+        """A queue of the broker of `pickOneAtLeast`; before 5.1.4, except in 4.9.8, the list changes with it."""
         profile, queues = self.profile, info.queues
         name = self._pick_one_at_least(worst, now)
         if name is None:
@@ -235,10 +213,7 @@ class FaultStrategy:
         return picked
 
     def _pick_one_at_least(self, worst: TopicPublishInfo, now: int) -> str | None:
-        """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index for nothing else.
-
-        Clients up to 4.9.3 break ties at random; here they are broken as later clients do.
-        """
+        """`LatencyFaultToleranceImpl.pickOneAtLeast`; clients up to 4.9.3 break ties at random, here as newer ones."""
         ranked = sorted(
             map_order(self.items),
             key=lambda name: (now < self.items[name].start, self.items[name].latency, self.items[name].start),
@@ -255,14 +230,12 @@ class FaultStrategy:
 
 
 class MQFaultStrategy:
-    """The producer's pick with latency fault tolerance, as `client.latency.MQFaultStrategy` does it.
-
-    All methods raise UsageError if an argument is of the wrong type.
+    """`client.latency.MQFaultStrategy`; all methods raise UsageError for an argument of the wrong type.
 
     Args:
         send_latency_fault_enable: off, brokers are never isolated and updates do nothing.
         clock: gives the time in whole milliseconds.
-        client_version: whose rules, such as "4.9.7"; default the newest known.
+        client_version: the version of the rules, such as "4.9.7"; default the newest known.
         which_item_worst: the index before the next pick among isolated brokers (clients before 5.1.4).
 
     >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
@@ -295,12 +268,7 @@ class MQFaultStrategy:
     def select_one_message_queue(
         self, publish_info: TopicPublishInfo, last_broker_name: str | None, reset_index: bool = False
     ) -> MessageQueue:
-        """The queue for the next attempt; mirrors `MQFaultStrategy.selectOneMessageQueue`.
-
-        Args:
-            publish_info: the thread's queue list; its index moves on.
-            last_broker_name: the broker of the attempt before, None on a first attempt.
-            reset_index: True on retries; 5.1.4 and newer start the round robin anew then.
+        """Mirrors `MQFaultStrategy.selectOneMessageQueue`; `reset_index` matters from 5.1.4 on, for retries.
 
         Raises:
             JavaArithmeticError: the list is empty; it is a ZeroDivisionError too.
@@ -315,13 +283,10 @@ class MQFaultStrategy:
     def update_fault_item(
         self, broker_name: str, current_latency: int, isolation: bool = False, reachable: bool = True
     ) -> None:
-        """Tell how an attempt went; mirrors `MQFaultStrategy.updateFaultItem`.
+        """Record an attempt (`MQFaultStrategy.updateFaultItem`); `current_latency` is in ms.
 
-        Args:
-            broker_name: whose attempt it was.
-            current_latency: how long it took, in ms.
-            isolation: it failed: the broker is isolated as if it had taken very long.
-            reachable: False hides the broker from the second choice until the detector finds it (5.1.4 and newer).
+        `isolation` marks a failure, which counts as a very long attempt. `reachable` False hides the broker from the
+        second choice until the detector finds it (5.1.4 and newer).
         """
         require(broker_name, str, "broker_name")
         require(current_latency, Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)], "current_latency")

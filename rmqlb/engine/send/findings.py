@@ -72,7 +72,7 @@ def _leaves_the_route(failure: Failure) -> bool:
 
 
 def _too_short(report: SendReport) -> Iterator[Finding]:
-    """A simulation that ends before the route poll shows a broker that never leaves the list: half the truth."""
+    """Report a broker that stays in the list only because the simulation ends before the route poll."""
     first_ms, poll_ms = report.producer.first_poll_ms, report.producer.poll_ms
     for taken in report.failures:
         dropped_ms = 0 if taken.kind == "read-only" else taken.nameserver_notices_ms
@@ -89,7 +89,7 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
 
 
 def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
-    """At the deadline to the very millisecond the client makes attempts without any time, and blames their brokers."""
+    """Report healthy brokers that an attempt without any time left, at the very deadline, isolates."""
     failing = {failure.broker_name for failure in report.failures}
     blamed = [broker for broker in report.brokers if broker.isolations and broker.broker_name not in failing]
     timeouts = any(failure.kind in ("timeout", "slow") for failure in report.failures)
@@ -102,7 +102,7 @@ def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
 
 
 def _skew(report: SendReport) -> Iterator[Finding]:
-    """Clients before 5.1.4 scan on from the isolated broker's place, so that its neighbour takes its share."""
+    """Clients before 5.1.4 scan on from the isolated broker's place, so its neighbour takes its share."""
     if profile_of(report.scenario.client_version).strategy == "filter":
         return
     healthy = {tally.broker_name for tally in report.queues} - {failure.broker_name for failure in report.failures}
@@ -117,14 +117,12 @@ def _skew(report: SendReport) -> Iterator[Finding]:
 
 
 def assumed_findings(names: Sequence[str]) -> Iterator[Finding]:
-    """SDKs and versions whose source was not read."""
     for chosen in map(sdk, names):
         if chosen.assumed:
             yield _assumed(chosen.text, chosen.mirrors)
 
 
 def keyed_findings(sdks: Sequence[KeyedSdk]) -> Iterator[Finding]:
-    """SDKs whose source was not read, and SDKs whose keys cannot be predicted."""
     for each in sdks:
         if each.assumed:
             yield _assumed(each.sdk, each.mirrors)
@@ -137,13 +135,9 @@ def _assumed(name: str, mirrors: str) -> Finding:
     return Finding("assumed-sdk", text, severity=INFO)
 
 
-# -- conditions --------------------------------------------------------------------------------------------------------
-
 _TOTALS = declared(SendTotals)
 SEND_FIGURES = Figures(
-    names=_TOTALS.names,
-    of_subject=declared(BrokerTally).names,
-    shares=(*_TOTALS.shares, "share", "picks", "failed"),
+    names=_TOTALS.names, of_subject=declared(BrokerTally).names, shares=(*_TOTALS.shares, "share", "picks", "failed")
 )
 """`share[BROKER]` is a percentage of the messages that were stored, with or without the sign; that of `picks[BROKER]`
 is one of all picks, which are more than the requests where some come after a send's deadline."""
@@ -152,7 +146,6 @@ _MEANS = ("not_store_ok", "duplicated", "retried", "retries", "failing_ms")
 
 
 def try_on(condition: Condition, report: SendReport, trials: TrialsReport | None = None) -> TriedCondition:
-    """Judge a condition on a simulation, or on the means of its trials (raises UsageError)."""
     if condition.subject is None:
         return condition.judge(report.totals if trials is None else _mean_totals(report.totals, trials))
     brokers = {each.broker_name: each if trials is None else _mean_tally(each, trials) for each in report.brokers}

@@ -24,10 +24,7 @@ def java_abs(value: int) -> int:
 
 
 def position(index: int, size: int) -> int:
-    """Where in a list of that size an index points: Java's remainder, and 0 where that is negative.
-
-    Raises ZeroDivisionError.
-    """
+    """The place of an index in a list: Java's remainder, and 0 where the index is negative."""
     place = index % size
     return place if index >= 0 else 0
 
@@ -38,10 +35,7 @@ def remainder(value: int, divisor: int) -> int:
 
 
 class JavaRandom:
-    """`java.util.Random`.
-
-    Args:
-        seed: any whole number, of which 48 bits count.
+    """`java.util.Random`; 48 bits of the seed count.
 
     >>> random = JavaRandom(42)
     >>> random.next_int(), [random.next_int(8) for _ in range(2)]
@@ -88,8 +82,8 @@ def hash_position(code: int, size: int) -> int:
 def hash_code(arg: object) -> int:
     """`arg.hashCode()` as Java computes it, a signed 32-bit number.
 
-    A str is a String; bool a Boolean; int an Integer where it fits 32 bits, otherwise a Long; float a Double. Of other
-    values the hash cannot be known (None, bytes and objects hash by identity or not at all): UsageError.
+    A str is a String; bool a Boolean; int an Integer if it fits 32 bits, otherwise a Long; float a Double. The hash of
+    other values (None, bytes, objects) cannot be known: UsageError.
 
     >>> hash_code("order-1"), hash_code(True), hash_code(12345678901), hash_code(1.5)
     (-1207111310, 1231, -539222985, 1073217536)

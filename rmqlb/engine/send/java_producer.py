@@ -41,12 +41,6 @@ _LOST_UNNOTICED = Outcome("ONEWAY_LOST", "code")
 
 
 class JavaProducer(Producer):
-    """What all Java producers share: the fault strategy with its detector, outcomes of attempts, and exceptions.
-
-    With the detector (`startDetectorEnable`) an unreachable broker waits for it. A broker that is gone from the
-    client's route has no address: the attempt ends before anything is sent.
-    """
-
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         scenario, profile = self.scenario, self.profile
@@ -56,6 +50,7 @@ class JavaProducer(Producer):
         overshoot_us = profile.overshoot_us if scenario.overshoot_us is None else scenario.overshoot_us
         self.overshoot = overshoot_us * self.per_us  # of a timed-out SYNC attempt, beyond its budget
         self.empty = profile.empty_attempt_us * self.per_us  # of an attempt without time left, or without an address
+        # A broker that is gone from the client's route has no address: nothing is sent.
         self.no_address = Outcome(CLIENT, "remoting", retry=True, isolation=profile.client_error_isolates)
         self.refused = broken(CONNECT, reachable=not scenario.detector)
         self.timeout = broken(TIMED_OUT, reachable=not scenario.detector)
@@ -70,7 +65,6 @@ class JavaProducer(Producer):
             item.reachable = item.reachable or not is_silent(self.reaction_of(name))
 
     def answer(self, reaction: Reaction | None) -> Outcome:
-        """The outcome of an attempt that its broker answers."""
         if reaction is None or reaction.kind == "slow":
             return SEND_OK
         if reaction.kind == "status":
@@ -81,7 +75,6 @@ class JavaProducer(Producer):
         return Outcome(reaction.name, "code", retry=retry, isolation=True, reachable=False, code=reaction.code)
 
     def learn(self, broker_name: str, took: int, *, isolation: bool, reachable: bool) -> None:
-        """The fault strategy learns of an attempt."""
         strategy, now = self.strategy, self.now
         if not strategy.enabled:
             return
@@ -93,14 +86,10 @@ class JavaProducer(Producer):
         elif start <= now < before:
             self.recorder.isolated_until(broker_name, now, now)
 
-    # -- exceptions ----------------------------------------------------------------------------------------------------
-
     def exception(self, message: Message, at: int, reason: str) -> MessageException | None:
-        """What the application gets for a lost message, or None.
+        """Mirror the ends of `sendDefaultImpl` and `sendSelectImpl`, and `onExceptionImpl` for ASYNC callbacks.
 
-        Mirrors the ends of `DefaultMQProducerImpl.sendDefaultImpl` and `sendSelectImpl`, and
-        `MQClientAPIImpl.onExceptionImpl` for the callback of ASYNC sends. A text is None where it holds what only a
-        broker or a socket knows (the remark of an error response, the address of a time-out).
+        A text is None where only a broker or a socket knows it (an error response's remark, a time-out's address).
         """
         selects = self.scenario.chosen_by is not None
         alone = selects or self.scenario.mode == "async"  # the exception of one attempt, not of all together
@@ -122,7 +111,7 @@ class JavaProducer(Producer):
     def _of_selector(self, message: Message, _: int) -> MessageException:
         if message.outcome.name == CLIENT:
             return self._client(f"The broker[{message.queue.broker_name}] not exist")
-        return MessageException(message.outcome.name, self._own_text(message))
+        return MessageException(message.outcome.name, self._unwrapped_text(message))
 
     def _of_all_attempts(self, message: Message, at: int) -> MessageException:
         cost, outcome = (at - message.began + message.phase) // self.per_ms, message.outcome
@@ -148,10 +137,9 @@ class JavaProducer(Producer):
             return self._client("unknown reason", cause=name)
         if name == CONNECT and profile.async_raises and message.attempt == 1:
             return self._of_all_attempts(message, at)
-        return MessageException(name, self._own_text(message))
+        return MessageException(name, self._unwrapped_text(message))
 
-    def _own_text(self, message: Message) -> str | None:
-        """The text of a RemotingException that no other one wraps."""
+    def _unwrapped_text(self, message: Message) -> str | None:
         name, broker = message.outcome.name, self.route.broker(message.queue.broker_name)
         address = None if broker is None else broker.broker_addrs.get(0)
         if name == TOO_MUCH and not self.profile.late_names_address:
@@ -171,7 +159,7 @@ class JavaProducer(Producer):
 
 
 def is_silent(reaction: Reaction | None) -> bool:
-    """The broker does not answer the detector in time."""
+    """Whether the broker does not answer the detector in time."""
     if reaction is None:
         return False
     too_slow = reaction.kind == "slow" and reaction.cost_us > _DETECT_TIMEOUT_US
@@ -215,8 +203,8 @@ class SyncProducer(JavaProducer):
     def _ends(self, message: Message, reaction: Reaction | None, budget: int, *, capped: bool) -> tuple[Outcome, int]:
         """The attempt's outcome, and after how many ticks.
 
-        The client compares whole milliseconds of its clock: after a time-out it depends on how far into one the message
-        began whether the deadline is over, or there is another attempt with no time at all. No request is written then.
+        The client compares whole milliseconds: how far into a millisecond the message began decides whether a time-out
+        ends the message, or another attempt follows with no time at all, for which no request is written.
         """
         if message.queue.broker_name in self.cluster.gone:
             return self.no_address, self.empty
@@ -238,8 +226,8 @@ class SyncProducer(JavaProducer):
 class AsyncProducer(JavaProducer):
     """`MQClientAPIImpl.sendMessageAsync` and `onExceptionImpl`: the thread hands the message over and goes on.
 
-    A retry asks the fault strategy for a broker, and keeps the queue id of the first attempt. Retries run on callback
-    threads; one for each sending thread is assumed.
+    A retry takes its broker from the fault strategy and its queue id from the first attempt. Retries run on callback
+    threads; one callback thread per sending thread is assumed.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -248,8 +236,8 @@ class AsyncProducer(JavaProducer):
             Thread(len(self.threads) + thread.number, stream_key(self.scenario.seed, 0, thread.key & 0xFFFF_FFFF))
             for thread in self.threads
         ]
-        # Objects of their own: the client tells the fault strategy other things than after SYNC sends, and `is` tells
-        # them from a broker's answer of the same name.
+        # Separate objects: the fault strategy learns something else than after SYNC sends, and `is` distinguishes the
+        # objects from a broker's answer of the same name.
         self.refused = broken(CONNECT, reachable=not self.profile.async_connects_first)
         self.timeout = broken(TIMED_OUT, reachable=True)
 
@@ -269,7 +257,7 @@ class AsyncProducer(JavaProducer):
         return message.outcome is self.refused and self.profile.async_connects_first
 
     def _hand_over(self, message: Message) -> None:
-        """The sending thread is done; it reports success for the first broker, whatever happened meanwhile."""
+        """Record success for the first broker when the sending thread is done, whatever happened meanwhile."""
         self.learn(message.sent[0], self.now - message.began, isolation=False, reachable=True)
 
     def _send(self, message: Message, queue: MessageQueue) -> Steps:
@@ -335,7 +323,7 @@ class AsyncProducer(JavaProducer):
         if not is_sending:
             callback = self._callbacks[message.thread.number - 1]
             if callback.version != message.version:
-                self.look_at_route(callback)
+                self.adopt_route(callback)
             info, worst = callback.info, callback.worst
             info.queues = message.info.queues
         chosen = self.strategy.select(info, worst, message.queue.broker_name, self.now)
@@ -422,12 +410,7 @@ def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]
 
 
 def _call(selector: Selector, message: int, queues: list[MessageQueue]) -> MessageQueue | None:
-    """Call the user's function as `sendSelectImpl` does: for each message, with a list of its own.
-
-    Raises:
-        SelectorError: the function raised.
-        DataError: it returned something else than one of the queues or None.
-    """
+    """Call the user's function as `sendSelectImpl` does, with a list of its own (raises SelectorError, DataError)."""
     function = as_function(selector.function, SELECTOR)
     key = selector.keys[(message - 1) % len(selector.keys)] if selector.keys else message
     try:

@@ -10,28 +10,23 @@ from rmqlb.engine.send.fault import TopicPublishInfo
 from rmqlb.model.message_queue import MessageQueue
 
 NO_ROUTE = "no route"
-"""The reason of a loss when the producer has no queue to pick from."""
 
 
 class Outcome(Struct, frozen=True):
-    """One way for an attempt to end."""
-
     name: str  # SEND_OK, a status, an error code's name, or the exception's class
     # stored; stored with a lesser status; a RemotingException; an MQBrokerException
     fate: Literal["ok", "status", "remoting", "code"]
     retry: bool = False  # another broker is tried
     isolation: bool = False  # the fault strategy learns that the attempt failed
-    reachable: bool = True  # what the fault strategy learns about the broker
+    reachable: bool = True  # for the fault strategy
     code: int | None = None  # the broker's response code, of an MQBrokerException
 
     @property
     def failed(self) -> bool:
-        """Nothing was stored as far as the producer knows."""
         return self.fate in ("remoting", "code")
 
     @property
     def lost_by(self) -> str | None:
-        """The reason of the loss if the message ends with this outcome; None when it is stored."""
         return self.name if self.failed else None
 
 
@@ -39,7 +34,6 @@ SEND_OK = Outcome("SEND_OK", "ok")
 
 
 def broken(name: str, *, reachable: bool) -> Outcome:
-    """The outcome of a RemotingException: it isolates the broker, and another broker is tried."""
     return Outcome(name, "remoting", retry=True, isolation=True, reachable=reachable)
 
 
@@ -48,8 +42,6 @@ def _no_queues_yet() -> TopicPublishInfo:
 
 
 class Thread(Struct, eq=False):
-    """A thread that sends messages one after another, or hands them over."""
-
     number: int  # from 1
     key: int  # of its random numbers
     arrival: int = 0  # number of its next message by arrival, from 0; its own messages are every K-th
@@ -62,18 +54,16 @@ class Thread(Struct, eq=False):
 
 
 class Message(Struct, eq=False):
-    """A message and its latest attempt."""
-
     number: int
-    thread: Thread  # that sends it
+    thread: Thread
     began: int
     info: TopicPublishInfo  # the thread's when the message began
     version: int  # of the route of `info`
     attempt: int = 0  # number of the attempt, from 1
     queue: MessageQueue = MessageQueue("", "", -1)
     outcome: Outcome = SEND_OK  # in which the attempt ends
-    started: int = 0  # when the attempt began
+    started: int = 0  # tick of the attempt's begin
     failure: int | None = None  # index of the failure that the attempt meets
     budget: int = 0  # ms that an ASYNC attempt has
-    phase: int = 0  # how far into a millisecond the message began, drawn after a time-out, when it matters
+    phase: int = 0  # ticks from a full millisecond to the message's begin, drawn after a time-out
     sent: list[str] = []  # brokers of the attempts

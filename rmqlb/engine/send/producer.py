@@ -2,9 +2,8 @@
 
 - A message is a generator, so that it reads like the client's own loop; it yields how many ticks it waits.
 - A tick is a fraction of a microsecond such that the time between two messages is a whole number of ticks.
-- Of two that wake at one tick, the lower number goes first; ASYNC messages have numbers below 0.
+- When two messages wake at one tick, the lower number goes first; ASYNC messages have numbers below 0.
 - Changes outside the producer at a tick come before its threads act at that tick.
-- All randomness comes from `draw`.
 """
 
 from __future__ import annotations
@@ -28,18 +27,14 @@ from rmqlb.model.send_scenario import Latency, Reaction, SendScenario
 from rmqlb.model.simulate_send import LostMessage, MessageException
 
 Steps = Iterator[int]
-"""A message on its way; each item is a wait in ticks."""
+"""The sending of one message; each item is a wait in ticks."""
 _NO_ROUTE_US = 1000
 """Duration of a message that fails before any attempt: about one request to a NameServer."""
 _PROGRESS_EACH = 20_000
 
 
 class Producer(ABC):
-    """One producer over one simulation; subclasses define how a message picks queues and reacts to outcomes.
-
-    Raises:
-        DataError: the producer's queue list is empty, or the route's order config is malformed.
-    """
+    """One producer in one simulation (raises DataError if the queue list is empty or the order config malformed)."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, trial: int = 0) -> None:
         self.route, self.scenario, self.profile, self.trial = route, scenario, profile, trial
@@ -53,7 +48,7 @@ class Producer(ABC):
         self.recorder = Recorder(route, scenario, self.cluster, self.per_us)
         self.now = 0
         self.started = 0  # messages begun
-        self.ended = 0  # when the simulation ended: with its last message, or with its duration
+        self.ended = 0  # the tick of the end: the last message's, or after the duration
         self.threads = [
             Thread(number, stream_key(scenario.seed, trial, number), arrival=number - 1)
             for number in range(1, scenario.threads + 1)
@@ -87,11 +82,9 @@ class Producer(ABC):
         self.recorder.count_isolation(self.ended)
 
     def spawn(self, thread: Thread, steps: Steps) -> None:
-        """Begin a message that its thread does not wait for."""
+        """Run a message that its thread does not wait for."""
         self._spawned += 1
         self._step(self._spawned - (1 << 40), thread, steps)
-
-    # -- time ----------------------------------------------------------------------------------------------------------
 
     def _is_over(self, at: int, thread: Thread) -> bool:
         return at >= self._until or (self.started if self._interval is None else thread.arrival) >= self._limit
@@ -108,7 +101,6 @@ class Producer(ABC):
         heappush(self._events, (max(arrival, thread.free, self.now), thread.number, thread, None))
 
     def advance(self, now: int) -> None:
-        """Change what is outside, up to this tick."""
         cluster, recorder = self.cluster, self.recorder
         while (due := min(cluster.next_at, recorder.next_slice)) <= now:
             self.outside(due)
@@ -116,14 +108,12 @@ class Producer(ABC):
                 recorder.end_slice(due)
             if cluster.next_at <= due:
                 cluster.advance(due)
-                recorder.look_around(due)
+                recorder.note_changes(due)
         self.outside(now)
         self.now = now
 
     def outside(self, until: int) -> None:  # noqa: B027 - only some producers have more than their messages
-        """Let happen what else happens up to a tick, before the cluster changes at that tick."""
-
-    # -- random numbers and routes -------------------------------------------------------------------------------------
+        """Run everything else that is due before the cluster changes at a tick."""
 
     def draw(self, thread: Thread) -> int:
         bits = draw(thread.key, thread.draws)
@@ -131,16 +121,13 @@ class Producer(ABC):
         return bits
 
     def below(self, number: int, thread: Thread) -> int:
-        """Draw one of 0 … number − 1."""
         return (self.draw(thread) >> 32) * number >> 32
 
     def reaction_of(self, broker_name: str) -> Reaction | None:
-        """The reaction of a failing broker; None for a healthy one."""
         found = self.cluster.reactions.get(broker_name)
         return None if found is None else found[1]
 
-    def look_at_route(self, thread: Thread) -> None:
-        """The thread takes the client's newest queue list, with a new round robin."""
+    def adopt_route(self, thread: Thread) -> None:
         cluster, start = self.cluster, self.scenario.start_at
         if thread.version == cluster.version:
             return
@@ -165,21 +152,18 @@ class Producer(ABC):
         start = java_abs(start)
         return 0 if self.profile.index_step == "clamp" and start < 0 else start
 
-    # -- the life of a message -----------------------------------------------------------------------------------------
-
     def begin(self, thread: Thread) -> Message:
-        """Begin the thread's next message; if the queue list is empty, the client requests the route at once."""
         cluster, recorder = self.cluster, self.recorder
         if self._interval is not None:
             thread.arrival += len(self.threads)
         self.started += 1
         if self.started >= cluster.next_message:
             cluster.message_starts(self.started, self.now)
-            recorder.look_around(self.now)
+            recorder.note_changes(self.now)
         if not cluster.queues:
             cluster.refresh()
-            recorder.look_around(self.now)
-        self.look_at_route(thread)
+            recorder.note_changes(self.now)
+        self.adopt_route(thread)
         recorder.messages += 1
         return Message(self.started, thread, self.now, thread.info, thread.version)
 
@@ -194,7 +178,6 @@ class Producer(ABC):
         return reaction
 
     def attempt(self, message: Message, outcome: Outcome, took: int) -> Steps:
-        """Wait for the end of the attempt."""
         self.under_way(message, outcome)
         yield took
         self.recorder.attempt_done(message, self.now)
@@ -213,7 +196,7 @@ class Producer(ABC):
         return us * self.per_us
 
     def finish(self, message: Message, lost_by: str | None, at: int | None = None) -> None:
-        """The message is over; `lost_by` is the reason when nothing of it is stored, as far as the producer knows."""
+        """End the message; `lost_by` is the reason if the producer knows of nothing that was stored."""
         at = self.now if at is None else at
         lost = None
         if lost_by is not None:
@@ -223,7 +206,6 @@ class Producer(ABC):
         self.recorder.finish(message, at, lost)
 
     def finish_stored(self, message: Message) -> None:
-        """The message ends with its last attempt."""
         if message.outcome.fate == "status":
             self.recorder.not_store_ok += 1
         self.finish(message, message.outcome.lost_by)
@@ -233,7 +215,7 @@ class Producer(ABC):
         self.finish(message, lost_by, message.thread.free)
 
     def exception(self, message: Message, at: int, reason: str) -> MessageException | None:  # noqa: ARG002 - for Java
-        """What the application gets: an error of its language, whose text is not simulated."""
+        """The application's error, whose text is not simulated except for Java."""
         return MessageException(reason, response_code=message.outcome.code if message.attempt else None)
 
 
@@ -258,14 +240,13 @@ def _time_base(rate: Fraction | None) -> tuple[int, int | None]:
 
 
 def _first_poll_us(scenario: SendScenario, trial: int) -> int:
-    """The scenario's first poll, or a random time in the first interval; stream 0 is for nothing else."""
+    """The scenario's first poll, or a random time in the first interval; stream 0 has no other use."""
     if scenario.first_poll_us is not None:
         return scenario.first_poll_us
     return (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
 
 
 def pick(latency: Latency, bits: int) -> int:
-    """The value in microseconds that 64 random bits stand for."""
     table = latency.table
     cell = ((bits >> 32) * len(table)) >> 32
     if latency.tail and cell == len(table) - 1:

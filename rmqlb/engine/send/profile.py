@@ -1,7 +1,6 @@
-"""What changed in the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
+"""Changes of the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
 
-Rule of this file: facts only, read from the released classes of the versions named; `fault.py` and `java_producer.py`
-obey them.
+Facts only, read from the released classes of the versions named.
 """
 
 from __future__ import annotations
@@ -21,68 +20,54 @@ _RETRIED = frozenset({1, 14, 16, 17, 204, 205})
 
 
 class ClientProfile(Struct, frozen=True):
-    """How a stretch of client versions picks and retries."""
-
     since: Version  # the first version of the stretch
     newest: str | None = None  # the last one that was released; None is the newest there is
-    # what `ThreadLocalIndex` does: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and returns the
+    # `ThreadLocalIndex`: `mask` adds 1 in 32 bits and returns the lower 31, `wrap` adds 1 and returns the
     # magnitude, `fold` stores the magnitude too, `clamp` does that and turns −2^31 into 0
     index_step: Literal["mask", "wrap", "fold", "clamp"] = "mask"
     any_start: bool = True  # the index starts at any 32-bit number, else at a magnitude
-    # how the plain pick passes over the last broker: `filter`, by a `step` of the index a try, or by a local `scan`
-    # after one step
+    # the plain pick passes over the last broker by a `filter`, one index `step` per try, or one step and a `scan`
     skip: Literal["filter", "step", "scan"] = "filter"
-    # what `MQFaultStrategy` does when latency fault is on: `filter` (available, then reachable, then any), or `scan`
+    # `MQFaultStrategy` with latency fault on: `filter` (available, then reachable, then any), or `scan`
     # from one step of the index, then the better half of the broker list
     strategy: Literal["filter", "scan"] = "filter"
-    # what the scan makes of the last broker: `ignore` it, `avoid` it, or insist on the `same`
+    # the scan ignores the last broker, avoids it, or insists on the same one
     scan_last: Literal["ignore", "avoid", "same"] = "ignore"
-    # the scan's places are Java remainders, which are negative past 2^31 − 1: it dies of them
-    plain_remainder: bool = False
-    mutates: bool = False  # when all brokers are isolated the queue list is changed in place, for every thread
+    plain_remainder: bool = False  # the scan fails at places past 2^31 − 1, which are negative Java remainders
+    mutates: bool = False  # isolation of all brokers changes the queue list in place, for every thread
     worst_needs_write: bool = False  # then the route must call the broker writable
     latency_max: tuple[int, ...] = _NEW_LATENCY  # thresholds of the measured latency in ms
     not_available_duration: tuple[int, ...] = _NEW_DURATION  # isolation in ms from each threshold on
     isolation_latency: int = 10000  # the latency in ms that a failure counts as
-    # an update never shortens an isolation, and `reachable` is kept; else each update sets it anew
-    only_extends: bool = True
+    only_extends: bool = True  # updates never shorten an isolation and keep `reachable`; otherwise they replace it
     available_is_reachable: bool = False  # a broker that waits for the detector is not available either
     client_error_isolates: bool = False  # a failure on the client's own side (no address) isolates the broker too
-    # broker response codes after which another broker is tried (SYNC)
-    retry_codes: frozenset[int] = _RETRIED | {2, 1500}
+    retry_codes: frozenset[int] = _RETRIED | {2, 1500}  # response codes after which SYNC tries another broker
     async_needs_time: bool = True  # an ASYNC retry is made only while time is left
     # an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries` again or `stops`
     async_late: Literal["retries", "stops"] = "stops"
-    # what goes wrong before an ASYNC request is written is no retry's business: the refusal of a first attempt ends the
-    # message, that of a retry isolates the broker before it, and a retry without time left isolates nobody
+    # no retry follows an error before an ASYNC request is written: a first attempt that is refused ends the message,
+    # a refused retry isolates the broker before it, and a retry without time left isolates no broker
     async_raises: bool = False
-    # an ASYNC send connects before it is handed over, so that a refusal comes before the update that follows each
-    # hand-over
-    async_connects_first: bool = False
+    async_connects_first: bool = False  # ASYNC connects before the hand-over, and so before the update after that
     resets_index: bool = True  # a SYNC retry starts the round robin anew at a random place (latency fault on)
-    # a refused ONEWAY send raises and isolates; newer clients connect behind the caller's back, so that the message is
-    # lost unnoticed
-    oneway_tells: bool = False
-    # the transport itself sends once more to the broker that answers 1500, and then reports a broken connection
-    resends_go_away: bool = True
-    # how much longer than its budget a SYNC attempt takes that times out (measured with 5.5.0 and 4.9.7 on loopback)
-    overshoot_us: int = 500
-    empty_attempt_us: int = 100  # how long an attempt takes that has no time left at all (measured likewise)
+    oneway_tells: bool = False  # a refused ONEWAY send raises and isolates; newer clients lose it unnoticed
+    resends_go_away: bool = (
+        True  # the transport resends to a broker that answers 1500, then reports a broken connection
+    )
+    overshoot_us: int = 500  # of a timed-out SYNC attempt beyond its budget (measured with 5.5.0 and 4.9.7 on loopback)
+    empty_attempt_us: int = 100  # the length of an attempt without any time left (measured likewise)
     caps_request: bool = True  # `sendMsgMaxTimeoutPerRequest` exists
-    # the callback of an ASYNC send that times out is told how long it took, and of the cause; else how long it had
-    async_tells_cost: bool = True
+    async_tells_cost: bool = True  # the callback of a timed-out ASYNC send gets cost and cause, otherwise the budget
     late_names_address: bool = True  # the exception of an ASYNC retry without time left names the broker's address
-    # where the text of an MQClientException sends its reader
-    faq_url: str = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
+    faq_url: str = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"  # in the text of an MQClientException
 
     @property
     def versions(self) -> ClientVersions:
-        """The stretch; nothing older than its oldest versions is known."""
         return ClientVersions(None if self.since == OLDEST else ".".join(map(str, self.since)), self.newest)
 
     @property
     def name(self) -> str:
-        """The stretch in words, such as `5.1.1 to 5.1.3`."""
         return str(self.versions)
 
     def duration(self, latency_ms: float, *, isolation: bool) -> int:
@@ -95,7 +80,7 @@ class ClientProfile(Struct, frozen=True):
 
 
 def _profiles() -> tuple[ClientProfile, ...]:
-    """From the newest to the oldest, each said by what differs from the one after it."""
+    """From the newest to the oldest, each by its differences from the next newer one."""
     v533 = ClientProfile((5, 3, 3))
     v532 = replace(v533, since=(5, 3, 2), caps_request=False)
     v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)
@@ -145,11 +130,9 @@ def _profiles() -> tuple[ClientProfile, ...]:
 
 
 PROFILES = _profiles()
-"""All stretches, the newest first. The client of 5.5.1 was neither run nor read: its release notes name no
-change to how queues are chosen, to isolation or to retries."""
+"""5.5.1 was neither run nor read: its release notes name no change to queue selection, isolation or retries."""
 
 
 def profile_of(version: str) -> ClientProfile:
-    """The rules of a client version; raises UsageError."""
     wanted = parse_version(version)
     return next(profile for profile in PROFILES if wanted >= profile.since)

@@ -29,18 +29,15 @@ _GUAVA_KEY = bytes(range(16))
 """The key of Guava's `Hashing.sipHash24()`."""
 
 
-# -- lists -------------------------------------------------------------------------------------------------------------
-
-
 def publish_queues(route: TopicRouteData, sdk: str = "java") -> list[MessageQueue]:
-    """The queues that a producer of an SDK picks from, in its order: what hash selectors and round robin index into.
+    """The queues that a producer of an SDK picks from, in its order: the list for hash selectors and round robin.
 
     Args:
-        route: the topic's.
-        sdk: `java`, `go`, `java-grpc`, `go-grpc@5.1.4` …; `proxy` is what a Proxy stores message groups in.
+        route: the route of the topic.
+        sdk: `java`, `go`, `java-grpc`, `go-grpc@5.1.4` …; `proxy` is the list in which a Proxy stores message groups.
 
     Raises:
-        UsageError: the SDK is not known, or `route` is no route.
+        UsageError: the SDK is unknown, or `route` is no route.
         DataError: the list cannot be known, or the route contradicts itself.
     """
     require(route, TopicRouteData, "route")
@@ -49,7 +46,6 @@ def publish_queues(route: TopicRouteData, sdk: str = "java") -> list[MessageQueu
 
 
 def publish_list(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueue]:
-    """As `publish_queues`, by the SDK's profile."""
     if profile.name == "java":
         return route.publish_queues()
     _reject_static_topic(route, profile)
@@ -76,7 +72,7 @@ def broker_list(route: TopicRouteData, profile: SdkProfile) -> list[tuple[Messag
 
 
 def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[MessageQueue]:
-    """The queues that a Proxy stores in, in its order; with a name those of a Proxy in that broker (local mode).
+    """The queues that a Proxy stores in; with a broker's name, those of the Proxy in that broker (local mode).
 
     Mirrors `MessageQueueSelector.buildWrite` and `LocalTopicRouteService` (5.5.0).
     """
@@ -146,16 +142,8 @@ def _blocks(data: QueueData) -> list[bool]:
     return [False] * (read if data.readable else max(1, read, write))
 
 
-# -- keys --------------------------------------------------------------------------------------------------------------
-
-
 def picker(queues: Sequence[MessageQueue], profile: SdkProfile) -> Callable[[str], MessageQueue]:
-    """Find the queue that an SDK picks for a key, from its own list of queues.
-
-    Raises:
-        UsageError: (from the call) the SDK picks at random, or refuses the key.
-        DataError: it has no queue to pick from.
-    """
+    """Find the queue that an SDK picks for a key (raises UsageError if the SDK picks at random or refuses the key)."""
     listed = keyed_queues(queues, profile)
     return lambda key: listed[place_of_key(len(listed), key, profile)]
 
@@ -174,7 +162,6 @@ def keyed_queues(queues: Sequence[MessageQueue], profile: SdkProfile) -> list[Me
 
 
 def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
-    """The place of a key in a list of this number of queues (raises UsageError)."""
     kind = profile.hash
     if kind == "random":
         raise UsageError(
@@ -192,7 +179,7 @@ def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
 
 
 def _bytes(key: str, profile: SdkProfile) -> bytes:
-    """The key in UTF-8; each language makes something else of half a surrogate pair."""
+    """The key in UTF-8; each language encodes half of a surrogate pair in another way."""
     if key.isascii() or not any("\ud800" <= character <= "\udfff" for character in key):
         return key.encode()
     if profile.name == "java-grpc":
@@ -202,20 +189,17 @@ def _bytes(key: str, profile: SdkProfile) -> bytes:
     raise UsageError(f"{key!a}: half of a surrogate pair, which {profile.name} cannot send")
 
 
-# -- selectors --------------------------------------------------------------------------------------------------------
-
-
 def select_by_hash(queues: Sequence[MessageQueue], arg: object, sdk: str = "java") -> MessageQueue:
     """The queue of a key; in Java `SelectMessageQueueByHash.select`: the magnitude of the remainder of its hash code.
 
     Args:
         queues: the publish list of the SDK, in order.
-        arg: what the application passes, see `hash_code`; of another SDK its sharding key or message group, a text.
-        sdk: whose producer: `java`, `go`, `cpp`, a gRPC SDK such as `java-grpc` or `go-grpc@5.1.4`, or `proxy`, which
-            is where a Proxy stores the message groups of all gRPC SDKs.
+        arg: the application's argument (`hash_code`); for other SDKs a sharding key or message group, a text.
+        sdk: `java`, `go`, `cpp`, a gRPC SDK such as `java-grpc` or `go-grpc@5.1.4`, or `proxy`, which stores the
+            message groups of all gRPC SDKs.
 
     Raises:
-        UsageError: what the SDK makes of `arg` cannot be known, `queues` are no queues, or the SDK is not known.
+        UsageError: the SDK's result for `arg` cannot be known, `queues` are no queues, or the SDK is unknown.
         DataError: the list is empty; in Java a JavaArithmeticError, which is a ZeroDivisionError too.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in ("broker-a", "broker-b") for i in range(4)]
@@ -247,11 +231,8 @@ def select_by_random(queues: Sequence[MessageQueue], random: JavaRandom) -> Mess
 
 
 def select_by_machine_room(queues: Sequence[MessageQueue], arg: object) -> None:  # noqa: ARG001 - the selector's shape
-    """`SelectMessageQueueByMachineRoom.select`: always nothing, and the send fails of it (all versions examined)."""
+    """`SelectMessageQueueByMachineRoom.select`: always nothing, so the send fails (all versions examined)."""
     items(queues, MessageQueue, "queues", MOST_QUEUES)
-
-
-# -- hashes ------------------------------------------------------------------------------------------------------------
 
 
 def fnv1a_32(data: bytes) -> int:
@@ -307,10 +288,7 @@ def _rotated(word: int, bits: int) -> int:
 
 
 def libstdcxx_hash(data: bytes) -> int:
-    """`std::hash<std::string>` of GNU's C++ library where `size_t` has 64 bits: Murmur of 64 bits, unaligned.
-
-    Other libraries (LLVM's, Microsoft's) and 32 bits give other numbers.
-    """
+    """`std::hash<std::string>` of 64-bit libstdc++, unaligned Murmur of 64 bits; other libraries differ."""
     state = _MURMUR_SEED ^ len(data) * _MURMUR & _64
     whole = len(data) & ~7
     for at in range(0, whole, 8):
@@ -339,14 +317,9 @@ def consistent_bucket(code: int, buckets: int) -> int:
         candidate = after
 
 
-def _signed_sip_hash(data: bytes) -> int:
-    code = sip_hash_24(data)
-    return code - (1 << 64) if code >> 63 else code
-
-
 _HASHES: dict[Hash, Callable[[bytes], int]] = {
     "fnv-1a": fnv1a_32,
-    "siphash": _signed_sip_hash,
+    "siphash": lambda data: (sip_hash_24(data) + 2**63) % 2**64 - 2**63,  # signed
     "siphash-zero": lambda data: sip_hash_24(data, bytes(16)),
     "siphash-reversed": lambda data: int.from_bytes(sip_hash_24(data).to_bytes(8, "little"), "big"),
     "sha-256": lambda data: int.from_bytes(sha256(data).digest(), "big"),

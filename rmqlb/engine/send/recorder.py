@@ -1,4 +1,4 @@
-"""The counts of a simulation: per queue, broker and failure, in all, and in slices of time; and the report of them."""
+"""The counts of a simulation: per queue, broker, failure and slice of time; and the report of them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,11 @@ from rmqlb.model.simulate_send import (
 MOST_KINDS = 100
 _MOST_SLICES = 120
 _COUNTED = ("messages", "stored", "not_store_ok", "duplicated", "lost", "retried", "attempts", "retries")
-"""The counts of `SendTotals` that are attributes of a recorder."""
 _TIMES = ("began", "ended", "first_failed", "last_failed", "isolated", "used_again")
-"""The times of a `FailureCourse` that are in `FailureTaken`."""
 
 
 class _Mark(Struct):
-    """The counts that the timeline needs, at one tick; per broker by name."""
-
-    at: int
+    at: int  # tick
     attempts: Counter[str]
     failed: Counter[str]
     isolated: dict[str, int]
@@ -73,10 +69,7 @@ class Recorder:
         self._marks = [self._mark(0)]
         self.next_slice = self._width
 
-    # -- events ------------------------------------------------------------------------------------------------------
-
-    def look_around(self, now: int) -> None:
-        """If something happened outside, note what it means for the failures under way."""
+    def note_changes(self, now: int) -> None:
         cluster = self._cluster
         if cluster.changes == self._changes:
             return
@@ -162,12 +155,10 @@ class Recorder:
                 course.isolated, course.isolated_by = now, "isolation"
 
     def isolated_until(self, broker_name: str, now: int, until: int) -> None:
-        """The isolation of a broker ends then; at once when that is past."""
         self.count_isolation(now)
         self._isolated_until[broker_name] = until
 
     def count_isolation(self, now: int) -> None:
-        """Add the time since the last count to all brokers that were isolated or unlisted."""
         since = self._isolated_counted
         for name, until in self._isolated_until.items():
             end = now if name in self._unlisted else min(until, now)
@@ -176,15 +167,13 @@ class Recorder:
         self._isolated_counted = now
 
     def end_slice(self, now: int) -> None:
-        """A slice of the timeline ends; when there are too many, each second boundary goes."""
+        """End a slice of the timeline; when there are too many, drop each second boundary."""
         self.count_isolation(now)
         self._marks.append(self._mark(self.next_slice))
         if len(self._marks) > _MOST_SLICES:
             self._width *= 2
             self._marks = self._marks[::2]
         self.next_slice = self._marks[-1].at + self._width
-
-    # -- the report --------------------------------------------------------------------------------------------------
 
     def by_broker(self, figure: str) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -217,7 +206,6 @@ class Recorder:
         )
 
     def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[QueueTally, ...]:
-        """The producer's list in its order, then the queues that it picked beyond."""
         queues = dict.fromkeys((*publish_queues, *sorted(self.counts["picks"], key=queue_order)))
         whole = self.counts["stored"].total()
         return tuple(
@@ -289,7 +277,6 @@ def _between(since: float | None, then: float | None) -> float | None:
 
 
 def _slice_width_us(scenario: SendScenario) -> int:
-    """A round length that makes about sixty slices, where the end can be foreseen."""
     per_message = Fraction(scenario.latency.table[0], scenario.threads)
     if scenario.rate is not None:
         per_message = Fraction(1_000_000) / scenario.rate

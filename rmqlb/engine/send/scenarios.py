@@ -35,7 +35,6 @@ def lognormal(median_us: float, sigma: float, text: str) -> Latency:
 
     The table holds 65,536 quantiles, the last of which is refined by as many again: the rarest value has a chance of
     about one in nine thousand million.
-    Raises UsageError.
     """
     if not 0 <= sigma <= 10:
         raise UsageError(f"latency {text}: sigma is not between 0 and 10")
@@ -59,23 +58,18 @@ def new_topic_route(template: TopicRouteData, topic: str) -> TopicRouteData:
     Each broker gets as many queues as the template has read queues, at most four (`defaultTopicQueueNums`). Mirrors
     `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault` (4.9.8 and 5.5.0).
     """
-    counts = (min(4, data.read_queue_nums) for data in template.queue_datas)
-    datas = (
-        replace(data, read_queue_nums=count, write_queue_nums=count)
-        for data, count in zip(template.queue_datas, counts, strict=True)
-    )
-    return replace(template, topic=topic, queue_datas=tuple(datas))
+    counted = ((data, min(4, data.read_queue_nums)) for data in template.queue_datas)
+    datas = tuple(replace(data, read_queue_nums=count, write_queue_nums=count) for data, count in counted)
+    return replace(template, topic=topic, queue_datas=datas)
 
 
 class Producers(Struct, frozen=True):
-    """Producers of several topics."""
-
     reports: tuple[SendReport, ...]  # one for each topic with queues on a failing broker
     findings: tuple[Finding, ...]
 
 
 def failures_of(events: Iterable[Event]) -> tuple[Failure, ...]:
-    """What brokers do to producers from each `broker-down` or `broker-loss` until the next `broker-up` of the same one.
+    """The failures that `broker-down` and `broker-loss` events cause, each until the next `broker-up` of its broker.
 
     A process that ends refuses connections, and the NameServers drop it at once, whether it unregisters or its
     connection closes; a machine that is lost stays silent until its last registration is too old.
@@ -98,13 +92,7 @@ def failures_of(events: Iterable[Event]) -> tuple[Failure, ...]:
 def producers_of(
     routes: Sequence[TopicRouteData], failures: Sequence[Failure], scenario: SendScenario, rates: Mapping[str, float]
 ) -> Producers:
-    """A producer of each topic that a failing broker takes messages of, for as long as its failures are news.
-
-    Args:
-        failures: of brokers by name.
-        scenario: how producers are configured.
-        rates: topic → messages per second, where known.
-    """
+    """Simulate a producer of each topic with queues on a failing broker; `rates` has messages per second by topic."""
     reports: list[SendReport] = []
     findings: list[Finding] = []
     for route in routes:
@@ -122,17 +110,7 @@ def producers_of(
 
 
 def long_enough(scenario: SendScenario) -> SendScenario:
-    """The scenario, for as long as its failures are news to the producer; at an assumed rate if it has none.
-
-    It ends one poll interval after route polls have shown the producer each failure and its end, or with a million
-    messages.
-
-    Args:
-        scenario: with at least one failure.
-
-    Raises:
-        UsageError: the client version is unknown, or its thresholds contradict each other.
-    """
+    """The scenario until a poll interval after the producer knows each failure and its end (raises UsageError)."""
     scenario = replace(scenario, rate=scenario.rate or ASSUMED_RATE)
     profile = rules(scenario)
     known_us = max(_known_us(failure, scenario, profile) for failure in scenario.failures)
@@ -142,7 +120,6 @@ def long_enough(scenario: SendScenario) -> SendScenario:
 
 
 def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) -> int:
-    """When nothing of a failure is news to the producer any more."""
     start = _us(failure.start, scenario)
     end = None if failure.end is None else _us(failure.end, scenario)
     notices_us = 0 if failure.reaction.kind == "read-only" else failure.notices_us
@@ -150,7 +127,7 @@ def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) 
     if notices_us is not None and (end is None or start + notices_us < end):
         every, first = scenario.poll_us, scenario.first_poll_us
         seen = [at for at in (start + notices_us, end) if at is not None]
-        # the latest possible poll if the first one is at a random time
+        # The latest possible poll if the first one is at a random time.
         times += [at + every if first is None else poll_after(at, first, every) for at in seen]
     if end is not None:
         isolated_us = 1000 * profile.duration(0, isolation=True) if scenario.latency_fault else 0

@@ -23,13 +23,11 @@ Counter = Literal["int32", "uint32", "uint64", "unbounded"]
 
 
 class SdkProfile(Struct, frozen=True):
-    """How one SDK, from one version on, picks queues."""
-
     name: str  # as on the command line: `go`, `java-grpc` …
     mirrors: str  # the version whose rules these are
     vectors: int  # number of questions that the SDK itself answered; 0 where only its source was read
     hash: Hash  # of a message group or sharding key
-    rotation: Rotation | None  # how it goes round the queues
+    rotation: Rotation | None  # its way round the queues
     counter: Counter = "int32"  # the number that it counts by
     counts_first: bool = False  # the counter goes up before it is used
     since: Version | tuple[()] = ()  # the first version that has these rules; () is the oldest there is
@@ -39,7 +37,7 @@ class SdkProfile(Struct, frozen=True):
     starts: int | None = 2**31 - 1
     counts_by_thread: bool = False  # each thread has a counter of its own
     picks_anew: bool = False  # each attempt picks by itself; otherwise a message's attempts go round its candidates
-    isolates: Literal["always", "before-retry", ""] = "always"  # when a failed attempt isolates its endpoint
+    isolates: Literal["always", "before-retry", ""] = "always"  # the failed attempts that isolate an endpoint
     rejoins: bool = True  # a good heartbeat ends the isolation
     polls: bool = True  # it requests the route again
     polls_after_s: int = 10  # from its start until it first does so
@@ -48,7 +46,7 @@ class SdkProfile(Struct, frozen=True):
     backs_off: Literal["next", "this", ""] = "next"
     gives_up_busy: bool = False  # it makes no other attempt then
     live: bool = False  # it was compared with a producer, or a Proxy, that really ran
-    note: str | None = None  # what else has to be known
+    note: str | None = None
 
 
 _UNRELEASED = (5, 1, 5)
@@ -100,7 +98,6 @@ SDKS = (
 
 NAMES = tuple(dict.fromkeys(profile.name for profile in SDKS))
 CLIENTS = tuple(name for name in NAMES if name != "proxy")
-"""Those that send."""
 _NEAREST = {
     **dict.fromkeys(("python", "nodejs"), "cpp"),  # shells around the C++ client
     **dict.fromkeys(("php", "ruby", "dotnet", "erlang", "delphi", "http", "oms", "other"), "java"),
@@ -111,11 +108,9 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 
 
 class ChosenSdk(Struct, frozen=True):
-    """An SDK that the user named."""
-
     profile: SdkProfile
     text: str  # as the user wrote it
-    assumed: bool = False  # that SDK or version was not read; its rules are assumed to be the profile's
+    assumed: bool = False  # the SDK or version was not read; the profile's rules are assumed
 
     @property
     def mirrors(self) -> str:
@@ -125,7 +120,6 @@ class ChosenSdk(Struct, frozen=True):
 
 
 def simulated() -> list[str]:
-    """The SDKs whose sends are simulated, and a version with other rules too."""
     return [
         "java",
         *(
@@ -137,14 +131,13 @@ def simulated() -> list[str]:
 
 
 def sdks_of(texts: Sequence[str]) -> list[ChosenSdk]:
-    """The SDKs that are named, otherwise all, each once (raises UsageError)."""
     return [sdk(text) for text in dict.fromkeys(texts or CLIENTS)]
 
 
 def sdk(text: str) -> ChosenSdk:
     """The rules of an SDK, `go-grpc`, or of one of its versions, `go-grpc@5.1.4` (raises UsageError).
 
-    Without a version it is the newest one that was released. Of another language it is the nearest SDK.
+    Without a version: the newest released one. For another language: the nearest SDK.
 
     >>> sdk("go-grpc").profile.mirrors, sdk("go-grpc@5.1.5").profile.mirrors, sdk("go-grpc@5.1.2").assumed
     ('5.1.4', 'master', True)

@@ -25,7 +25,7 @@ _NO_CANDIDATE = "every endpoint is isolated"
 _HEARTBEAT_US = 10_000_000
 """How often gRPC producers query each endpoint; a good answer ends its isolation."""
 _BACKOFF_US, _MOST_BACKOFF_US = 10_000, 1_000_000
-"""What a Proxy sets for producers (`grpcClientProducerBackoff…`): the delay of attempt 1; each later one doubles it."""
+"""A Proxy's setting for producers (`grpcClientProducerBackoff…`): the delay of attempt 1, doubled by each later one."""
 _SYSTEM_BUSY = 2
 _GO_TIMEOUT_MS = 3000
 """How long client-go 2.1.2 waits for each answer, whatever timeout is set."""
@@ -54,8 +54,6 @@ def check_sdk(scenario: SendScenario) -> None:
 
 
 class SdkProducer(Producer):
-    """The loop of attempts. A thread waits for each message, or hands it over with ASYNC."""
-
     refused: str = "connection refused"  # the outcome that the SDK reports when a broker refuses the connection
     silent: str  # the outcome that it reports after a time-out
 
@@ -69,15 +67,12 @@ class SdkProducer(Producer):
         self._version = -1  # of the route of `listed`
 
     @abstractmethod
-    def take_route(self, thread: Thread, *, is_first: bool) -> None:
-        """Make the SDK's list of the client's route."""
+    def take_route(self, thread: Thread, *, is_first: bool) -> None: ...
 
     @abstractmethod
-    def picks(self, message: Message) -> Iterator[Pick]:
-        """Pick for one attempt after the other."""
+    def picks(self, message: Message) -> Iterator[Pick]: ...
 
-    def look(self, thread: Thread) -> None:
-        """Take the newest route, if there is a newer one that the SDK requests."""
+    def follow_route(self, thread: Thread) -> None:
         version = self.cluster.version
         if version != self._version:
             is_first, self._version = self._version < 0, version
@@ -85,19 +80,17 @@ class SdkProducer(Producer):
                 self.take_route(thread, is_first=is_first)
 
     def pause(self, message: Message) -> int:  # noqa: ARG002 - for gRPC
-        """Ticks between the attempt that has failed and the next."""
         return 0
 
     def attempt_failed(self, message: Message, *, last: bool) -> None:
         """React to a failed attempt."""
 
     def retries_code(self, code: int) -> bool:
-        """An attempt follows this response code."""
         return not (code == _SYSTEM_BUSY and self.sdk.gives_up_busy)
 
     def send(self, thread: Thread) -> Steps:
         message = self.begin(thread)
-        self.look(thread)
+        self.follow_route(thread)
         picks = self.picks(message) if self.listed else iter(())
         first = next(picks, None)
         if first is None:
@@ -180,7 +173,7 @@ class GoProducer(SdkProducer):
 
     def picks(self, message: Message) -> Iterator[Pick]:
         while True:
-            self.look(message.thread)
+            self.follow_route(message.thread)
             yield self._robin.select(), True
 
     def retries_code(self, code: int) -> bool:
@@ -199,7 +192,7 @@ class CppProducer(SdkProducer):
 
     def picks(self, message: Message) -> Iterator[Pick]:
         def newest() -> CppRoundRobin:
-            self.look(message.thread)
+            self.follow_route(message.thread)
             return self._robin
 
         return ((queue, True) for queue in cpp_attempts(newest, self.attempts))
@@ -235,13 +228,13 @@ class GrpcProducer(SdkProducer):
                 hint="--proxy-mode cluster, or another SDK",
             )
 
-    def look(self, thread: Thread) -> None:
+    def follow_route(self, thread: Thread) -> None:
         """The Proxy always has the newest route, whatever the SDK requests."""
         if self._stored_version != self.cluster.version:
             self._stored_version, route = self.cluster.version, self.cluster.seen
             self._stored = self.without_excluded(stored_list(route))
             self._stored_in = {data.broker_name: stored_list(route, data.broker_name) for data in route.queue_datas}
-        super().look(thread)
+        super().follow_route(thread)
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:  # noqa: ARG002 - for the others
         listed = self.without_excluded([queue for queue, _ in broker_list(self.cluster.seen, self.sdk)])
@@ -267,10 +260,7 @@ class GrpcProducer(SdkProducer):
         return self._balancers[number].take_message_queues(self._isolated, count)
 
     def _stored_at(self, thread: Thread, candidate: MessageQueue) -> Pick:
-        """Where the Proxy stores a message that the SDK sends to the candidate's broker.
-
-        If the broker is dead, so is the Proxy in it: no queue is picked, and the SDK's own counts as tried.
-        """
+        """The queue in which the Proxy stores; the SDK's own if the broker, and so the Proxy in it, is dead."""
         if not self._local:
             return (self._next_of_proxy(), True) if self._stored else (candidate, False)
         stored = self._stored_in.get(candidate.broker_name, [])
@@ -289,7 +279,6 @@ class GrpcProducer(SdkProducer):
         return reaction is not None and reaction.kind in ("refused", "timeout")
 
     def pause(self, message: Message) -> int:
-        """The back-off when a Proxy is too busy."""
         if message.outcome.code != _SYSTEM_BUSY or not self.sdk.backs_off:
             return 0
         doubled = message.attempt if self.sdk.backs_off == "next" else message.attempt - 1
@@ -306,7 +295,7 @@ class GrpcProducer(SdkProducer):
             self.recorder.isolate(name, self.now, NEVER)
 
     def outside(self, until: int) -> None:
-        """The heartbeats up to a tick: an endpoint that answers is no longer isolated."""
+        """Send the heartbeats up to a tick: an endpoint that answers is no longer isolated."""
         while self.sdk.rejoins and self._beat <= until:
             for name in sorted(self._isolated):
                 if self._local and self._is_dead(name):

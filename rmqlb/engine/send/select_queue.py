@@ -1,8 +1,7 @@
-"""Where keys are stored, SDK by SDK: the queue that the SDK picks, and the one that a Proxy stores the message in.
+"""The queues of keys, SDK by SDK: the queue that the SDK picks, and the queue in which a Proxy stores the message.
 
-A Proxy reads the message group, and not the queue, of a message that a gRPC SDK sends (`SendMessageQueueSelector`,
-5.0.0 to 5.5.0). In cluster mode it picks from all queues. In local mode it picks from those of its broker, which the
-SDK has picked.
+A Proxy reads the message group, not the queue, of a gRPC SDK's message (`SendMessageQueueSelector`, 5.0.0 to 5.5.0). In
+cluster mode it picks from all queues, in local mode from those of its broker, which the SDK has picked.
 """
 
 from __future__ import annotations
@@ -35,19 +34,7 @@ def key_queues(
     after: TopicRouteData | None = None,
     changes: Sequence[str] = (),
 ) -> KeyQueues:
-    """Find the queue of each key under each SDK.
-
-    Args:
-        route: the topic's.
-        keys: message groups or sharding keys, each once; at least one, none of them blank.
-        sdks: whose producers send them.
-        proxy_mode: of the Proxy that gRPC producers send to.
-        after: the route after a change, or None.
-        changes: that change in words.
-
-    Raises:
-        DataError: the topic has no queue that producers can write.
-    """
+    """Find the queue of each distinct key under each SDK, before and after a change (raises DataError)."""
     queues = route.publish_queues()
     if not queues:
         raise DataError(
@@ -138,7 +125,6 @@ def _keyed(chosen: ChosenSdk, before: _Places, after: _Places | None) -> KeyedSd
 
 
 def _differing(first: _Places, second: _Places) -> int | None:
-    """The number of keys with different places; None if either is unknown."""
     if isinstance(first, str) or isinstance(second, str):
         return None
     return sum(one != other for one, other in zip(first, second, strict=True))

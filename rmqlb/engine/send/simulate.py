@@ -24,7 +24,7 @@ from rmqlb.model.snapshot import suggestion
 
 _FINEST = 10**24
 KEPT = 1000
-"""Up to so many messages a report keeps each attempt by default."""
+"""A report keeps each attempt of up to this many messages by default."""
 
 
 def simulate_send(
@@ -40,21 +40,20 @@ def simulate_send(
     """Simulate a RocketMQ producer while brokers fail.
 
     Mirrors `DefaultMQProducerImpl.sendDefaultImpl`, `sendSelectImpl` and `MQClientAPIImpl.sendMessageAsync` with
-    `MQFaultStrategy`, of the scenario's client version. Equal arguments give equal reports.
+    `MQFaultStrategy`, for the scenario's client version. Equal arguments give equal reports.
 
     Args:
         route: the topic's route while nothing fails.
         scenario: the producer, its load, and the failures.
         trace: keep each attempt in the report; default: up to 1,000 messages.
         sink: gets each attempt as it ends; the report then keeps none unless `trace` is True.
-        lost_sink: likewise for lost messages, after their last attempt.
-        trial: which of many runs with the same seed; each has random parts of its own.
+        lost_sink: gets each lost message after its last attempt.
+        trial: the number of a run with the same seed and its own random parts.
         progress: called now and then with the number of messages sent so far.
 
     Raises:
         DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: an argument is wrong, the scenario contradicts itself, or names brokers that the topic does not
-            have or the brokers of a static topic.
+        UsageError: the scenario contradicts itself, or names unknown brokers or the brokers of a static topic.
     """
     check(scenario)
     check_brokers(route, scenario)
@@ -143,9 +142,6 @@ def rules(scenario: SendScenario) -> ClientProfile:
     return replace(profile, latency_max=tuple(latency_max), not_available_duration=tuple(durations))
 
 
-# -- checks ------------------------------------------------------------------------------------------------------------
-
-
 def check(scenario: SendScenario) -> None:
     require(scenario, SendScenario, "SendScenario")
     if scenario.messages is None and scenario.duration_us is None:
@@ -174,10 +170,7 @@ def check(scenario: SendScenario) -> None:
 
 
 def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
-    """Reject failures of unknown brokers, and of single brokers of a static topic, whose queues are logical.
-
-    Raises UsageError.
-    """
+    """Reject unknown brokers, and failures of single brokers of a static topic, whose queues are logical."""
     check_route(route)
     logical = route.is_static and route.order_topic_conf is None
     if logical and (scenario.failures or scenario.latencies or scenario.exclude):
@@ -218,8 +211,9 @@ def _check_failure(failure: Failure, name: str) -> None:
     for moment, which in ((start, "start"), (end, "end")):
         if moment is not None and (moment.us is None) == (moment.message is None):
             raise UsageError(f"{name}.{which} is a time or the number of a message, one of the two")
-    if end is not None and (_is_past(start.us, end.us) or _is_past(start.message, end.message)):
-        raise UsageError(f"{name} ends before it starts")
+    for first, last in () if end is None else ((start.us, end.us), (start.message, end.message)):
+        if first is not None and last is not None and last <= first:
+            raise UsageError(f"{name} ends before it starts")
     if reaction.kind == "code" and reaction.code < 1:
         raise UsageError(f"{name}.reaction.code is {reaction.code}: the number of a response code is needed")
     if reaction.kind == "status" and reaction.name not in STATUSES:
@@ -227,10 +221,6 @@ def _check_failure(failure: Failure, name: str) -> None:
             f"{name}.reaction.name is {shown(reaction.name)}: one of {', '.join(STATUSES)} is needed",
             hint=suggestion("statuses", reaction.name, STATUSES),
         )
-
-
-def _is_past(start: int | None, end: int | None) -> bool:
-    return start is not None and end is not None and end <= start
 
 
 def _check_times(scenario: SendScenario) -> None:

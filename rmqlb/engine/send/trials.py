@@ -82,7 +82,7 @@ def simulate_trials(
 
 
 class _Summary:
-    """The figures of the trials so far: a column of numbers each, at brokers one per broker."""
+    """The figures of the trials so far, each a column of numbers; figures at brokers have a column per broker."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario) -> None:
         self._route, self._scenario = route, scenario
@@ -192,9 +192,9 @@ class _Summary:
 
 
 def estimate(values: Sequence[float], highest: float = inf) -> Estimate:
-    """The mean of at least one value with Student's interval, from 0 to the highest; one value says nothing of it."""
+    """The mean with Student's interval, from 0 to the highest; a single value leaves the interval open."""
     count, origin = len(values), values[0]
-    # Relative to the first one, equal values have no spread at all, and close ones lose no digits.
+    # Relative to the first value, equal values have no spread at all, and close values lose no digits.
     total = fsum(value - origin for value in values)
     mean = origin + total / count
     if count == 1:
@@ -229,7 +229,6 @@ def student(degrees: int, confidence: float = CONFIDENCE) -> float:
 
 
 def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
-    """A probability from how often something happened, with Wilson's interval."""
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share, spread = hits / trials, z * z / trials
     middle = (share + spread / 2) / (1 + spread)

@@ -1,4 +1,4 @@
-"""A broker of the simulation: its queues, the retry topic, and the receives that wait there.
+"""A broker of the simulation: its queues, its retry topic, and its waiting receives.
 
 `Broker` mirrors `PopMessageProcessor.processRequest` and `.popMsgFromTopic`, `PopLongPollingService` and, in order,
 `ConsumerOrderInfoManager`, by the scenario's broker version. The Proxy and POP clients with the default
@@ -22,41 +22,37 @@ from rmqlb.model.simulate_receive import ReceiveScenario
 UNKNOWN = -1
 NEVER = 1 << 62
 BROKER = 1
-"""The kind of the random numbers of brokers."""
+"""The kind of brokers' random numbers."""
 
 
 class Message(Struct, eq=False):
-    """A message; one with number 0 came after the measured ones and counts nowhere."""
+    """A message; messages with number 0 came after the measured ones and count nowhere."""
 
     number: int
     broker: Broker
     queue: int
     stored: int
     deliveries: int = 0
-    received: int = UNKNOWN  # when a client first had it
+    received: int = UNKNOWN  # by a client, for the first time
     consumer: int = UNKNOWN  # number of that client
-    done: int = UNKNOWN  # when it was acknowledged
-    outage: Outage | None = None  # the failure during which it was on its broker
-    had: Consumer | None = None  # the dead consumer from which it has to come back
+    done: int = UNKNOWN  # time of its acknowledgement
+    outage: Outage | None = None  # the failure during which the message was on its broker
+    had: Consumer | None = None  # the dead consumer from which the message has to come back
 
 
 class Consumer(Struct, eq=False):
-    """A process of the group."""
-
     number: int
     dies_at: int
-    turn: int  # of a SimpleConsumer: counts its receives, from a random number on
-    brokers: Sequence[Broker]  # of a SimpleConsumer: of each queue, in the order in which it goes round
-    unacknowledged: int = 0  # messages that it had when it died
-    again: list[int] = field(default_factory=list)  # how long after its death others received them
+    turn: int  # of a SimpleConsumer: counts its receives, from a random number
+    brokers: Sequence[Broker]  # of a SimpleConsumer: by queue, in the order of its rotation
+    unacknowledged: int = 0  # messages at its death
+    again: list[int] = field(default_factory=list)  # the times from its death to their next receive
 
     def dead(self, at: int) -> bool:
         return self.dies_at <= at
 
 
 class Receive(Struct, eq=False):
-    """One request for messages."""
-
     consumer: Consumer
     loop: int
     broker: Broker
@@ -79,8 +75,6 @@ class Outage:
 
 
 class Network(Protocol):
-    """The way back from a broker."""
-
     scenario: ReceiveScenario
     clock: Clock
 
@@ -94,8 +88,6 @@ class Network(Protocol):
 
 
 class Broker:
-    """One broker of the topic, by its place among all, its number of readable queues, and its failures in order."""
-
     def __init__(self, network: Network, name: str, place: int, queues: int, outages: Sequence[Outage]) -> None:
         self.name, self.outages = name, outages
         self.queues: list[deque[Message]] = [deque() for _ in range(queues)]
@@ -123,14 +115,11 @@ class Broker:
                 self._services.append(ReviveService(self._clock, timer, below(IDLE_US), self._revive))
         self._checkpoints = 0
 
-    # -- failures --------------------------------------------------------------------------------
-
     def outage(self, now: int) -> Outage | None:
-        """The failure at that time; of several the last to begin."""
+        """The failure at that time; if several overlap, the last to begin."""
         return next((each for each in reversed(self.outages) if each.begin <= now < each.end), None)
 
     def back_at(self, now: int) -> int:
-        """When the broker works again; `now` if it does."""
         while now < NEVER and (outage := self.outage(now)) is not None:
             now = outage.end
         return now
@@ -157,16 +146,12 @@ class Broker:
             self._unpolled_since = self._clock.now
 
     def _at(self, when: int, action: Callable[..., None], *arguments: object) -> None:
-        """Do it then, or when the broker works again, if ever."""
         now = self._clock.now
         when = self.back_at(max(when, now))
         if when < NEVER:
             self._clock.call(when - now, action, *arguments)
 
-    # -- receives --------------------------------------------------------------------------------
-
     def arrive(self, receive: Receive) -> None:
-        """Give a receive what is there, or let it wait."""
         now = self._clock.now
         if self.outage(now) is not None:
             self._network.meet_outage(receive)
@@ -229,15 +214,12 @@ class Broker:
         if not self._alive:
             self._unpolled_since = self._clock.now
 
-    # -- messages --------------------------------------------------------------------------------
-
     def store(self, message: Message) -> None:
         self.queues[message.queue].append(message)
         self._pending += 1
         self.notify()
 
     def come_back(self, messages: list[Message], visible_at: int) -> None:
-        """Make messages of one receive visible again, because they are not acknowledged."""
         if not self._scenario.fifo:
             self._record(visible_at, tuple(messages))
             return
@@ -248,7 +230,6 @@ class Broker:
             self._at(rules.free_at(visible_at, self._lock_phase), self._free, queue, own)
 
     def checkpoint(self, visible_at: int) -> None:
-        """Record a receive whose messages are all acknowledged in time: the revive services read it too."""
         if self._services and not self._scenario.fifo:
             self._record(visible_at, ())
 
@@ -285,7 +266,7 @@ class Broker:
         return any(queue and place not in self.blocked for place, queue in enumerate(self.queues))
 
     def _pop(self) -> list[Message]:
-        """What one request gets (`processRequest`): the retry topic first or last, queues from a random one on."""
+        """One request's messages (`processRequest`): the retry topic first or last, queues from a random one on."""
         number = self._numbers.below(rules.RANDOM_QUEUES)
         found: list[Message] = []
         if not self._pending and not self.retry:
@@ -303,7 +284,6 @@ class Broker:
         return found
 
     def _move(self, queue: deque[Message], found: list[Message]) -> int:
-        """Move messages as far as the batch has room; return how many."""
         number = min(len(queue), self._scenario.batch - len(found))
         found.extend(queue.popleft() for _ in range(number))
         return number

@@ -1,10 +1,10 @@
-"""The services of a broker that bring back messages which nobody acknowledged: 5.5.0's `PopReviveService`.
+"""A broker's services that bring back unacknowledged messages: `PopReviveService` of 5.5.0.
 
 `_run` is its `run`, `_read` its `consumeReviveMessage`, `_merge` its `mergeAndRevive`. A broker has several, each with
-a queue of its own. A receive that takes messages writes a checkpoint, and each acknowledgement an entry of its own; the
-timer wheel hands them over to the queue when they are due (`popConsumerKVServiceEnable` and `enablePopBufferMerge` at
-their defaults, off). Entries stay until a later checkpoint is done with, so acknowledgements behind the last checkpoint
-are read each time.
+a queue of its own. A receive that takes messages writes a checkpoint, and each acknowledgement its own entry; the timer
+wheel hands the entries over to the queue when they are due (`popConsumerKVServiceEnable` and `enablePopBufferMerge` at
+their defaults, off). Entries stay until a later checkpoint is done, so acknowledgements behind the last checkpoint are
+read each time.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from rmqlb.model.limits import LONGEST_US
 _REST_US = (1 + rules.REVIVE_MOST_SLOW) * rules.REVIVE_INTERVAL_US
 _QUIET_STEPS = rules.REVIVE_QUIET_US // rules.REVIVE_STEP_US + 1
 IDLE_US = _REST_US + _QUIET_STEPS * rules.REVIVE_STEP_US
-"""How long a service with nothing to do takes for a rest and a look."""
+"""The time of an idle service for a rest and a look."""
 
 
 class TimerWheel(NamedTuple):
-    """The timer of a broker: when its full seconds begin, and how much later it looks which have passed."""
+    """A broker's timer: when its full seconds begin, and how much later it checks which have passed."""
 
     second: int
     late: int
 
     def handed_over(self, due: int, now: int) -> int:
-        """When an entry comes to its queue.
-
-        The wheel counts an entry to the last full second before it is due, and hands it over when that has passed.
+        """When an entry comes to its queue: after the last full second before the entry is due has passed.
 
         >>> TimerWheel(0, 50_000).handed_over(9_400_000, now=0), TimerWheel(0, 0).handed_over(9_000_000, now=0)
         (10050000, 9000000)
@@ -41,18 +39,18 @@ class TimerWheel(NamedTuple):
         return now if due <= now else due + (self.second - due) % rules.TIMER_SECOND_US + self.late
 
     def is_behind(self, now: int) -> bool:
-        """Whether a second has passed at which it has not looked yet (`getDequeueBehind`)."""
+        """Whether a second has passed that the wheel has not checked yet (`getDequeueBehind`)."""
         return (now - self.second) % rules.TIMER_SECOND_US < self.late
 
 
 class _Entry(NamedTuple):
     due: int
-    visible: int | None  # of a checkpoint: when its messages are visible again
-    messages: tuple[Any, ...]  # of a checkpoint: those that will not be acknowledged
+    visible: int | None  # of a checkpoint: time at which its messages are visible again
+    messages: tuple[Any, ...]  # of a checkpoint: its messages without acknowledgement
 
 
 class ReviveService:
-    """One service, whose rest began `age` ago with nothing to do; `revive` moves messages to the retry topic."""
+    """One service, idle since its rest began `age` ago; `revive` moves messages to the retry topic."""
 
     def __init__(self, clock: Clock, timer: TimerWheel, age: int, revive: Callable[[tuple[Any, ...]], None]) -> None:
         self._clock, self._timer, self._revive = clock, timer, revive
@@ -128,7 +126,6 @@ class ReviveService:
         return self._merge(read, end)
 
     def _merge(self, read: int, end: int) -> bool:
-        """Bring back the messages that are old enough; return whether there were checkpoints."""
         done, entries = 0, self._entries
         for place, entry in enumerate(entries[:read]):
             if entry.visible is not None:

@@ -1,4 +1,4 @@
-"""The rules and times that brokers, Proxies and clients have built in: RocketMQ 5.5.0, rocketmq-client-java 5.2.0.
+"""The built-in rules and times of brokers, Proxies and clients: RocketMQ 5.5.0, rocketmq-client-java 5.2.0.
 
 Each constant names its class. Settings are at their defaults. `BROKERS` lists how other broker versions differ; the
 Proxy and the clients follow the same rules from 5.1.0 on.
@@ -17,40 +17,28 @@ MS_US = 1000
 
 # A receive at its broker
 
-EARLY_US = 50 * MS_US  # how long before its time a waiting request ends (`PopRequest.isTimeout`)
-SCAN_US = 20 * MS_US  # how often the broker looks for requests to end (`PopLongPollingService.run`)
+EARLY_US = 50 * MS_US  # a waiting request ends so long before its time (`PopRequest.isTimeout`)
+SCAN_US = 20 * MS_US  # the broker's interval between searches for requests to end (`PopLongPollingService.run`)
 RETRY_FIRST_PERCENT = 20
 """Percentage of requests in which the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
 RANDOM_QUEUES = 100  # A request draws one of a hundred numbers (`PopMessageProcessor.processRequest`)
 
 
 class BrokerRules(Struct, frozen=True):
-    """How a range of broker versions answers receives.
-
-    Attributes:
-        since: the first version of the range.
-        name: the range in words.
-        counts_down: a request goes from queue to queue downward (`popMsgFromTopic` and `BrokerConfig.priorityOrderAsc`,
-            RIP-80, 5.4.0).
-        every_fifth: the numbers that let the retry topic come first are those that 5 divides (until 5.3.0).
-        retry_wakes: a message that comes back wakes a request that waits; otherwise the request finds the message when
-            its time is over. `PopReviveService` woke requests until 5.1.4, `PopLongPollingService
-            .notifyMessageArrivingFromRetry` does so from 5.3.4 on.
-    """
-
     since: Version
     name: str
-    counts_down: bool = False
-    every_fifth: bool = False
+    counts_down: bool = False  # requests visit queues downward (`priorityOrderAsc`, RIP-80, 5.4.0)
+    every_fifth: bool = False  # the retry topic comes first for numbers that 5 divides (until 5.3.0)
+    # A message that comes back wakes a waiting request: `PopReviveService` until 5.1.4, from 5.3.4 on
+    # `PopLongPollingService.notifyMessageArrivingFromRetry`. Otherwise the request finds it when its time is over.
     retry_wakes: bool = True
 
     def walk(self, number: int, queues: int) -> Iterator[int]:
-        """The queues of a broker in the order in which a request that drew this number looks at them."""
+        """The queues of a broker in the order in which a request with this number visits them."""
         steps = range(queues - 1, -1, -1) if self.counts_down else range(queues)
         return ((number + step) % queues for step in steps)
 
     def retry_first(self, number: int) -> bool:
-        """Whether a request that drew this number looks at the retry topic before the queues."""
         return number % 5 == 0 if self.every_fifth else number < RETRY_FIRST_PERCENT
 
 
@@ -61,17 +49,14 @@ BROKERS = (
     BrokerRules((5, 2, 0), "5.2.0 to 5.3.0", every_fifth=True, retry_wakes=False),
     BrokerRules((5, 1, 0), "5.1.0 to 5.1.4", every_fifth=True),
 )
-"""All ranges, the newest first."""
 
 
 def broker_rules(version: str) -> BrokerRules:
-    """The rules of a broker version (raises UsageError)."""
     wanted = parse_version(version, "broker", BROKERS[-1].since)
     return next(rules for rules in BROKERS if wanted >= rules.since)
 
 
 def rules_followed(scenario: ReceiveScenario) -> str:
-    """The versions of broker, Proxy and client whose rules a simulation follows."""
     client = "remoting client 5.5.0" if scenario.client == "pop" else "Proxy 5.5.0, rocketmq-client-java 5.2.0"
     return f"broker {scenario.broker_version} (rules of {broker_rules(scenario.broker_version).name}), {client}"
 
@@ -112,12 +97,12 @@ REQUEST_TIMEOUT_US = 3 * SECOND_US
 PUSH_PAUSE_US = SECOND_US
 """The pause of a PushConsumer after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
 POP_AWAIT_US = 15 * SECOND_US  # `DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`
-POP_TIMEOUT_US = 10 * SECOND_US  # how long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)
+POP_TIMEOUT_US = 10 * SECOND_US  # from it to a POP request's time-out (`PullAPIWrapper.popAsync`)
 POP_PAUSE_US = 3 * SECOND_US  # the pause of a POP client after an error (`pullTimeDelayMillsWhenException`)
 POP_SHORTEST_INVISIBLE_US = 5 * SECOND_US
 POP_LONGEST_INVISIBLE_US = 300 * SECOND_US
 """`popMessage` uses 60 s for a `popInvisibleTime` outside (`MIN_POP_INVISIBLE_TIME`, `MAX_POP_INVISIBLE_TIME`)."""
-REBALANCE_US = 20 * SECOND_US  # how often a POP client requests its queues (`RebalanceService`)
+REBALANCE_US = 20 * SECOND_US  # interval of a POP client's requests for its queues (`RebalanceService`)
 FIRST_POP_ROUTE_US = 10 * MS_US
 """`MQClientInstance.startScheduledTask`; then every `ROUTE_US` (`pollNameServerInterval`)."""
 
@@ -150,7 +135,7 @@ MOST_DELIVERIES = 17
 
 
 def awaited_us(scenario: ReceiveScenario) -> int:
-    """How long a broker lets a receive wait, by the client's kind and the Proxy's limits."""
+    """The time that a broker lets a receive wait, by the client's kind and the Proxy's limits."""
     if scenario.client == "simple":
         return min(max(scenario.await_us, SHORTEST_AWAIT_US), LONGEST_AWAIT_US)
     return LONGEST_AWAIT_US if scenario.client == "push" else POP_AWAIT_US
@@ -180,19 +165,16 @@ def invisible_us(scenario: ReceiveScenario) -> int:
 
 
 def may_come_back(scenario: ReceiveScenario) -> bool:
-    """Whether some message may not be acknowledged in time."""
     busy_us = scenario.batch * scenario.consume_us + scenario.round_trip_us
     late = scenario.client != "push" and busy_us > invisible_us(scenario)
     return bool(scenario.crashes or scenario.failures) or late
 
 
 def silence_us(scenario: ReceiveScenario) -> int:
-    """How long after its start a receive fails whose broker is silent."""
     return awaited_us(scenario) + (POP_TIMEOUT_US if scenario.client == "pop" else REQUEST_TIMEOUT_US)
 
 
 def error_pause_us(scenario: ReceiveScenario) -> int:
-    """How long a client waits after a receive that failed."""
     return {"simple": scenario.error_pause_us, "push": PUSH_PAUSE_US, "pop": POP_PAUSE_US}[scenario.client]
 
 
@@ -254,7 +236,6 @@ def longest_row(queues: Sequence[int]) -> int:
 
 
 def rare_wait_us(queues: Sequence[int], loops: int, receive_us: int) -> int:
-    """The longest wait when messages are rare."""
     return longest_row(queues) // loops * receive_us
 
 

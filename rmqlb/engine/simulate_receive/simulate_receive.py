@@ -1,4 +1,4 @@
-"""The answer of `simulate-receive`: from a route and a scenario to a report, and how many receives a wait needs."""
+"""The report of `simulate-receive` from a route and a scenario, and the number of receives that a wait needs."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ Progress = Callable[[int], None]
 def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
     """The queues that a SimpleConsumer goes round, in its order (raises DataError, UsageError).
 
-    Readable queues of brokers that have a master, broker by broker as the route has them: `RouteActivity.queryRoute`
-    (5.5.0) and `SubscriptionLoadBalancer`. Which permission each queue is given does not matter here, only how many.
+    They are the readable queues of brokers with a master, broker by broker as in the route: `RouteActivity.queryRoute`
+    (5.5.0) and `SubscriptionLoadBalancer`. Their permissions do not matter here, only their number.
     """
     if route.is_static:
         raise UsageError(
@@ -80,7 +80,7 @@ def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
 
 
 def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue]:
-    """The queues, of a scenario that contradicts neither itself nor the route (raises UsageError, DataError)."""
+    """The queues; the scenario must contradict neither itself nor the route (raises UsageError, DataError)."""
     check_route(route)
     require(scenario, ReceiveScenario, "ReceiveScenario")
     rules.broker_rules(scenario.broker_version)
@@ -149,14 +149,14 @@ def simulate_receive(
 
     Args:
         route: the topic's route while nothing fails.
-        scenario: what is simulated; without rates messages are rare, a thousand at the most unless it says how many.
+        scenario: the simulated clients and load; without rates messages are rare, by default at most a thousand.
         trace: keep each message in the report.
-        trial: which of many runs with the same seed; each has random parts of its own.
-        progress: is called now and then with the number of messages so far.
+        trial: the number of a run with the same seed and its own random parts.
+        progress: called now and then with the number of messages so far.
 
     Raises:
         DataError: the topic has no readable queue, or is static.
-        UsageError: an argument cannot be what it is, the scenario contradicts itself or the route, or takes too long.
+        UsageError: an argument is wrong, the scenario contradicts itself or the route, or takes too long.
     """
     return _report(_run(route, scenario, trial, progress), trace=trace)
 
@@ -164,10 +164,7 @@ def simulate_receive(
 def receive_trials(
     route: TopicRouteData, scenario: ReceiveScenario, trials: int, progress: Progress | None = None
 ) -> TrialWaits:
-    """Waits of many trials, of which the first is `simulate_receive`'s own; `progress` counts trials.
-
-    Raises as `simulate_receive` does.
-    """
+    """Waits of many trials; the first trial is `simulate_receive`'s own (raises as `simulate_receive` does)."""
     if not 1 <= trials <= MOST_RECEIVE_TRIALS:
         raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
     waits: list[list[int]] = []
@@ -209,18 +206,15 @@ def _run(
     return simulation
 
 
-# The report
-
 _PERCENTS = (0, *range(5, 100, 5), 99, 100)
 
 
 def _quantile_ms(ordered: Sequence[int], percent: int) -> float:
-    """The shortest time that this percentage of times does not exceed."""
     return milliseconds(ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)])
 
 
 def wait_times(waits: Sequence[int]) -> WaitTimes | None:
-    """How times in microseconds are spread; None without any.
+    """The distribution of times in microseconds; None without any.
 
     >>> wait_times([1000, 3000, 2000])
     WaitTimes(messages=3, mean_ms=2.0, p50_ms=2, p95_ms=3, p99_ms=3, max_ms=3)
@@ -357,7 +351,6 @@ def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
 
 
 def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForms:
-    """What needs no simulation; `queues` has the readable queues of each broker."""
     receive_us, loops = rules.longest_receive_us(scenario), scenario.loops
     if scenario.client != "simple":
         trip_ms = milliseconds(scenario.round_trip_us)
@@ -371,11 +364,7 @@ def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForm
     )
 
 
-# Findings
-
-
 def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Iterator[Finding]:
-    """The findings on a scenario; `read_queues` has the readable queues of each broker."""
     await_us, simple = rules.awaited_us(scenario), scenario.client == "simple"
     if simple and await_us != scenario.await_us:
         limit = "the least" if await_us > scenario.await_us else "the most"
@@ -398,13 +387,10 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
 
 
 def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
-    """The findings on how a simulation ended."""
     if report.totals.further >= MOST_FURTHER:
         text = f"arrivals end {MOST_FURTHER:,} messages after the measured ones, before all of these are received"
         yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")
 
-
-# The figures of --fail-on
 
 _TIMES, _TOTALS = figures_of(WaitTimes), declared(ReceiveTotals)
 _WAITS = tuple(f"wait-{name}" for name in _TIMES)
@@ -418,7 +404,6 @@ many trials, the figures of waits are those of all their messages together."""
 
 
 def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedCondition:
-    """Whether the condition is met (raises UsageError)."""
     name, subject, brokers = condition.name, condition.subject, report.brokers
     if subject is not None:
         brokers = tuple(broker for broker in brokers if broker.broker_name == subject)
@@ -447,11 +432,9 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
     return condition.try_on(None if wait is None else getattr(wait, _TIMES[time][0]))
 
 
-# How many receives a wait needs
-
 _TRIALS = 3
 _FIRST_MESSAGES, _MOST_MESSAGES = 5_000, 20_000
-"""Of each simulation: while a number is looked for, and of the number."""
+"""Messages of each simulation: during the search, and for its result."""
 _IN_A_ROW = 4  # numbers that must be enough, of which the answer is the first
 
 
@@ -460,13 +443,8 @@ def receives_within(
 ) -> TargetWait:
     """How many receives in parallel keep waits within a time (raises as `simulate_receive` does).
 
-    A PushConsumer and a POP client wait at every broker with one receive each, and cannot have more.
-
-    Args:
-        route: the topic's route.
-        scenario: what is simulated; its number of loops does not count.
-        target_us: the time.
-        progress: is called with each number tried.
+    A PushConsumer and a POP client have exactly one receive at each broker. The scenario's number of loops does not
+    count; `progress` is called with each number tried.
     """
     counts = list(Counter(queue.broker_name for queue in check(route, scenario)).values())
     require(target_us, PositiveTime, "target_us")
@@ -503,10 +481,7 @@ def receives_within(
 def _longest_us(
     route: TopicRouteData, scenario: ReceiveScenario, target_us: int, loops: int, messages: int, trials: int
 ) -> int | None:
-    """The longest wait of trials, up to the first beyond the target; None if some message is not received.
-
-    Only so many messages are simulated, unless something happens to brokers or consumers.
-    """
+    """The longest wait of trials, up to the first beyond the target; None if some message is not received."""
     scenario = replace(scenario, loops=loops)
     if not scenario.failures and not scenario.crashes:
         scenario = replace(scenario, messages=min(scenario.messages or messages, messages))
@@ -522,7 +497,6 @@ def _longest_us(
 
 
 def _least(enough: Callable[[int], bool], most: int) -> int | None:
-    """The least number that is enough, found by doubling and halving; None when `most` is not."""
     below, above = 0, 1
     while not enough(above):
         if above >= most:

@@ -1,16 +1,14 @@
-"""Consumers that receive, the way of their requests and answers, and what becomes of the messages.
+"""Consumers that receive, the way of their requests and answers, and the fate of messages.
 
 Rules of this file:
 - Every request takes half a round trip there and half back.
-- A message is acknowledged when the application is done with it, unless its client has died or the message has become
+- A message is acknowledged when the application has consumed it, unless its client has died or the message has become
   visible again before; the acknowledgement takes no time.
-- At rates, each queue has arrivals of its own that know nothing of each other (a Poisson process). Messages go on
-  arriving until those of the scenario, the measured ones, are received. Without further arrivals the last measured
-  messages would meet receives that wait at idle brokers.
-- Rare messages come one at a time, one to three rounds of all receives apart, in any queue: each finds the receives
-  idle.
+- At rates, each queue has its own independent arrivals (a Poisson process). Messages arrive until all measured ones,
+  those of the scenario, are received: otherwise the last measured messages would meet receives at idle brokers.
+- Rare messages come one at a time, one to three rounds of all receives apart, in any queue: each finds idle receives.
 - A broker registers as soon as it is back. A poll at the very moment of a change comes before the change.
-- A SimpleConsumer's loops share one counter, which decides for which queue a receive is (`SimpleConsumerImpl.receive0`,
+- A SimpleConsumer's loops share one counter, which decides the queue of a receive (`SimpleConsumerImpl.receive0`,
   `SubscriptionLoadBalancer.takeMessageQueue`). The counter begins at random and survives route changes.
 - A gRPC PushConsumer and a client in POP mode wait at every broker at all times: the next receive follows as soon as
   one is answered, and the application works alongside (`ProcessQueueImpl.onReceiveMessageResult`,
@@ -43,15 +41,13 @@ _HEARTBEATS = 1 << 20  # the place of a consumer's heartbeats among the random n
 
 
 class ReceiveSimulation:
-    """One simulation."""
-
     def __init__(self, queues: Sequence[MessageQueue], scenario: ReceiveScenario, trial: int) -> None:
         self.queues, self.scenario, self.trial = queues, scenario, trial
         self.clock = Clock()
-        self.messages: list[Message] = []  # those that are measured
+        self.messages: list[Message] = []  # measured ones
         self.further = 0  # messages that came after them
         self.not_stored = self.dead_lettered = self.longest_wait = 0
-        self.back: list[int] = []  # how long after the first delivery later ones were
+        self.back: list[int] = []  # times from the first delivery to later ones
         self.outages = [Outage(failure) for failure in scenario.failures]
         failing: dict[str, list[Outage]] = {}
         for outage in sorted(self.outages, key=lambda each: each.begin):
@@ -87,11 +83,10 @@ class ReceiveSimulation:
         self._arrivals = self._at_rates() if scenario.rates else self._rare()
 
     def draws(self, kind: int, place: int = 0) -> Draws:
-        """The random numbers of one broker, consumer, queue's arrivals, or of the Proxy."""
         return Draws(stream_key(self.scenario.seed, self.trial, kind * _PLACES + place))
 
     def run(self, progress: Callable[[int], None] | None = None, until_wait_us: int = NEVER) -> None:
-        """Simulate all, or until a message has waited longer; `progress` gets the number of messages now and then."""
+        """Simulate until everything is over, or a message has waited longer; `progress` gets numbers of messages."""
         by_name = {broker.name: broker for broker in self.brokers}
         for name in dict.fromkeys(failure.broker_name for failure in self.scenario.failures):
             broker = by_name[name]
@@ -100,9 +95,11 @@ class ReceiveSimulation:
                 if outage.end < NEVER:
                     self.clock.call(outage.end, broker.recover)
         for crash in self.scenario.crashes:
-            self.clock.call(crash.at_us, self._crash)
+            for broker in self.brokers:
+                self.clock.call(crash.at_us, broker.client_died)
         for consumer in self.consumers:
-            self.clock.call(0, self._start, consumer)
+            for loop in range(self._loops):
+                self.clock.call(0, self._receive, consumer, loop)
         self._next_arrival()
         reported = 0
         while self.longest_wait <= until_wait_us and not self._over() and self.clock.do_next(LONGEST_US):
@@ -113,18 +110,7 @@ class ReceiveSimulation:
     def _over(self) -> bool:
         return self._all_measured and not any(broker.open for broker in self.brokers if not broker.gone)
 
-    def _crash(self) -> None:
-        for broker in self.brokers:
-            broker.client_died()
-
-    # -- receives --------------------------------------------------------------------------------
-
-    def _start(self, consumer: Consumer) -> None:
-        for loop in range(self._loops):
-            self._receive(consumer, loop)
-
     def _receive(self, consumer: Consumer, loop: int) -> None:
-        """Send the next receive of a loop."""
         now = self.clock.now
         if consumer.dead(now):
             return
@@ -153,7 +139,6 @@ class ReceiveSimulation:
             self._send(consumer, loop, self._proxy.select(broker, now))
 
     def _send(self, consumer: Consumer, loop: int, broker: Broker | None) -> None:
-        """Send a receive to a broker; it fails where the Proxy knows no broker."""
         receive = Receive(consumer, loop, broker or self.brokers[0], self.clock.now)
         receive.broker.receives += 1
         if broker is None:
@@ -200,8 +185,6 @@ class ReceiveSimulation:
         else:
             self._receive(receive.consumer, receive.loop)
 
-    # -- what becomes of messages ----------------------------------------------------------------
-
     def _delivered(self, message: Message, consumer: int) -> None:
         now, broker = self.clock.now, message.broker
         for outage in broker.outages:
@@ -223,7 +206,6 @@ class ReceiveSimulation:
             message.had = None
 
     def _settle(self, receive: Receive, messages: list[Message], popped_at: int) -> None:
-        """Acknowledge messages, or let them come back."""
         now, broker, consume_us = self.clock.now, receive.broker, self.scenario.consume_us
         renewed = self.scenario.client == "push"  # and acknowledged again and again
         visible_at = NEVER if renewed else popped_at + self._invisible_us
@@ -282,10 +264,7 @@ class ReceiveSimulation:
         scans = self.draws(_PROXY, 2).below(rules.EXPIRY_SCAN_US)
         return rules.cleared_at(consumer.dies_at, heartbeats, scans)
 
-    # -- arrivals --------------------------------------------------------------------------------
-
     def _rare(self) -> Iterator[tuple[int, int]]:
-        """All arrivals without end: when, and the place of the queue in the list."""
         round_us = rules.longest_receive_us(self.scenario)  # for all receives to go round once when no message comes
         if self.scenario.client == "simple":
             round_us *= -(-len(self.queues) // (self.scenario.loops * self.scenario.consumers))
@@ -337,7 +316,6 @@ class ReceiveSimulation:
         self._next_arrival()
 
     def _goes_on(self) -> bool:
-        """Whether messages arrive that are not measured: a measured one is still open, and a consumer lives."""
         if not self.scenario.rates or self.further >= MOST_FURTHER or not self._awaits_one():
             return False
         return any(not consumer.dead(self.clock.now) for consumer in self.consumers)
@@ -368,10 +346,7 @@ class _Proxy:
         return broker.registered(last_tick(self._phase, rules.PROXY_ROUTE_US, now))
 
     def select(self, broker: Broker, now: int) -> Broker | None:
-        """The broker that the Proxy requests for the one that a client named (`ReceiveMessageQueueSelector.select`).
-
-        The same broker if the Proxy's view has it, otherwise the next of those in its view; None without any.
-        """
+        """The named broker if the view has it, otherwise the next one (`ReceiveMessageQueueSelector.select`)."""
         if self.has(broker, now):
             return broker
         known = [each for each in self._sorted if self.has(each, now)]

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _LONGEST = 1_000
 """Characters of a sentence that people still read; only terminals cut sentences."""
 _GLUE = "\ufdd0"
-"""Stands for the blank between a number and its unit, where no line ends; it is no character of any text."""
+"""Replaces the blank between a number and its unit, where no line may end; the character occurs in no text."""
 _INDENT = 2
 _GAP = 2
 _RIGHT_EDGE = 120
-"""Columns within which what stands at the right is still read as part of its line."""
+"""The column up to which a text at the right is still read as part of its line."""
 _LEAST_SENTENCE, _LEAST_TEXT = 40, 30
-"""Columns next to a finding's code, and next to a label; where there are fewer, the text stands below."""
+"""Columns next to a finding's code, and next to a label; with fewer columns, the text stands below."""
 _Prefix = tuple[str, str]
-"""What stands before a text, and its style."""
+"""The text before a text, and its style."""
 
 
 def short(text: str) -> str:
@@ -34,7 +34,6 @@ def short(text: str) -> str:
 
 
 def print_lead(report: Report, console: Console) -> None:
-    """Print the facts, the first one as grave as the result, and the findings."""
     for at, fact in enumerate(report.facts):
         style = "" if at else STYLES.get(report.grave, "bold")
         _print(("  " * fact.startswith(" "), ""), short(fact.strip()), console, style)
@@ -67,7 +66,6 @@ def markdown_lead(report: Report) -> Iterator[str]:
 
 
 def print_blocks(section: Section, console: Console) -> None:
-    """Print the blocks of a section as wide as the terminal allows, each after an empty line."""
     from rich.text import Text
 
     if section.title:
@@ -92,7 +90,7 @@ def print_blocks(section: Section, console: Console) -> None:
 
 
 def plain_blocks(section: Section) -> str:
-    """The blocks without colours; nothing is cut or wrapped."""
+    """The blocks without colours, neither cut nor wrapped."""
     paragraphs = [visible(section.title)] if section.title else []
     for block in _shown(section):
         lines = [f"{_sign(block)}{_with(visible(block.heading), visible(block.beside))}"] if block.heading else []
@@ -167,7 +165,7 @@ def _with(text: str, beside: str) -> str:
 
 
 def _labelled(label: str, style: str, columns: int, least: int, indent: int, console: Console) -> _Prefix:
-    """The label in so many columns or, where fewer than the least are left, an indent below the printed label."""
+    """The label padded to its columns; with too little room left for a text, print the label and return an indent."""
     if console.width - columns >= least:
         return label + " " * (columns - width(label)), style
     if label.strip():
@@ -176,7 +174,7 @@ def _labelled(label: str, style: str, columns: int, least: int, indent: int, con
 
 
 def _print(prefix: _Prefix, text: str, console: Console, style: str = "", beside: str = "") -> None:
-    """Print a text behind its prefix, further lines indented; `beside` stands at the right, or follows the text."""
+    """Print a text behind its prefix, further lines indented; `beside` is at the right, or follows the text."""
     from rich.text import Text
 
     indent = width(prefix[0])
@@ -194,7 +192,6 @@ def _print(prefix: _Prefix, text: str, console: Console, style: str = "", beside
 
 
 def _broken(text: str, room: int) -> Iterator[str]:
-    """The text as lines, broken between its parts where it is too long."""
     line = ""
     for part in text.split(BETWEEN):
         joined = f"{line}{BETWEEN}{part}" if line else part
@@ -214,9 +211,9 @@ def _print_command(prefix: _Prefix, text: str, console: Console) -> None:
 
 
 def command_lines(command: str, columns: int, indent: int = 0) -> list[str]:
-    r"""A command as lines that a shell reads as one: the first as it follows a label, the others as they stand.
+    r"""A command as lines that a shell reads as one: the first for the place behind a label, the others indented.
 
-    Broken before options; a word that is wider than the terminal stays whole.
+    Lines end before options; a word that is wider than the terminal stays whole.
 
     >>> print(*command_lines("rmqlb plan-rebalance -g 'my group' --remove a", 30), sep="\n")
     rmqlb plan-rebalance \

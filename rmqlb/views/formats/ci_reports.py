@@ -1,13 +1,11 @@
 """A checked policy for CI servers: JUnit XML and SARIF 2.1.0.
 
 JUnit: a suite is a rule, a case is a limit for a group or topic. A failed limit that decides the outcome is a failure,
-one that could not be judged an error; waived and not applicable are skipped. A rule below the severity that decides
-passes, and says in its output what it found. What a failure says stands in its `message` and in its text: some CI
-servers show the one, some the other.
+an incomplete limit an error; waived and not applicable limits are skipped. A rule below the deciding severity passes,
+with its findings in the output. A failure has its text in `message` and as content: CI servers show one or the other.
 
-SARIF: the policy's rules, and a result for each limit that did not simply pass. Locations are logical, for a group or
-topic stands in no file. What could not be judged is of kind `open`, what does not apply of kind `notApplicable`; a
-waived result is suppressed. What a viewer might obey in a text is shown as escapes.
+SARIF: the policy's rules, and a result for each limit that did not simply pass. Locations are logical, since a group or
+topic is in no file. Incomplete limits are of kind `open`, others `notApplicable`; waived results are suppressed.
 """
 
 from __future__ import annotations
@@ -107,7 +105,7 @@ def as_sarif(checked: JudgedPolicy, version: str, exit_code: int) -> str:
 
 
 def _text(text: str) -> str:
-    """A message, in which `[text](destination)` is a link to viewers: a client id that is one is not to become it."""
+    """A message in which no client ID can become a viewer's link, `[text](destination)`."""
     return visible(text).replace("](", "]\\(")
 
 

@@ -1,7 +1,7 @@
-"""What pictures as SVG are made of.
+"""The elements of SVG pictures.
 
-Text from the data enters through `add_text` alone, which leaves nothing that steers a reader's eye or that XML refuses.
-Each stands by itself: no script, no link, nothing from a network. Equal input gives equal bytes.
+Text from the data enters through `add_text` alone, which removes whatever misleads a reader or is not XML. A picture
+stands alone: no script, no link, no network. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def svg_file(root: ET.Element) -> str:
 
 
 def paper(width: float, height: float, label: str) -> ET.Element:
-    """An empty picture; the namespace is a plain attribute, for HTML takes it too."""
+    """An empty picture; the namespace is a plain attribute, because HTML accepts that too."""
     root = ET.Element(
         "svg",
         {
@@ -45,7 +45,7 @@ def paper(width: float, height: float, label: str) -> ET.Element:
 def add_text(
     parent: ET.Element, x: float, y: float, words: str, *, cls: str = "ink", anchor: str = "start", **more: str
 ) -> None:
-    """A text with nothing hostile in it; without a class it stands on a light bar and is dark whatever the page is."""
+    """A text without hostile characters; without a class it stands on a light bar and is always dark."""
     attributes = {"x": coordinate(x), "y": coordinate(y), "fill": QUIET if cls == "quiet" else INK, **more}
     attributes |= {"class": cls, "text-anchor": anchor if anchor != "start" else ""}
     _add(parent, "text", attributes).text = fit_for_xml(words)
@@ -70,12 +70,12 @@ def add_path(parent: ET.Element, way: str, stroke: str, *, cls: str, dashes: str
 
 
 def _add(parent: ET.Element, name: str, attributes: Mapping[str, str]) -> ET.Element:
-    """An element with the attributes that are not empty."""
+    """An element with only its non-empty attributes."""
     return ET.SubElement(parent, name, {key: value for key, value in attributes.items() if value})
 
 
 def coordinate(number: float) -> str:
-    """A number of an attribute.
+    """A number as an attribute.
 
     >>> coordinate(12.0), coordinate(3.14159)
     ('12', '3.1')

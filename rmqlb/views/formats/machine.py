@@ -11,13 +11,13 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.columns import Cell
 from rmqlb.views.envelope import Envelope, ResultSource
 from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
-from rmqlb.views.report import Cell, Report, Section, utc_text
+from rmqlb.views.report import Report, Section, utc_text
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
-    """What every command's JSON and YAML have in common around their data."""
     source = ResultSource(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
     return Envelope(report.schema, FORMAT_VERSION, command, source, report.data, tuple(findings))
 
@@ -66,14 +66,13 @@ def as_json_lines(values: Iterable[Value]) -> str:
 
 
 def _with_half_pairs(value: Value, **form: Any) -> str:
-    """JSON of half a surrogate pair, which a name in the environment may hold and msgspec does not encode."""
+    """JSON of half a surrogate pair, which the environment may contain and msgspec does not encode."""
     import json
 
     return json.dumps(msgspec.to_builtins(value), allow_nan=False, **form)
 
 
 def as_yaml(value: Value) -> str:
-    """YAML with the same keys and values as the JSON."""
     import yaml
 
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
@@ -92,7 +91,7 @@ def as_yaml(value: Value) -> str:
 
 
 def as_csv(section: Section) -> str:
-    """One section after RFC 4180; owners are separated by spaces, unknown is an empty cell."""
+    """One section after RFC 4180; owners are separated by spaces, and an unknown cell is empty."""
     import csv
     import io
 

@@ -1,4 +1,4 @@
-"""How grave something is, as a sign and a colour, either of which says it alone; and the colours of consumers."""
+"""Severities as signs and colours, either of which is enough alone; and the colours of consumers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OF_SIXTEEN = (
     *("bright_blue", "yellow", "bright_yellow", "bright_magenta"),
     *("bright_cyan", "green", "bright_green", "magenta"),
 )
-"""The nearest colours of a terminal that has 16; red is for what is bad."""
+"""The nearest colours of a terminal with 16 colours; red is reserved for problems."""
 _ASCII = {"✗ ": "x ", "✓ ": "ok", "→": "->", "·": "|"}
 
 
@@ -35,7 +35,7 @@ def encodable(text: str, encoding: str | None) -> str:
 
 
 def owner_style(place: int) -> str:
-    """The style of the consumer at a place; the ninth has that of the first.
+    """The style of the consumer at a place, from eight styles in turn.
 
     >>> owner_style(0), owner_style(9)
     ('owner0', 'owner1')
@@ -44,7 +44,6 @@ def owner_style(place: int) -> str:
 
 
 def owner_styles(color_system: str | None) -> Mapping[str, str]:
-    """The styles of consumers under rich's name for a terminal's colours: dark letters on light colours."""
     of_sixteen = color_system in ("standard", "windows")
     colours, ink = (_OF_SIXTEEN, "black") if of_sixteen else (COLOURS, INK)
     return {owner_style(place): f"{ink} on {colour}" for place, colour in enumerate(colours)}

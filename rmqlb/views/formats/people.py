@@ -1,4 +1,4 @@
-"""The formats for people: rich's tables on a terminal, tabulate's plain and Markdown tables anywhere else."""
+"""The formats for people: rich's tables on a terminal, tabulate's plain and Markdown tables elsewhere."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column
 from rmqlb.views.formats.blocks import markdown_blocks, markdown_lead, plain_blocks, print_blocks, print_lead, short
 from rmqlb.views.formats.palette import SIGNS, STYLES, owner_styles
 from rmqlb.views.formats.text import clip, safe_markdown, visible, width
-from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
+from rmqlb.views.report import Report, Section, duration, percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -27,10 +28,10 @@ _LONGEST = 200
 _BAR = 20
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _INDENT = 4  # of a row's second line
-_PIPE = 10_000  # a terminal that is wider is a pipe, where a picture is as long as it says itself
-_NARROW = 40  # columns of a terminal; narrower ones leave cells of some tables no room
+_PIPE = 10_000  # a wider terminal is a pipe, where a picture has its own length
+_NARROW = 40  # columns of a terminal; in fewer columns, some tables have no room for cells
 _GAP = 3  # blanks between two columns
-_LEAST_PROSE = 26  # columns that a sentence takes before others are left out
+_LEAST_PROSE = 26  # columns of a sentence before other columns are omitted
 _LONGEST_STRIP, _SHORTEST_STRIP = 160, 30
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -64,7 +65,7 @@ def _drawn(section: Section, console: Console) -> Section:
     if section.draw is None or console.width >= _PIPE:
         return section
     most = room = min(console.width, _LONGEST_STRIP)
-    for _ in range(3):  # where rows are drawn together depends on the length, and so do their names
+    for _ in range(3):  # the length decides which rows are drawn together, and so their names
         drawn = section.draw(room)
         shown = for_people(drawn)
         widths = zip(shown.columns, _widths(shown, _NO_LABELS), strict=True)
@@ -78,7 +79,7 @@ def _drawn(section: Section, console: Console) -> Section:
 
 
 def _with_heads(section: Section, console: Console) -> Section:
-    """Let a narrow terminal show any table as blocks, where its columns would otherwise be blank."""
+    """Show a table as blocks on a narrow terminal, where its columns would otherwise be blank."""
     if section.heads or console.width >= _NARROW:
         return section
     marks = sum(column.kind in ("sign", "change") for column in section.columns[:1])
@@ -86,11 +87,7 @@ def _with_heads(section: Section, console: Console) -> Section:
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:
-    """The section as a table, or as narrow as it can be.
-
-    Columns that fold are left out, or client IDs abbreviated; a table that is still too wide has its rows as blocks,
-    given heads.
-    """
+    """The section as a table, without folding columns or with abbreviated IDs if necessary, otherwise as blocks."""
     from rich.console import Group
     from rich.text import Text
 
@@ -118,7 +115,7 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
 
 
 def _folding(column: Column) -> int:
-    """How early the column is left out, the largest first; 0 is never. A bar repeats a figure."""
+    """The priority for omission, the largest first; 0 is never. A bar repeats a figure."""
     return 9 if column.kind == "bar" else column.fold
 
 
@@ -168,7 +165,7 @@ def _table(section: Section, labels: Mapping[str, str]) -> Table:
 
 
 def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
-    """Each row as a line that names it and, indented, its other cells with their titles."""
+    """Each row as a line with its heads and, indented, its other cells with their titles."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -205,10 +202,10 @@ def _text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
 
 
 def for_people(section: Section) -> Section:
-    """The section as people see it; applied twice, the result is the same.
+    """The section for people; applied twice, the result is the same.
 
-    Rows that only `--section` shows are left out, and so are columns that tell people nothing; the title names the one
-    value of a quiet column.
+    Rows that only `--section` shows are omitted, and so are columns without information; the title has the only value
+    of a quiet column.
     """
     title = section.title
     if section.brief is not None:
@@ -220,7 +217,7 @@ def for_people(section: Section) -> Section:
         if column.quiet and section.rows and len({row[at] for row in section.rows}) == 1
     }
     if all(at in constant or not column.shown for at, column in enumerate(section.columns)):
-        constant = {}  # a table without a column would show nothing
+        constant = {}  # otherwise the table would have no column
     values = [str(value) for value in constant.values() if value is not None]
     title += f": {', '.join(values)}" if values else ""
     keep = [at for at, column in enumerate(section.columns) if column.shown and at not in constant]
@@ -262,7 +259,6 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
 def drawn_table(
     titles: Sequence[str], rows: Sequence[Sequence[str]], rights: Sequence[bool], form: str = "simple"
 ) -> str:
-    """A table as tabulate draws it; `rights` are the columns whose cells are set to the right."""
     from tabulate import tabulate
 
     align = ["right" if right else "left" for right in rights] if rows else None
@@ -270,7 +266,7 @@ def drawn_table(
 
 
 def _markdown_cell(column: Column, cell: Cell) -> str:
-    """The text taken literally; a strip as code, whose blanks stay and whose characters are of one width."""
+    """The text taken literally; a strip is code, whose blanks stay and whose characters have one width."""
     text = cell_text(column, cell)
     if column.kind == "strip":
         return "`" + text.replace("`", "'").replace("|", "\\|") + "`"
@@ -278,12 +274,11 @@ def _markdown_cell(column: Column, cell: Cell) -> str:
 
 
 def _bar(share: float) -> str:
-    """A share of the whole width; the smallest one is still seen."""
     return "#" * (max(round(share * _BAR), 1) if share > 0 else 0)
 
 
 _OF_NOTHING = {"text": "", "prose": "", "sign": "", "bar": "", "strip": "", "ms": "-"}
-"""Kind of a column → the text of an unknown cell, where that is no question mark."""
+"""Kind of a column → the text of an unknown cell, if not a question mark."""
 _OF_NUMBER: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "bar": _bar}
 _OF_WORD: dict[str, Callable[[str], str]] = {
     "label": "#{}".format,
@@ -293,7 +288,7 @@ _OF_WORD: dict[str, Callable[[str], str]] = {
 
 
 def cell_text(column: Column, cell: Cell, labels: Mapping[str, str] = _NO_LABELS) -> str:
-    """A cell as people read it: unknown is a question mark, no owner is said in words."""
+    """The text of a cell: a question mark for unknown, words for no owner."""
     if cell is None:
         return _OF_NOTHING.get(column.kind, "?")
     if isinstance(cell, tuple):

@@ -1,4 +1,4 @@
-"""Names from a cluster are hostile: nothing that steers a terminal, a spreadsheet or the reader's eye passes raw."""
+"""Names from a cluster are hostile: nothing may pass raw that steers a terminal, a spreadsheet or a reader."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _UNSAFE = (
     "\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
-"""Controls, line and paragraph ends, halves of pairs, and all that Unicode calls default ignorable: nothing is seen."""
+"""Controls, line and paragraph ends, halves of pairs, and all characters that are default ignorable in Unicode."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""The last four are the wide forms of the first four, which spreadsheets take for them."""
+"""The last four are the wide forms of the first four, which spreadsheets accept."""
 _MARKDOWN = r"[\\|<\[`*]|(?<![^\W_])_|_(?![^\W_])|~(?=\S)|(?<=\S)~|&(?=[#\w])"
-"""Underscores between letters or digits, tildes between blanks and a lone `&` mean nothing, and stay readable."""
+"""Underscores between letters or digits, tildes between blanks and a lone `&` mean nothing and stay readable."""
 _NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
@@ -37,12 +37,11 @@ def safe_json(text: str) -> str:
 
 
 def safe_yaml(text: str) -> str:
-    """YAML text with those characters as escapes; they only stand in double-quoted strings."""
+    """YAML text with those characters as escapes; they occur only in double-quoted strings."""
     return _unsafe().sub(lambda match: match[0] if match[0] == "\n" else _escape(match), text)
 
 
 def safe_cell(text: str) -> str:
-    """A CSV cell that no spreadsheet runs as a formula."""
     return "'" + text if text.lstrip(" ").startswith(_FORMULA) else text
 
 
@@ -56,7 +55,6 @@ def safe_markdown(text: str) -> str:
 
 
 def clip(text: str, longest: int) -> str:
-    """The text, or its two ends when it is longer than so many characters."""
     if len(text) <= longest:
         return text
     head = (longest - 1) * 2 // 3
@@ -64,7 +62,7 @@ def clip(text: str, longest: int) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal the text takes, at most: wide letters take two."""
+    """The most terminal columns that the text needs: wide letters need two."""
     if text.isascii():
         return len(text)
     from unicodedata import east_asian_width
@@ -73,7 +71,7 @@ def width(text: str) -> int:
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """Cut the text to its longest beginning that fits these columns of a terminal; none fits 0 or fewer.
+    """The longest beginning of the text within these terminal columns.
 
     >>> cut_to_width("订单-orders", 6)
     '订单-o'
@@ -98,7 +96,7 @@ def fit_for_xml(text: str) -> str:
 
 @cache
 def _unsafe() -> re.Pattern[str]:
-    """Compiled when something is not plain ASCII: it costs every command's start a millisecond."""
+    """Compiled on the first text that is not ASCII, since it costs a millisecond."""
     return re.compile(_UNSAFE)
 
 

@@ -175,10 +175,10 @@ def test_a_new_queue_list_leaves_the_index_among_isolated_brokers_as_it_is() -> 
     """It belongs to the fault table, which lives as long as the producer; the round robin belongs to the list."""
     run = producer_of(TWO, SendScenario("4.9.7", messages=1))
     thread = run.threads[0]
-    run.look_at_route(thread)
+    run.adopt_route(thread)
     worst, index = thread.worst.send_which_queue, thread.info.send_which_queue
     run.cluster.version += 1
-    run.look_at_route(thread)
+    run.adopt_route(thread)
     assert thread.worst.send_which_queue == worst != 0
     assert thread.info.send_which_queue != index
 

@@ -1,0 +1,82 @@
+"""The columns of tables: how cells are read and drawn, and how items become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, Literal, get_type_hints
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+Kind = Literal["text", "number", "clients", "owners", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
+"""How a column's cells are read and drawn.
+
+number: to the right. clients: client IDs, which a narrow table may abbreviate; owners: the same, red for none or
+several; label: a number that explains an abbreviation. change: a sign and a word. ms: milliseconds, for people as
+`1m30s`. share: a fraction, for people as a percentage; bar: the same, drawn. strip: a row of a picture, in which each
+character counts. sign: a severity or a status. prose: a sentence, which wraps before columns are omitted.
+"""
+RIGHT = ("number", "label", "ms", "share")
+Cell = str | int | float | tuple[str, ...] | None
+NOT_THERE: Cell = ("-",)
+"""In a column of client IDs, for something that does not exist and so has no known owner."""
+CHANGE_SIGNS = {"same": "=", "moved": "~", "assigned": "+", "unassigned": "!", "added": "+", "removed": "-"}
+"""A change's sign, for readers without colour."""
+
+
+class Column(Struct, frozen=True):
+    title: str
+    key: str  # for CSV, camelCase as in JSON
+    kind: Kind = "text"
+    quiet: bool = False  # hidden from people when all cells are equal; the title then has the value
+    shown: bool = True  # False hides it from people; CSV always has all columns
+    fold: int = 0  # a table that is too wide omits the column, the largest number first; 0 always stays
+    styles: Mapping[str, str] = {}  # a character of its texts → the style on a terminal
+    of: Callable[[Any], Cell] | None = None  # item → cell (`rows_of`); None is the item's attribute of the key's name
+
+
+QUEUE_COLUMNS = (
+    Column("topic", "topic", quiet=True),
+    Column("broker", "brokerName"),
+    Column("queue", "queueId", "number"),
+)
+
+
+def columns_from(keys: str, kind: Kind = "text") -> tuple[Column, ...]:
+    """Columns from `KEY[=TITLE][:KIND][/FOLD]`, with `_` for spaces in a title; `/hidden` hides a column from people.
+
+    >>> [(one.title, one.kind, one.fold) for one in columns_from("clientId=consumer duplicateOwners:number/2")]
+    [('consumer', 'text', 0), ('duplicate owners', 'number', 2)]
+    """
+    found = []
+    for text in keys.split():
+        shape, _, fold = text.partition("/")
+        named, _, own_kind = shape.partition(":")
+        key, given, title = named.partition("=")
+        title = (title if given else attribute_of(key)).replace("_", " ")
+        column = Column(title, key, own_kind or kind, shown=fold != "hidden")  # type: ignore[arg-type]
+        found.append(replace(column, fold=int(fold)) if fold.isdigit() else column)
+    return tuple(found)
+
+
+def columns_of(shape: type[Struct], keys: str, *, path: str = "", hidden: Collection[str] = ()) -> tuple[Column, ...]:
+    """Columns of a Struct's fields (`columns_from`), whose types decide the kind; `path` is the item's attribute."""
+    types, columns = get_type_hints(shape), []
+    for column in columns_from(keys):
+        key, name = column.key, attribute_of(column.key)
+        of_text = types[name] in (str, str | None)
+        kind: Kind = "text" if of_text else "ms" if key.endswith("Ms") else "share" if key == "share" else "number"
+        of = attrgetter(f"{path}.{name}") if path else None
+        columns.append(replace(column, kind=kind, shown=key not in hidden, of=of))
+    return tuple(columns)
+
+
+def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:
+    """A row per item, a cell per column: `queueId` is the item's `queue_id`, unless the column says otherwise."""
+    makers = [column.of or attrgetter(attribute_of(column.key)) for column in columns]
+    return tuple(tuple(make(item) for make in makers) for item in items)
+
+
+def attribute_of(key: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
