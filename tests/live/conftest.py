@@ -17,7 +17,7 @@ from .jvm import Java
 def cluster() -> Iterator[RocketMQCluster]:
     """RocketMQ 5.5.0, two brokers; Skewed has other counts on each, and fewer write than read queues on one.
 
-    NewOrders is on one of them only, so that the other one is new to its consumers.
+    NewOrders and NewGoOrders are on one of them only, so that the other one is new to their consumers.
     """
     with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"]) as running:
         running.create_topics(
@@ -27,6 +27,7 @@ def cluster() -> Iterator[RocketMQCluster]:
                 TopicOnBroker("Skewed", "broker-a", 6, 4),
                 TopicOnBroker("Skewed", "broker-b", 3, 3),
                 TopicOnBroker("NewOrders", "broker-a", 8, 8),
+                TopicOnBroker("NewGoOrders", "broker-a", 8, 8),
             ]
         )
         yield running

@@ -23,7 +23,7 @@ from .rebalance_log import START, Act, Group
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-TOPIC, NEW_TOPIC = "OrderEvents", "NewOrders"
+TOPIC = "OrderEvents"
 TRIALS = 400
 # The locks of a dead client are up 40 to 60 s after its death; then its queues are taken, and the group comes to rest.
 LOCKS_LIVE_ON = 75.0
@@ -60,7 +60,7 @@ def of_guests(cluster: RocketMQCluster, folder: Path) -> Groups:
 
 
 def of_a_new_broker(cluster: RocketMQCluster, _: Path) -> Groups:
-    return {"new": (Group(cluster, "new-broker-svc", NEW_TOPIC, 8), new_broker(ALL_HAVE_LEARNT))}
+    return {"new": (Group(cluster, "new-broker-svc", "NewOrders", 8), new_broker(ALL_HAVE_LEARNT))}
 
 
 def of_lite_pull(cluster: RocketMQCluster, _: Path) -> Groups:
@@ -74,7 +74,7 @@ def of_go(cluster: RocketMQCluster, folder: Path) -> Groups:
     go = go_program(Path(__file__).parent / "go" / "rebalancelog", folder / "log")
     return {
         "joins and ends": (Group(cluster, "go-rebalance-svc", TOPIC, 8, go=go), ALL),
-        "new broker": (Group(cluster, "go-new-broker-svc", NEW_TOPIC, 8, go=go), new_broker(2 * ALL_HAVE_LEARNT)),
+        "new broker": (Group(cluster, "go-new-broker-svc", "NewGoOrders", 8, go=go), new_broker(2 * ALL_HAVE_LEARNT)),
     }
 
 
