@@ -3,12 +3,22 @@
 from functools import partial
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, about_option, command
-from rmqlb.cli.common.show_or_watch import show_once
+from rmqlb.cli.common.options import Options, OutputOptions, SourceOptions, StrategyOptions, Texts, about, command, own
+from rmqlb.cli.common.reading import Reader, ask, named_source
+from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
+
+
+class DiffOptions(Options):
+    groups: Texts = own("GLOB", "Only these consumer groups; repeatable.", None, "-g", "--group")
+    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable.")
+
+
+class SystemOptions(Options):
+    system: bool = about.flag("RocketMQ's own topics and groups too.")
 
 
 @command(without=("source", "context"))
@@ -20,16 +30,10 @@ def diff(
     ],
     after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: as A.")],
     source: SourceOptions,
-    group: Annotated[
-        list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
-    ] = None,
-    system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
-    strategy_options: StrategyOptions,
+    options: DiffOptions,
+    system: SystemOptions,
+    strategies: StrategyOptions,
     output: OutputOptions,
-    fail_on: Annotated[
-        list[str] | None,
-        Option(metavar="CONDITION", help="Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable."),
-    ] = None,
 ) -> None:
     """Compare two snapshots of a cluster, or a plan with a snapshot: what changed, and which change moved each queue.
 
@@ -48,7 +52,6 @@ def diff(
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.reading import Reader, named_source
     from rmqlb.verbs import diff as verb
     from rmqlb.verbs.stored import stored_prediction
     from rmqlb.views.diff import diff_report, prediction_report
@@ -59,23 +62,10 @@ def diff(
     stored = stored_prediction(before)
     then = Reader(named_source(after, source), terminal)
     if stored is not None:
-        ask_stored = partial(verb.diff_prediction, stored, before, then, group or (), fail_on=fail_on or ())
-        show_once(ask_stored, prediction_report, terminal, verb="comparing")
+        ask_stored = partial(verb.diff_prediction, stored, before, then, **options.arguments())
+        show_verb(ask_stored, prediction_report, terminal, verb="comparing")
         return
     first = Reader(named_source(before, source), terminal)
-    ask = partial(
-        verb.diff,
-        first,
-        then,
-        group or (),
-        system=system,
-        strategy_options=strategy_options.texts,
-        fail_on=fail_on or (),
-    )
-    show_once(
-        ask,
-        diff_report,
-        terminal,
-        verb="comparing",
-        unknown_hint="leave the condition out to see the differences",
-    )
+    compared = ask(verb.diff, first, options, system, strategies, after=then)
+    hint = "leave the condition out to see the differences"
+    show_verb(compared, diff_report, terminal, verb="comparing", unknown_hint=hint)

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from msgspec.structs import replace
 from typer import Argument
 
 from rmqlb.cli.common.options import OutputOptions, command
@@ -45,7 +44,7 @@ def schema(
     result = result_of(name)
     if result is None:
         raise UsageError(f"there is no result {name}", hint=suggestion("results", name, result_names()))
-    terminal = Terminal("schema", replace(output, output=output.output or "json"))
+    terminal = Terminal("schema", output.but(output=output.output or "json"))
     wanted = json_schema(result)
     if terminal.format in ("json", "yaml"):
         terminal.write(as_json(wanted) if terminal.format == "json" else as_yaml(wanted))

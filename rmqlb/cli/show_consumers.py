@@ -1,24 +1,22 @@
 """`rmqlb show-consumers`."""
 
-from functools import partial
-from typing import Annotated
-
-from typer import Option
-
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import ONE_GROUP, Options, OutputOptions, SourceOptions, StrategyOptions, Text, command
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
+
+
+class OneGroup(Options):
+    group: Text = ONE_GROUP
 
 
 @command
 def show_consumers(
     source: SourceOptions,
-    strategy_options: StrategyOptions,
+    strategies: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
-    group: Annotated[
-        str | None, Option("-g", "--group", metavar="GROUP", help="Consumer group; may be left out when there is one.")
-    ] = None,
+    chosen: OneGroup,
 ) -> None:
     """Show a group's consumers: each running process with its address, version, queues and lag.
 
@@ -37,11 +35,5 @@ def show_consumers(
     from rmqlb.views.show_groups import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
-    show_verb(
-        partial(verb.show_consumers, group=group, strategy_options=strategy_options.texts),
-        consumers_report,
-        source,
-        watching,
-        terminal,
-        verb="judging",
-    )
+    found = ask(verb.show_consumers, Reader(source, terminal), strategies, chosen)
+    show_verb(found, consumers_report, terminal, watching, verb="judging")

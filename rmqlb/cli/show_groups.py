@@ -1,34 +1,31 @@
 """`rmqlb show-groups`."""
 
-from functools import partial
-from typing import Annotated
-
-from msgspec import Struct
-from typer import Option
-
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
+from rmqlb.cli.common.options import (
+    Options,
+    OutputOptions,
+    SourceOptions,
+    StrategyOptions,
+    Text,
+    Texts,
+    command,
+    own,
+    shown,
+)
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 
 
-class ShowGroupsOptions(Struct, frozen=True):
-    group: Annotated[
-        list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these groups; repeatable.")
-    ] = None
-    severity: Annotated[
-        str | None,
-        shown_option(metavar="SEVERITY", help="Only groups with a finding at least so grave: error, warning or info."),
-    ] = None
-    fail_on: Annotated[
-        list[str] | None,
-        Option(metavar="CONDITION", help="Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable."),
-    ] = None
+class ShowGroupsOptions(Options):
+    groups: Texts = own("GLOB", "Only these groups; repeatable.", None, "-g", "--group")
+    severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
+    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
 
 @command
 def show_groups(
     source: SourceOptions,
-    strategy_options: StrategyOptions,
+    strategies: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
     chosen: ShowGroupsOptions,
@@ -57,18 +54,6 @@ def show_groups(
     from rmqlb.views.show_groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
-    show_verb(
-        partial(
-            verb.show_groups,
-            groups=chosen.group or (),
-            severity=chosen.severity,
-            strategy_options=strategy_options.texts,
-            fail_on=chosen.fail_on or (),
-        ),
-        groups_report,
-        source,
-        watching,
-        terminal,
-        verb="judging",
-        unknown_hint="leave the condition out to see the groups",
-    )
+    found = ask(verb.show_groups, Reader(source, terminal), strategies, chosen)
+    hint = "leave the condition out to see the groups"
+    show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)

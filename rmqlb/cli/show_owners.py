@@ -1,35 +1,39 @@
 """`rmqlb show-owners`."""
 
 from functools import partial
-from typing import Annotated
 
 from rmqlb.cli.common.options import (
     GroupsOptions,
     OutputOptions,
-    PopShare,
+    PopOptions,
     SourceOptions,
     StrategyOptions,
-    about_option,
+    Texts,
+    about,
     command,
 )
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
+
+
+class OwnersOptions(PopOptions):
+    strategies: Texts = about(
+        "STRATEGY",
+        "Or FILE.py:NAME, which is run; repeatable; default: those without settings.",
+        None,
+        "--strategy",
+    )
 
 
 @command
 def show_owners(
     source: SourceOptions,
     groups: GroupsOptions,
-    strategy_options: StrategyOptions,
+    strategies: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
-    strategy: Annotated[
-        list[str] | None,
-        about_option(
-            metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."
-        ),
-    ] = None,
-    pop_share: PopShare = None,
+    options: OwnersOptions,
 ) -> None:
     """Show which consumer owns each queue under each strategy, next to the observed owner.
 
@@ -47,19 +51,5 @@ def show_owners(
     from rmqlb.views.show_owners import owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl", "prometheus"))
-    show_verb(
-        partial(
-            verb.show_owners,
-            **groups.arguments(source.source),
-            strategies=strategy or (),
-            strategy_options=strategy_options.texts,
-            pop_share=pop_share,
-            explain=groups.explain,
-        ),
-        partial(owners_report, explained=groups.explain),
-        source,
-        watching,
-        terminal,
-        verb="predicting",
-        consumers=groups.consumers,
-    )
+    found = ask(verb.show_owners, Reader(source, terminal), groups, strategies, options)
+    show_verb(found, partial(owners_report, explained=groups.explain), terminal, watching, verb="predicting")

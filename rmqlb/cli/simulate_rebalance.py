@@ -1,9 +1,8 @@
 """`rmqlb simulate-rebalance`."""
 
-from typing import Annotated
-
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, Texts, command, shown
 from rmqlb.cli.common.pictures import PictureOptions
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.simulation_options import (
     RATE_HINT,
     EventOptions,
@@ -11,32 +10,27 @@ from rmqlb.cli.common.simulation_options import (
     MemberOptions,
     MembersStrategy,
     TrialOptions,
-    arguments_of,
 )
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
 
-class ShowOptions(PictureOptions, frozen=True):
-    fail_on: Annotated[
-        list[str] | None,
-        shown_option(
-            metavar="CONDITION", help="Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable."
-        ),
-    ] = None
+class ShowOptions(PictureOptions):
+    fail_on: Texts = shown(
+        "CONDITION", "Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable."
+    )
 
 
 @command
 def simulate_rebalance(
-    *,
     source: SourceOptions,
     which: GroupsOverTimeOptions,
     happens: EventOptions,
     configured: MemberOptions,
     dice: TrialOptions,
-    strategy_options: StrategyOptions,
+    strategies: StrategyOptions,
     output: OutputOptions,
-    strategy: MembersStrategy = None,
+    before: MembersStrategy,
     what: ShowOptions,
 ) -> None:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
@@ -78,7 +72,6 @@ def simulate_rebalance(
     5 endpoint unreachable.
     """
     from rmqlb.cli.common.pictures import draw
-    from rmqlb.cli.common.reading import Reader
     from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
     from rmqlb.model.simulate_rebalance import RebalanceResult
     from rmqlb.verbs import simulate_rebalance as verb
@@ -86,23 +79,13 @@ def simulate_rebalance(
     from rmqlb.views.simulate_rebalance import group_facts, rebalance_report
 
     terminal = Terminal("simulate-rebalance", output)
-    groups = which.arguments(source.source)
     what.check()
-    for option in what.files if select(**groups).several else ():
+    for option in what.files if select(which.group).several else ():
         raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
+    reader, conditions = Reader(source, terminal), what.fail_on or ()
+    groups = (which, happens, configured, dice, strategies, before)
     with terminal.progress(verb="simulating") as progress:
-        found = verb.simulate_rebalance(
-            Reader(source, terminal),
-            **groups,
-            **happens.arguments(),
-            **configured.arguments(source, terminal),
-            strategy=strategy,
-            strategy_options=strategy_options.texts,
-            **arguments_of(dice),
-            explain=which.explain,
-            fail_on=what.fail_on or (),
-            progress=progress,
-        )
+        found = ask(verb.simulate_rebalance, reader, *groups, fail_on=conditions)(progress=progress)
     tried = conditions_of(found)
     require_known(tried, RATE_HINT)
     report = rebalance_report(found)

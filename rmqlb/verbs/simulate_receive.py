@@ -50,13 +50,9 @@ def simulate_receive(
 ) -> ReceiveReport:
     """Simulate receives from a topic (raises RmqlbError).
 
-    Args:
-        source: opens the source of the route; or brokers instead of one, as `--broker` takes them.
-        topic: its name; with brokers it may be None.
-        scenario: the settings that do not depend on the route.
-        rates: `--rate` as typed.
-        failures: reads `--fail`, from the names of the brokers and of the topic.
-        target_us: find the number of receives that keep every wait within this time.
+    `source` opens the source of the route, or lists brokers as `--broker` takes them: then the topic may be None.
+    `failures` reads `--fail`, from the names of the brokers and of the topic. `target_us` finds the number of
+    receives that keep every wait within this time.
     """
     parsed = conditions(fail_on, engine.RECEIVE_FIGURES)
     if not callable(source):

@@ -53,21 +53,8 @@ def size_group(
 ) -> GroupSize:
     """Size a group of a source; all that needs no source is checked before it is read (raises RmqlbError).
 
-    Args:
-        source: has the group, or the topics of a group that does not run yet.
-        question: all that does not depend on the source; without limits the usual ones.
-        group: its name; None is the only group of the source.
-        topics: its topics; none are those that it reads.
-        include_retry: its retry topic too.
-        sdk: the client library of future consumers; None is as connections say.
-        consumers: the fewest and the most to try; None is from 1 to the queues of the largest topic.
-        strategies: names, or `all`; none is the group's own.
-        strategy_options: their settings, KEY=VALUE.
-        rates: [TOPIC=]R, messages per second.
-        rates_since: an earlier snapshot that gives the rates.
-        consume_us: what a listener takes for a message; None is as consumers report.
-        fail_on: conditions.
-        progress: gets the sizes tried so far.
+    `consumers` are the fewest and the most to try; `consume_us` is the time of a listener for a message. A question
+    without limits gets the usual ones.
     """
     asked = conditions(fail_on, SIZE_FIGURES)
     has_rate = bool(rates) or rates_since is not None
