@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rmqlb.cli.common.options import Options, OutputOptions, SourceOptions, StrategyOptions, Text, command, own
+from rmqlb.cli.common.declare import Options, Text, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -19,15 +20,13 @@ _FOR_CI = ("junit", "sarif")
 
 class CheckOptions(Options):
     policy: Text = own(
-        "FILE|-",
+        "-p FILE|-",
         "The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything.",
-        None,
-        "-p",
         stdin="-",
     )
     today: Text = own("YYYY-MM-DD", "The day on which waivers are looked at; default: today.")
     fail_from: str = own("SEVERITY", "The lowest severity that decides the exit code: error, warning or info.", "error")
-    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.")
+    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
 
 
 @command
@@ -36,13 +35,9 @@ def check(source: SourceOptions, strategies: StrategyOptions, output: OutputOpti
 
     Examples:
       rmqlb check -s examples/cluster.json
-
       rmqlb check --print-policy
-
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21
-
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21 -o junit
-
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2027-01-01 -o sarif
 
     Besides the common formats there are -o junit (JUnit XML), -o sarif (SARIF 2.1.0) and -o prometheus (OpenMetrics).
@@ -68,8 +63,8 @@ def check(source: SourceOptions, strategies: StrategyOptions, output: OutputOpti
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text())
         return
-    limits = {"policy": chosen.policy, "today": amounts.given(amounts.day, chosen.today, "--today")}
-    checking = ask(verb.check, Reader(source, terminal), strategies, fail_from=chosen.fail_from, **limits)
+    today = amounts.given(amounts.day, chosen.today, "--today")
+    checking = ask(verb.check, Reader(source, terminal), strategies, chosen, today=today)
     with terminal.progress(verb="checking") as progress:
         result = checking(progress=progress)
     code = {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)

@@ -10,7 +10,8 @@ from typing import Annotated
 from typer import Argument
 
 from rmqlb.cli.command_tree import grouped
-from rmqlb.cli.common.options import Options, OutputOptions, Panel, Text, Texts, command, own
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import (
     MOST_RETRIES,
@@ -36,13 +37,10 @@ class EndpointOptions(Options):
     """What a context holds; unlike those of other commands, none of them comes from the environment."""
 
     source: Text = _endpoint(
-        "URL|FILE",
-        "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file.",
-        None,
-        "-s",
+        "-s URL|FILE", "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file."
     )
-    user: Text = _endpoint(None, "Who logs in to the Dashboard.")
-    access_key: Text = _endpoint(None, "Account of a cluster with ACL.")
+    user: Text = _endpoint("", "Who logs in to the Dashboard.")
+    access_key: Text = _endpoint("", "Account of a cluster with ACL.")
     secret: Text = _endpoint(
         "file:PATH|env:NAME|keyring:SERVICE/USER",
         "Where the user's password or the account's secret key is; never the secret itself.",
@@ -54,7 +52,7 @@ class EndpointOptions(Options):
     proxy: Texts = _endpoint("HOST[:8080]", "A Proxy's remoting port, which tells its consumers; repeatable.")
     map_address: Texts = _endpoint("FROM=TO", "Reach this address at another; repeatable.")
     source_timeout: Text = _endpoint("TIME", "Timeout of one request.")
-    source_retries: int | None = _endpoint(None, "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
+    source_retries: int | None = _endpoint("", "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
 
 
 class AddOptions(Options):
@@ -78,7 +76,6 @@ def add_context(
 
     Examples:
       rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key viewer --secret keyring:rmqlb/prod
-
       rmqlb context add staging -s https://mq.example:8082 --user admin --secret file:~/.mq-staging --use
 
     Exit codes: 0 done, 2 usage.
@@ -103,7 +100,6 @@ def list_contexts(output: OutputOptions) -> None:
 
     Examples:
       rmqlb context list
-
       rmqlb context list -o json
 
     Exit codes: 0 done, 2 usage.
@@ -124,7 +120,6 @@ def use_context(
 
     Examples:
       rmqlb context use --none
-
       rmqlb context use staging
 
     Exit codes: 0 done, 2 usage.
@@ -152,7 +147,6 @@ def show_context(
 
     Examples:
       rmqlb context show
-
       rmqlb context show prod -o yaml
 
     Exit codes: 0 done, 2 usage.

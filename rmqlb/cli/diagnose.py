@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rmqlb.cli.common.options import (
-    Options,
-    OutputOptions,
-    Panel,
-    SourceOptions,
-    StrategyOptions,
-    Text,
-    Texts,
-    command,
-    own,
-)
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -30,22 +21,16 @@ if TYPE_CHECKING:
 _looks = Panel("Looks")
 
 
-class GroupsToDiagnose(Options):
-    group: Texts = own("GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.", None, "-g")
+class DiagnoseOptions(Options):
+    group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
-
-
-class FailOn(Options):
-    fail_on: Text = own("error|warning", "Exit 3 when a finding is at least so grave.")
-
-
-class EarlierOptions(Options):
+    fail_on: Text = own("error|warning", "Exit 3 when a finding is at least so grave.", for_verb=False)
     earlier: Texts = _looks(
-        "FILE|-", "An earlier snapshot of the same cluster, which shows what changes; repeatable.", stdin="-"
+        "FILE|-",
+        "An earlier snapshot of the same cluster, which shows what changes; repeatable.",
+        stdin="-",
+        for_verb=False,
     )
-
-
-class LookOptions(Options):
     interval: str = _looks("TIME", "The time between two looks at a running cluster.", "10s")
     looks: int = _looks(
         "N", "The most looks; fewer where they decide what a change over time decides.", 3, min=1, max=10
@@ -56,10 +41,7 @@ class LookOptions(Options):
 @command
 def diagnose(
     source: SourceOptions,
-    chosen: GroupsToDiagnose,
-    limit: FailOn,
-    before: EarlierOptions,
-    looks: LookOptions,
+    options: DiagnoseOptions,
     strategies: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
@@ -68,9 +50,7 @@ def diagnose(
 
     Examples:
       rmqlb diagnose -s examples/four-groups.yaml -g dup-svc
-
       rmqlb diagnose -s examples/four-groups.yaml -g '*-svc' --fail-on error
-
       rmqlb diagnose -s examples/faults.json --earlier examples/faults-before.json -g ship-svc -o json
 
     A cause of wrong owners is one whose prediction equals all observed owners. What cannot be decided is unknown, with
@@ -86,14 +66,14 @@ def diagnose(
     from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
-    lowest, severities = limit.fail_on, (ERROR, WARNING)
+    lowest, severities = options.fail_on, (ERROR, WARNING)
     if lowest is not None and lowest not in severities:
         hint = suggestion("severities", lowest, severities)
         raise UsageError(f"--fail-on {lowest}: neither error nor warning", hint=hint)
     reader = Reader(source, terminal)
     watched = None if watching.watch is None else list[ClusterSnapshot]()
-    diagnosing = ask(verb.diagnose, reader, chosen, looks, strategies, watched=watched)
-    earlier = _earlier(before.earlier or (), reader)
+    diagnosing = ask(verb.diagnose, reader, options, strategies, watched=watched)
+    earlier = _earlier(options.earlier or (), reader)
     seen: list[Diagnosis] = []
 
     def look() -> SnapshotView:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from typer import Argument
 
-from rmqlb.cli.common.options import Options, OutputOptions, SourceOptions, StrategyOptions, Texts, about, command, own
+from rmqlb.cli.common.declare import Options, Texts, about, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask, named_source
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -13,11 +14,8 @@ from rmqlb.errors import UsageError
 
 
 class DiffOptions(Options):
-    groups: Texts = own("GLOB", "Only these consumer groups; repeatable.", None, "-g", "--group")
+    groups: Texts = own("-g --group GLOB", "Only these consumer groups; repeatable.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable.")
-
-
-class SystemOptions(Options):
     system: bool = about.flag("RocketMQ's own topics and groups too.")
 
 
@@ -31,7 +29,6 @@ def diff(
     after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: as A.")],
     source: SourceOptions,
     options: DiffOptions,
-    system: SystemOptions,
     strategies: StrategyOptions,
     output: OutputOptions,
 ) -> None:
@@ -39,9 +36,7 @@ def diff(
 
     Examples:
       rmqlb diff examples/cluster.json examples/cluster-later.json
-
       rmqlb diff examples/cluster.json examples/cluster-later.json -g 'order-*' --section queues
-
       rmqlb diff examples/cluster.json examples/cluster-later.json --fail-on 'unexplained>0' -o json
 
     If A is a plan or a simulation that -o json wrote, its predicted owners are compared with those of B: did it go as
@@ -62,10 +57,11 @@ def diff(
     stored = stored_prediction(before)
     then = Reader(named_source(after, source), terminal)
     if stored is not None:
-        ask_stored = partial(verb.diff_prediction, stored, before, then, **options.arguments())
+        groups, conditions = options.groups or (), options.fail_on or ()
+        ask_stored = partial(verb.diff_prediction, stored, before, then, groups, fail_on=conditions)
         show_verb(ask_stored, prediction_report, terminal, verb="comparing")
         return
     first = Reader(named_source(before, source), terminal)
-    compared = ask(verb.diff, first, options, system, strategies, after=then)
+    compared = ask(verb.diff, first, options, strategies, after=then)
     hint = "leave the condition out to see the differences"
     show_verb(compared, diff_report, terminal, verb="comparing", unknown_hint=hint)

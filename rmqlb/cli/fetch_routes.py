@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rmqlb.cli.common.options import Options, OutputOptions, SourceOptions, Text, Texts, about, command, own
+from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import write_whole
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
@@ -28,8 +29,8 @@ _FORMATS = ("json", "yaml", "jsonl")
 
 
 class FetchOptions(Options):
-    topic: Texts = own("GLOB", "Only these topics; repeatable.", None, "-t")
-    group: Texts = own("GLOB", "Only these consumer groups; repeatable.", None, "-g")
+    topic: Texts = own("-t GLOB", "Only these topics; repeatable.")
+    group: Texts = own("-g GLOB", "Only these consumer groups; repeatable.")
     system: bool = about.flag("RocketMQ's own topics and groups too.")
     evidence: bool = about.flag(
         "What a diagnosis needs too: of each consumer its queues, times, rates and limits. A consumer of several "
@@ -53,15 +54,10 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
 
     Examples:
       rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --evidence --to cluster.json
-
       rmqlb fetch-routes -s examples/cluster.json --group 'order-*' -o yaml
-
       rmqlb fetch-routes -s examples/cluster.json --redact
-
       rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --every 5m --to snapshots
-
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
-
       rmqlb fetch-routes --all-contexts --to snapshots
 
     With --all-contexts the other contexts are fetched when one fails; the exit code is 4 then.

@@ -34,11 +34,20 @@ def command_help(text: str) -> str:
 
 def _paragraph(lines: list[str]) -> str:
     if lines[0] == "Examples:":
-        return f"{lines[0]}\n  {_joined(lines[1:])}"
-    if lines[0].startswith("  "):
-        return f"  {_joined(lines)}"
+        return "Examples:\n  " + "\n\n  ".join(examples_in(lines[1:]))
     is_listing = len(lines) > 1 and lines[1].startswith("  ")
     return "\n".join(lines) if is_listing else _joined(lines)
+
+
+def examples_in(lines: list[str]) -> list[str]:
+    """The command lines of examples: one begins where a line begins with the program."""
+    found: list[str] = []
+    for line in map(str.strip, lines):
+        if line.startswith("rmqlb ") or not found:
+            found.append(line)
+        else:
+            found[-1] += f" {line}"
+    return found
 
 
 def _joined(lines: list[str]) -> str:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from typer import Argument
 
 from rmqlb.cli.command_tree import grouped
-from rmqlb.cli.common.options import Options, OutputOptions, Panel, StrategyOptions, Text, Texts, command, own
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions, StrategyOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import DataError, UsageError
@@ -35,11 +36,8 @@ class WarehouseOptions(Options):
     """Where the tables are, and on which Spark they are made."""
 
     warehouse: Text = _warehouse(
-        "DIR|URI",
+        "-w DIR|URI",
         "A folder that all of Spark's machines see, or a URI that Hadoop reads: hdfs://, s3a://.",
-        None,
-        "-w",
-        "--warehouse",
         envvar="RMQLB_WAREHOUSE",
     )
     force: bool = _warehouse.flag("Rebuild even if up to date.")
@@ -52,7 +50,7 @@ class WarehouseOptions(Options):
 
 class FleetOptions(Options):
     strategy: Texts = _fleet("STRATEGY", "Figures and assignments under this one too; repeatable.")
-    policy: Text = _fleet("FILE", "Rules and waivers as check reads them, for all clusters.", None, "-p", "--policy")
+    policy: Text = _fleet("-p FILE", "Rules and waivers as check reads them, for all clusters.")
     expect: Text = _fleet("FILE", "The clusters that must report, one name a line.")
 
 
@@ -80,7 +78,6 @@ def ingest(paths: Paths, read: IngestOptions, where: WarehouseOptions, output: O
 
     Examples:
       rmqlb pipeline ingest -w warehouse snapshots/
-
       rmqlb pipeline ingest -w warehouse --cluster east 'east/2026-11-*.json.gz'
 
     Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 master or storage cannot be reached.
@@ -97,7 +94,6 @@ def judge(fleet: FleetOptions, strategies: StrategyOptions, where: WarehouseOpti
 
     Examples:
       rmqlb pipeline judge -w warehouse
-
       rmqlb pipeline judge -w warehouse --policy examples/policy.yaml --strategy CONSISTENT_HASH
 
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,

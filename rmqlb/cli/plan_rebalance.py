@@ -3,21 +3,8 @@
 from functools import partial
 from typing import Any
 
-from rmqlb.cli.common.options import (
-    GroupsOptions,
-    Options,
-    OutputOptions,
-    Panel,
-    PopOptions,
-    SourceOptions,
-    StrategyOptions,
-    Text,
-    Texts,
-    about,
-    command,
-    own,
-    shown,
-)
+from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -26,29 +13,25 @@ from rmqlb.model.limits import MOST_CONSUMERS
 _members, _route = Panel("What changes: consumers"), Panel("What changes: route")
 
 
-class StrategyBefore(Options):
+class PlanOptions(PopOptions):
     strategy: Text = about(
         "STRATEGY|all", "Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares."
     )
-
-
-class ChangeOptions(Options):
     scale_to: int | None = _members("N", "N consumers in the end: add, or remove the last.", min=0, max=MOST_CONSUMERS)
     add: Texts = _members("N|ID", "Add N consumers or this one.")
     remove: Texts = _members("N|ID", "Remove the last N in sorted order or this one.")
-    replace_ids: Texts = _members("OLD=NEW", "One id goes, another comes.", None, "--replace")
+    replace_ids: Texts = _members("--replace OLD=NEW", "One id goes, another comes.")
     to_strategy: Text = _members("STRATEGY", "The strategy afterwards, or FILE.py:NAME.")
     add_brokers: Texts = _route(
-        "NAME[:READ[:WRITE]]",
+        "--add-broker NAME[:READ[:WRITE]]",
         "A broker that gets queues of the topics; counts default to those of the other brokers.",
-        None,
-        "--add-broker",
     )
-    remove_brokers: Texts = _route("NAME", "A broker that is lost.", None, "--remove-broker")
-    remove_masters: Texts = _route("NAME", "A broker whose master is lost; its slaves stay.", None, "--remove-master")
+    remove_brokers: Texts = _route("--remove-broker NAME", "A broker that is lost.")
+    remove_masters: Texts = _route("--remove-master NAME", "A broker whose master is lost; its slaves stay.")
     read_queues: Texts = _route("[BROKER=]N", "New number of read queues.")
     write_queues: Texts = _route("[BROKER=]N", "New number of write queues.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
+    changed: bool = shown.flag("Show only queues that change.", for_verb=False)
 
     def arguments(self) -> dict[str, Any]:
         from rmqlb.verbs import parse
@@ -60,10 +43,6 @@ class ChangeOptions(Options):
         }
 
 
-class ShownOptions(Options):
-    changed: bool = shown.flag("Show only queues that change.")
-
-
 @command
 def plan_rebalance(
     source: SourceOptions,
@@ -71,22 +50,15 @@ def plan_rebalance(
     strategies: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
-    before: StrategyBefore,
-    pop: PopOptions,
-    change: ChangeOptions,
-    seen: ShownOptions,
+    plan: PlanOptions,
 ) -> None:
     """Preview what adding or removing consumers, brokers or queues does to a group's queues.
 
     Examples:
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
-
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
-
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
-
       rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
-
       rmqlb plan-rebalance -s examples/cluster.json -g '*-svc' --scale-to 5
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there
@@ -96,7 +68,7 @@ def plan_rebalance(
     from rmqlb.views.plan_rebalance import plan_report
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
-    planned = ask(verb.plan_rebalance, Reader(source, terminal), groups, strategies, before, pop, change)
-    report = partial(plan_report, changed_only=seen.changed, explained=groups.explain)
+    planned = ask(verb.plan_rebalance, Reader(source, terminal), groups, strategies, plan)
+    report = partial(plan_report, changed_only=plan.changed, explained=groups.explain)
     hint = "leave the condition out to see the plan"
     show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)

@@ -2,21 +2,11 @@
 
 from typing import Any
 
-from rmqlb.cli.common.options import (
-    GroupOptions,
-    Options,
-    OutputOptions,
-    Panel,
-    SourceOptions,
-    StrategyOptions,
-    Text,
-    Texts,
-    command,
-    own,
-)
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.simulation_options import RATE_HINT, TRIALS, MemberOptions, MembersStrategy
+from rmqlb.cli.common.simulation_options import RATE_HINT, TRIALS, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 
 _rollout = Panel("Rollout")
@@ -26,12 +16,12 @@ class RolloutOptions(Options):
     restart: Texts = _rollout("ID|all", "A consumer, or a pattern of them, that restarts; repeatable; default: all.")
     to_strategy: Text = _rollout("STRATEGY", "What they come back with; or FILE.py:NAME.")
     down: str = _rollout("TIME", "How long each is away.", "15s")
-    pauses: str = _rollout("TIME,…", "To try, from one going down to the next.", "10s,30s,60s", "--pause")
+    pauses: str = _rollout("--pause TIME,…", "To try, from one going down to the next.", "10s,30s,60s")
     at_once: str = _rollout("N,…", "To try: how many go down together.", "1")
     order: Text = _rollout("ID,ID,…", "An order of all of them, to try besides others.")
     ids: Text = _rollout("new|same", "Whether ids of the form host@pid#time change with the restart; default: new.")
     trials: str = TRIALS("N", "Simulations of each choice.", "20")
-    seed: int = TRIALS(None, "Random seed.", 1)
+    seed: int = TRIALS("", "Random seed.", 1)
     fail_on: Texts = own("CONDITION", "Exit 3 when the best choice meets it: 'misassigned>0'; repeatable.")
 
     def arguments(self) -> dict[str, Any]:
@@ -46,14 +36,12 @@ def plan_rollout(
     configured: MemberOptions,
     strategies: StrategyOptions,
     output: OutputOptions,
-    before: MembersStrategy,
     rollout: RolloutOptions,
 ) -> None:
     """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
 
     Examples:
       rmqlb plan-rollout -s examples/cluster.json --group order-svc --pause 30s,60s
-
       rmqlb plan-rollout -s examples/cluster.json --group order-svc --to-strategy AVG_BY_CIRCLE --pause 60s
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
@@ -63,5 +51,5 @@ def plan_rollout(
     from rmqlb.views.plan_rollout import rollout_report
 
     terminal = Terminal("plan-rollout", output)
-    planned = ask(verb.plan_rollout, Reader(source, terminal), which, configured, strategies, before, rollout)
+    planned = ask(verb.plan_rollout, Reader(source, terminal), which, configured, strategies, rollout)
     show_verb(planned, rollout_report, terminal, verb="simulating", unknown_hint=RATE_HINT)

@@ -2,19 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from rmqlb.cli.common.options import (
-    Options,
-    OutputOptions,
-    Panel,
-    SourceOptions,
-    StrategyOptions,
-    Text,
-    Texts,
-    about,
-    command,
-    own,
-    shown,
-)
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import PictureOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -29,8 +18,8 @@ _replay = Panel("Replay")
 
 
 class RecordOptions(Options):
-    group: Text = own("GROUP", "The consumer group.", None, "-g")
-    topic: Texts = own("TOPIC", "Only this topic; repeatable; default: the group's topics.", None, "-t")
+    group: Text = own("-g GROUP", "The consumer group.")
+    topic: Texts = own("-t TOPIC", "Only this topic; repeatable; default: the group's topics.")
     every: Text = about("TIME", "Time between two looks, 1s at the least; default 1s.")
     until: Text = about(
         "converged|TIME",
@@ -71,9 +60,7 @@ def record(
 
     Examples:
       rmqlb record -s rocketmq://127.0.0.1:9876 -g order-svc --until converged
-
       rmqlb record --replay examples/recording.json
-
       rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
 
     It looks every second. A change lies between the request of the last look that showed the former owner and the last

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from typer import Argument
 
-from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.common.declare import command
+from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
@@ -25,9 +26,7 @@ def schema(
 
     Examples:
       rmqlb schema
-
       rmqlb schema plan-rebalance
-
       rmqlb schema rmqlb/snapshot -o table
 
     Exit codes: 0 done, 2 there is no such result.

@@ -2,7 +2,8 @@
 
 from typing import get_args
 
-from rmqlb.cli.common.options import Options, OutputOptions, Panel, SourceOptions, Text, Texts, about, command, own
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import fetch, keys_in
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -12,8 +13,8 @@ _change = Panel("What changes")
 
 
 class KeyOptions(Options):
-    topic: str = own("TOPIC", "The topic; required.", ..., "-t")
-    key: Texts = own("KEY", "A message group or sharding key; repeatable.", None, "-k")
+    topic: str = own("-t TOPIC", "The topic; required.", ...)
+    key: Texts = own("-k KEY", "A message group or sharding key; repeatable.")
     keys_file: Text = own("FILE|-", "More keys, one per line.", stdin="-")
     sdk: Texts = about("SDK[@VERSION]", "Whose producers send, as go or go-grpc@5.1.4; repeatable; default: all.")
     proxy_mode: str = about(
@@ -33,9 +34,7 @@ def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions)
 
     Examples:
       rmqlb select-queue -s examples/cluster.json --topic Skewed --key order-1 --key order-2
-
       rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --sdk java --sdk go
-
       rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --write-queues 16
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.

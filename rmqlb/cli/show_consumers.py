@@ -1,6 +1,7 @@
 """`rmqlb show-consumers`."""
 
-from rmqlb.cli.common.options import ONE_GROUP, Options, OutputOptions, SourceOptions, StrategyOptions, Text, command
+from rmqlb.cli.common.declare import Options, Text, command
+from rmqlb.cli.common.options import ONE_GROUP, OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -22,7 +23,6 @@ def show_consumers(
 
     Examples:
       rmqlb show-consumers -s examples/cluster.json -g order-svc
-
       rmqlb show-consumers -s examples/cluster.json -g bill-svc -o json
 
     Two processes that share a client ID are two rows. What a client ID owns is then said of both: each of them reads

@@ -1,23 +1,14 @@
 """`rmqlb show-groups`."""
 
-from rmqlb.cli.common.options import (
-    Options,
-    OutputOptions,
-    SourceOptions,
-    StrategyOptions,
-    Text,
-    Texts,
-    command,
-    own,
-    shown,
-)
+from rmqlb.cli.common.declare import Options, Text, Texts, command, own, shown
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 
 
 class ShowGroupsOptions(Options):
-    groups: Texts = own("GLOB", "Only these groups; repeatable.", None, "-g", "--group")
+    groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.")
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
@@ -34,11 +25,8 @@ def show_groups(
 
     Examples:
       rmqlb show-groups -s examples/cluster.json
-
       rmqlb show-groups -s examples/cluster.json -g 'order-*' -g bill-svc -o json
-
       rmqlb show-groups -s examples/cluster.json --severity warning --fail-on 'groups-with-errors>0'
-
       rmqlb show-groups -s examples/cluster.json -o prometheus
 
     A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it, and when its

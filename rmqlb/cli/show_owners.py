@@ -2,16 +2,8 @@
 
 from functools import partial
 
-from rmqlb.cli.common.options import (
-    GroupsOptions,
-    OutputOptions,
-    PopOptions,
-    SourceOptions,
-    StrategyOptions,
-    Texts,
-    about,
-    command,
-)
+from rmqlb.cli.common.declare import Texts, about, command
+from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -19,10 +11,7 @@ from rmqlb.cli.common.terminal import Terminal
 
 class OwnersOptions(PopOptions):
     strategies: Texts = about(
-        "STRATEGY",
-        "Or FILE.py:NAME, which is run; repeatable; default: those without settings.",
-        None,
-        "--strategy",
+        "--strategy STRATEGY", "Or FILE.py:NAME, which is run; repeatable; default: those without settings."
     )
 
 
@@ -39,9 +28,7 @@ def show_owners(
 
     Examples:
       rmqlb show-owners -s examples/cluster.json --group order-svc
-
       rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
-
       rmqlb show-owners -s examples/cluster.json -g order-svc -g 'bill-*' --strategy AVG
 
     Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there or a server did not

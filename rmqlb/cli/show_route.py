@@ -1,6 +1,7 @@
 """`rmqlb show-route`."""
 
-from rmqlb.cli.common.options import Options, OutputOptions, SourceOptions, Texts, command, own
+from rmqlb.cli.common.declare import Options, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.show_or_watch import WatchOptions, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -10,7 +11,7 @@ from rmqlb.model.snapshot import Wanted
 
 
 class RouteOptions(Options):
-    topics: Texts = own("TOPIC", "Repeatable; default: all topics of the source.", None, "-t", "--topic")
+    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: all topics of the source.")
 
 
 @command(without=("proxy",))
@@ -19,7 +20,6 @@ def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOpti
 
     Examples:
       rmqlb show-route -s examples/cluster.json --topic Skewed
-
       rmqlb show-route -s examples/cluster.json -o json --section brokers
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.

@@ -1,6 +1,7 @@
 """`rmqlb simulate-rebalance`."""
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, Texts, command, shown
+from rmqlb.cli.common.declare import Texts, command, shown
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import PictureOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.simulation_options import (
@@ -8,7 +9,6 @@ from rmqlb.cli.common.simulation_options import (
     EventOptions,
     GroupsOverTimeOptions,
     MemberOptions,
-    MembersStrategy,
     TrialOptions,
 )
 from rmqlb.cli.common.terminal import Terminal
@@ -30,21 +30,16 @@ def simulate_rebalance(
     dice: TrialOptions,
     strategies: StrategyOptions,
     output: OutputOptions,
-    before: MembersStrategy,
     what: ShowOptions,
 ) -> None:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
     Examples:
       rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --event 'join 192.0.2.2@inst3@30s'
-
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s' --explain --trials 100
-
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --rate 500
       --event 'rolling-restart *@30s, every 60s, down 15s' -o json
-
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --orderly
-
       rmqlb simulate-rebalance -s examples/cluster.json -g '*' --event 'restart-broker broker-b@30s, down 1m'
 
     An event is VERB WHO@TIME, times counting from the start:
@@ -82,10 +77,10 @@ def simulate_rebalance(
     what.check()
     for option in what.files if select(which.group).several else ():
         raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
-    reader, conditions = Reader(source, terminal), what.fail_on or ()
-    groups = (which, happens, configured, dice, strategies, before)
+    reader = Reader(source, terminal)
+    simulated = ask(verb.simulate_rebalance, reader, which, happens, configured, dice, strategies, what)
     with terminal.progress(verb="simulating") as progress:
-        found = ask(verb.simulate_rebalance, reader, *groups, fail_on=conditions)(progress=progress)
+        found = simulated(progress=progress)
     tried = conditions_of(found)
     require_known(tried, RATE_HINT)
     report = rebalance_report(found)

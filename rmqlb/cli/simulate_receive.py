@@ -3,18 +3,8 @@
 from functools import partial
 from typing import get_args
 
-from rmqlb.cli.common.options import (
-    Options,
-    OutputOptions,
-    Panel,
-    SourceOptions,
-    Text,
-    Texts,
-    about,
-    command,
-    own,
-    shown,
-)
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -71,7 +61,7 @@ class ScenarioOptions(Options):
         "TIME",
         "Measure what arrives until then; default while something fails: 5 minutes after the last of it.",
     )
-    seed: int = _arrivals(None, "Random seed.", 1)
+    seed: int = _arrivals("", "Random seed.", 1)
     fail: Texts = _failing(
         "BROKER[@FROM-TO][:KIND]",
         "A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
@@ -133,7 +123,7 @@ class ReceiveWhatOptions(Options):
     trials: Text = shown("N", "Waits over N simulations with other random parts.")
     trace: bool = shown.flag("List every message.")
     fail_on: Texts = shown("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
-    topic: Text = own("TOPIC", "The topic that is received from.", None, "-t")
+    topic: Text = own("-t TOPIC", "The topic that is received from.")
 
 
 @command
@@ -144,11 +134,8 @@ def simulate_receive(
 
     Examples:
       rmqlb simulate-receive -s examples/cluster.json --topic OrderEvents --target-wait 1s
-
       rmqlb simulate-receive --broker broker-a:8 --broker broker-b:8 --loops 4 --rate 50 --for 10m
-
       rmqlb simulate-receive -s examples/cluster.json -t OrderEvents --type push --fail broker-b@30s-5m
-
       rmqlb simulate-receive -s examples/cluster.json -t OrderEvents --processes 2 --crash 1@1m --consume-time 20ms
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to receive from,

@@ -1,6 +1,7 @@
 """`rmqlb simulate-send`."""
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.declare import command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -12,11 +13,8 @@ def simulate_send(source: SourceOptions, options: SendOptions, output: OutputOpt
 
     Examples:
       rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b
-
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s- --rate 100 --for 2m --compare
-
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b:timeout --fail-on 'lost>0' -o json
-
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail 'broker-*@#45-#60' --messages 100 -o jsonl
 
     A failure is BROKER[@FROM-TO][:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is

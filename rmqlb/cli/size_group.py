@@ -2,22 +2,16 @@
 
 from typing import Any
 
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, shown
 from rmqlb.cli.common.options import (
     INCLUDE_RETRY,
     ONE_GROUP,
     RATE_HELP,
     RATES_SINCE_HELP,
     TOPICS,
-    Options,
     OutputOptions,
-    Panel,
     SourceOptions,
     StrategyOptions,
-    Text,
-    Texts,
-    about,
-    command,
-    shown,
 )
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
@@ -45,19 +39,17 @@ class SizeOptions(Options):
     consumers: Text = _sizes("N..M", "Numbers of consumers; default: from 1 to the queues of the largest topic.")
     queues_per_broker: Text = _sizes("N..M", "Queues of each topic on each broker; default: as many as there are.")
     strategies: Texts = about(
-        "STRATEGY|all",
+        "--strategy STRATEGY|all",
         "Or FILE.py:NAME, which is run; repeatable, to compare; default: as consumers report or show.",
-        None,
-        "--strategy",
     )
-    rates: Texts = _work("[TOPIC=]R", RATE_HELP, None, "--rate")
+    rates: Texts = _work("--rate [TOPIC=]R", RATE_HELP)
     rates_since: Text = _work("FILE", RATES_SINCE_HELP, stdin="-")
     consume_time: Text = _work("TIME", "How long the listener takes for a message; default: as consumers report it.")
-    threads: int = _work(None, "Consume threads of a consumer (consumeThreadMin).", 20, min=1, max=MOST_THREADS)
+    threads: int = _work("", "Consume threads of a consumer (consumeThreadMin).", 20, min=1, max=MOST_THREADS)
     orderly: bool = _work.flag("A queue is consumed by one thread at a time; default: as consumers report it.")
     trials: str = _ids("N", "How many sets of client IDs are tried.", "100")
     share: str = _ids("SHARE", "For which share of them all limits must hold, at least.", "100%")
-    seed: int = _ids(None, "Random seed.", 1)
+    seed: int = _ids("", "Random seed.", 1)
     fail_on: Texts = shown("CONDITION", "Exit 3 when it is met: unsatisfied, 'consumers>10'; repeatable.")
 
     def arguments(self) -> dict[str, Any]:
@@ -117,11 +109,8 @@ def size_group(source: SourceOptions, options: SizeOptions, strategies: Strategy
 
     Examples:
       rmqlb size-group -s examples/cluster.json --group order-svc
-
       rmqlb size-group -s examples/cluster.json -g order-svc --max-imbalance 1.1 --no-idle --survive 1 --consumers 2..40
-
       rmqlb size-group -s examples/cluster.json -g order-svc --rate 500 --consume-time 40ms --survive-broker
-
       rmqlb size-group -s examples/cluster.json -g order-svc --queues-per-broker 4..32 --consumers 8..12 -o json
       --fail-on unsatisfied
 

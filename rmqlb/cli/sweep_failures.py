@@ -4,17 +4,8 @@ from collections.abc import Iterator
 
 import typer
 
-from rmqlb.cli.common.options import (
-    Options,
-    OutputOptions,
-    Panel,
-    SourceOptions,
-    StrategyOptions,
-    Text,
-    Texts,
-    command,
-    own,
-)
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -25,37 +16,27 @@ _lost = Panel("What is lost")
 
 
 class SweepOptions(Options):
-    groups: Texts = own("GLOB", "Only these groups, and their topics; repeatable.", None, "-g", "--group")
-    topics: Texts = own("GLOB", "Only these topics, and groups that consume them; repeatable.", None, "-t", "--topic")
+    groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
+    topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
     orderly: Texts = own("GLOB", "Groups that consume in order, where consumers do not report it; repeatable.")
     lose: Texts = _lost("consumer|broker|master|host|zone", "Only losses of this kind; repeatable.")
     at_once: int = _lost("N", "2: single losses and pairs; 1: single ones.", 2, min=1, max=2)
     zones: Texts = _lost(
-        "GLOB=ZONE",
+        "--zone GLOB=ZONE",
         "Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",
-        None,
-        "--zone",
     )
-    zones_file: Text = _lost(
-        "FILE", "Zones in YAML or JSON: zone to a pattern or a list of them.", None, "--zones", stdin="-"
-    )
-    policy: Text = own(
-        "FILE|-", "Limits and waivers as rmqlb check has them; default: built in.", None, "-p", stdin="-"
-    )
+    zones_file: Text = _lost("--zones FILE", "Zones in YAML or JSON: zone to a pattern or a list of them.", stdin="-")
+    policy: Text = own("-p FILE|-", "Limits and waivers as rmqlb check has them; default: built in.", stdin="-")
     today: Text = own("YYYY-MM-DD", "The day for waivers; default: today.")
     jobs: int = own("N", "Processes among which groups are divided.", 1, min=1, max=256)
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'counterexamples>0', 'moved[G]>50%'; repeatable.")
-
-
-class PrintOptions(Options):
-    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.")
+    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
 
 
 @command
 def sweep_failures(
     source: SourceOptions,
     swept: SweepOptions,
-    printed: PrintOptions,
     strategies: StrategyOptions,
     output: OutputOptions,
 ) -> None:
@@ -63,11 +44,8 @@ def sweep_failures(
 
     Examples:
       rmqlb sweep-failures -s examples/cluster.json
-
       rmqlb sweep-failures -s examples/cluster.json -g 'order-*' --fail-on 'counterexamples>0'
-
       rmqlb sweep-failures -s examples/cluster.json --lose broker --lose zone --zones examples/zones.yaml
-
       rmqlb sweep-failures --print-policy
 
     A case is one loss or two at once. All cases are tried; cases that take the same of a group or topic are computed
@@ -82,7 +60,7 @@ def sweep_failures(
     from rmqlb.views.sweep_failures import sweep_report
 
     terminal = Terminal("sweep-failures", output)
-    if printed.print_policy:
+    if swept.print_policy:
         if swept.policy is not None:
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text(verb.BUILT_IN))

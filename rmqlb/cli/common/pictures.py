@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rmqlb.cli.common.options import Options, Text, shown
+from rmqlb.cli.common.declare import Options, Text, shown
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class PictureOptions(Options):
-    svg: Text = shown("FILE|-", "Write the picture as SVG; - is stdout.")
-    html: Text = shown("FILE|-", "Write picture and tables as one HTML page.")
+    svg: Text = shown("FILE|-", "Write the picture as SVG; - is stdout.", for_verb=False)
+    html: Text = shown("FILE|-", "Write picture and tables as one HTML page.", for_verb=False)
 
     @property
     def files(self) -> dict[str, str]:

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from rmqlb.cli.click import get_current_context
-from rmqlb.cli.common.options import Options, SourceOptions, arguments_of
+from rmqlb.cli.common.declare import Options, arguments_of
+from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import context_named, read_configuration, resolve_options
 from rmqlb.errors import DataError, UsageError

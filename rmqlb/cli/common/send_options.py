@@ -2,7 +2,7 @@
 
 from typing import get_type_hints
 
-from rmqlb.cli.common.options import Options, Panel, Text, Texts, own, shown
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, own, shown
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
 from rmqlb.model.send_scenario import NEWEST, SendScenario
 
@@ -17,7 +17,7 @@ def _help(field: str, more: str = "") -> str:
 
 
 class SendOptions(Options):
-    topic: Text = own("TOPIC", "The topic that is sent to.", None, "-t")
+    topic: Text = own("-t TOPIC", "The topic that is sent to.")
     fail: Texts = _failures("BROKER[@FROM-TO][:KIND]", "A broker, or a pattern of them, that fails; repeatable.")
     latency: Texts = _failures(
         "[BROKER=]SPEC",
@@ -37,9 +37,9 @@ class SendOptions(Options):
         "No message starts after this time. Default while brokers fail, without --messages: until route polls "
         "have shown the producer each failure and its end, at 10 messages per second if there is no --rate.",
     )
-    threads: int = _load(None, _help("threads"), 1, min=1, max=MOST_THREADS)
+    threads: int = _load("", _help("threads"), 1, min=1, max=MOST_THREADS)
     start_at: Text = _load("BROKER:QUEUE", _help("start_at"))
-    seed: int = _load(None, "Random seed.", 1)
+    seed: int = _load("", "Random seed.", 1)
     keys: Text = _load("FILE|-", "Message keys, one per line, for --selector hash and FILE.py:NAME", stdin="-")
     key_type: str = _load("string|int|long", "What the application passes to the selector.", "string")
     client: str = _producer("VERSION", _help("client_version"), NEWEST)
@@ -49,7 +49,7 @@ class SendOptions(Options):
     sdk: Texts = _sdk("SDK[@VERSION]", "Whose producer, as go or go-grpc@5.1.4; several are compared. Default: java.")
     proxy_mode: str = _sdk("local|cluster", _help("proxy_mode"), "local")
     send_retries: int | None = _producer(
-        None, _help("retries", "; default: as the SDK has it, 2; go 3"), min=0, max=MOST_RETRIES
+        "", _help("retries", "; default: as the SDK has it, 2; go 3"), min=0, max=MOST_RETRIES
     )
     send_timeout: str = _producer("TIME", _help("timeout_ms"), "3s")
     send_timeout_per_request: Text = _producer("TIME", _help("timeout_per_request_ms"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 from msgspec.structs import replace
 
-from rmqlb.cli.common.options import Options, Text, written
+from rmqlb.cli.common.declare import Options, Text, written
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import DataError, UsageError
