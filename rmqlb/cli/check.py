@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rmqlb.cli.common.declare import Options, Text, command, own
+from rmqlb.cli.common.declare import Text, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.terminal import Terminal
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FOR_CI = ("junit", "sarif")
 
 
-class CheckOptions(Options):
+class CheckOptions(StrategyOptions):
     policy: Text = own(
         "-p FILE|-",
         "The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything.",
@@ -30,7 +30,7 @@ class CheckOptions(Options):
 
 
 @command
-def check(source: SourceOptions, strategies: StrategyOptions, output: OutputOptions, chosen: CheckOptions) -> None:
+def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) -> None:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
 
     Examples:
@@ -64,7 +64,7 @@ def check(source: SourceOptions, strategies: StrategyOptions, output: OutputOpti
         terminal.write(built_in_text())
         return
     today = amounts.given(amounts.day, chosen.today, "--today")
-    checking = ask(verb.check, Reader(source, terminal), strategies, chosen, today=today)
+    checking = ask(verb.check, Reader(source, terminal), chosen, today=today)
     with terminal.progress(verb="checking") as progress:
         result = checking(progress=progress)
     code = {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _looks = Panel("Looks")
 
 
-class DiagnoseOptions(Options):
+class DiagnoseOptions(StrategyOptions):
     group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
     fail_on: Text = own("error|warning", "Exit 3 when a finding is at least so grave.", for_verb=False)
@@ -39,13 +39,7 @@ class DiagnoseOptions(Options):
 
 
 @command
-def diagnose(
-    source: SourceOptions,
-    options: DiagnoseOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    watching: WatchOptions,
-) -> None:
+def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOptions, watching: WatchOptions) -> None:
     """Say why a consumer group is as it is: the likeliest cause first, with evidence, consequence and remedy.
 
     Examples:
@@ -72,7 +66,7 @@ def diagnose(
         raise UsageError(f"--fail-on {lowest}: neither error nor warning", hint=hint)
     reader = Reader(source, terminal)
     watched = None if watching.watch is None else list[ClusterSnapshot]()
-    diagnosing = ask(verb.diagnose, reader, options, strategies, watched=watched)
+    diagnosing = ask(verb.diagnose, reader, options, watched=watched)
     earlier = _earlier(options.earlier or (), reader)
     seen: list[Diagnosis] = []
 
@@ -92,7 +86,6 @@ def diagnose(
 
 
 def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
-    """The files of `--earlier` (raises UsageError)."""
     from rmqlb.sources.source_text import is_live, shown_source
     from rmqlb.verbs.source import Earlier
 

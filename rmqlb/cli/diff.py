@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument
 
-from rmqlb.cli.common.declare import Options, Texts, about, command, own
+from rmqlb.cli.common.declare import Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask, named_source
 from rmqlb.cli.common.show_or_watch import show_verb
@@ -13,7 +13,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
 
-class DiffOptions(Options):
+class DiffOptions(StrategyOptions):
     groups: Texts = own("-g --group GLOB", "Only these consumer groups; repeatable.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable.")
     system: bool = about.flag("RocketMQ's own topics and groups too.")
@@ -23,13 +23,11 @@ class DiffOptions(Options):
 def diff(
     *,
     before: Annotated[
-        str,
-        Argument(metavar="A", help="The first snapshot: a source as for -s, or a context; or a stored plan."),
+        str, Argument(metavar="A", help="The first snapshot: a source as for -s, or a context; or a stored plan.")
     ],
     after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: as A.")],
     source: SourceOptions,
     options: DiffOptions,
-    strategies: StrategyOptions,
     output: OutputOptions,
 ) -> None:
     """Compare two snapshots of a cluster, or a plan with a snapshot: what changed, and which change moved each queue.
@@ -62,6 +60,6 @@ def diff(
         show_verb(ask_stored, prediction_report, terminal, verb="comparing")
         return
     first = Reader(named_source(before, source), terminal)
-    compared = ask(verb.diff, first, options, strategies, after=then)
+    compared = ask(verb.diff, first, options, after=then)
     hint = "leave the condition out to see the differences"
     show_verb(compared, diff_report, terminal, verb="comparing", unknown_hint=hint)

@@ -8,24 +8,30 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec.structs import replace
 
+from rmqlb.cli.click import ParameterSource, get_current_context
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import write_whole
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reader, access, source_of_context
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import DataError, EndpointError, UsageError
+from rmqlb.cli.settings import read_configuration
+from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.words import counted
+from rmqlb.sources.pace import ask_concurrently
 from rmqlb.verbs import amounts
 from rmqlb.verbs.fetch_routes import fetch_source
+from rmqlb.verbs.source import TextReader
 
 if TYPE_CHECKING:
     from rmqlb.model.result import Meta
 
 _FORMATS = ("json", "yaml", "jsonl")
+_AT_ONCE = 8  # contexts' clusters that are read at the same time
 
 
 class FetchOptions(Options):
@@ -76,11 +82,7 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
     everything = Everything(tuple(options.topic or ()), tuple(options.group or ()), options.system)
     to, redact, evidence = options.to, options.redact, options.evidence
     if options.all_contexts:
-        from rmqlb.cli.common.all_contexts import fetch_all_contexts
-
-        if redact or options.every is not None:
-            raise UsageError("--all-contexts fetches once, with all names", hint="leave out --every and --redact")
-        fetch_all_contexts(source, everything, to, terminal, _write_into, evidence=evidence)
+        _fetch_all_contexts(source, everything, options, terminal)
         return
     if options.every is not None:
         _fetch_repeatedly(Reader(source, terminal), everything, options.every, options, terminal)
@@ -145,6 +147,77 @@ def _fetch_repeatedly(
             terminal.repeating = True
             time.sleep(max(began + every_s - time.monotonic(), LEAST_S))
     terminal.say(f"{counted(written, 'snapshot')} written to {folder}")
+
+
+def _fetch_all_contexts(
+    source: SourceOptions, everything: Everything, options: FetchOptions, terminal: Terminal
+) -> None:
+    """Write a snapshot of each context's cluster below `cluster=CONTEXT`, and report the incomplete ones.
+
+    Raises:
+        UsageError: another source is named too, there is no folder, or there are no contexts.
+        DataError: a context could not be read, or not whole; the others are written.
+    """
+    folder = options.to or ""
+    contexts = _contexts(options, terminal)
+    readers: dict[str, TextReader] = {}
+    failures: dict[str, str] = {}
+    faults: dict[str, str] = {}
+
+    def fetch(context: str) -> None:
+        try:
+            meta, _ = fetch_source(readers[context], everything, evidence=options.evidence, redact=False)
+            meta = replace(meta, snapshot=replace(meta.snapshot, context=context))
+            _write_into(os.path.join(folder, f"cluster={context}"), meta)
+        except RmqlbError as error:
+            failures[context] = error.message
+            return
+        if unread := len(meta.snapshot.unread):
+            faults[context] = f"incomplete: {counted(unread, 'part')} could not be read"
+
+    for context in contexts:
+        try:
+            readers[context] = _reader(context, source, terminal)
+        except RmqlbError as error:
+            failures[context] = error.message
+    with terminal.progress(verb="fetching") as progress, ask_concurrently(fetch, [*readers], _AT_ONCE) as answers:
+        for number, answer in enumerate(answers):
+            progress("contexts", number, len(readers))
+            answer.result()
+    terminal.say(f"{counted(len(contexts) - len(failures), 'snapshot')} written to {folder}")
+    faults |= failures
+    for context in sorted(faults):
+        terminal.say(f"{context}: {faults[context]}")
+    if faults:
+        text = f"{len(faults)} of {counted(len(contexts), 'context')} not read whole: {', '.join(sorted(faults))}"
+        raise DataError(text)
+
+
+def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
+    if options.redact or options.every is not None:
+        raise UsageError("--all-contexts fetches once, with all names", hint="leave out --every and --redact")
+    line = get_current_context()
+    for name in ("source", "context"):
+        if line.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
+            raise UsageError(f"--all-contexts and --{name}", hint=f"leave out --{name} and RMQLB_{name.upper()}")
+    if options.to in (None, "-") or terminal.format != "json":
+        raise UsageError("--all-contexts needs a folder", hint="--to snapshots, and no other -o than json")
+    contexts = sorted(read_configuration().contexts)
+    if not contexts:
+        raise UsageError("there is no context to read", hint="rmqlb context add makes one")
+    return contexts
+
+
+def _reader(context: str, options: SourceOptions, terminal: Terminal) -> TextReader:
+    """The context's source; its secrets are read here, one context after the other, since they may be asked for."""
+    own = source_of_context(context, options)
+    found = TextReader(own.source or "", access(own, terminal))
+    found.open()
+    if own.user is not None and found.access.password is not None:
+        found.access.password(own.user)
+    if own.access_key is not None and found.access.secret_key is not None:
+        found.access.secret_key()
+    return found
 
 
 def _write_into(folder: str, meta: "Meta") -> None:

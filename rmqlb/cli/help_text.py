@@ -23,7 +23,7 @@ class RichHelp(click.Command):
         """Print Typer's help for a copy of the command with escaped texts."""
         shown = copy(self)
         shown.help = command_help(self.help or "")
-        shown.params = sorted((_with_names(each, _path(ctx)) for each in self.params), key=_place)
+        shown.params = [_with_names(each, _path(ctx)) for each in self.params]
         super(RichHelp, shown).format_help(ctx, formatter)
 
 
@@ -62,7 +62,8 @@ def _with_names(parameter: click.Parameter, command: str) -> click.Parameter:
     return shown
 
 
-def _place(parameter: click.Parameter) -> int:
+def panel_rank(parameter: click.Parameter) -> int:
+    """The place of its panel: the options of a command itself come first."""
     panel = getattr(parameter, "rich_help_panel", None)
     return _LAST_PANELS.index(panel) + 1 if panel in _LAST_PANELS else 0
 

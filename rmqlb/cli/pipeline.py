@@ -33,8 +33,6 @@ _LONGEST_KEEP = 36_500
 
 
 class WarehouseOptions(Options):
-    """Where the tables are, and on which Spark they are made."""
-
     warehouse: Text = _warehouse(
         "-w DIR|URI",
         "A folder that all of Spark's machines see, or a URI that Hadoop reads: hdfs://, s3a://.",

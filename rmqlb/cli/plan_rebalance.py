@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
-from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -13,7 +13,7 @@ from rmqlb.model.limits import MOST_CONSUMERS
 _members, _route = Panel("What changes: consumers"), Panel("What changes: route")
 
 
-class PlanOptions(PopOptions):
+class PlanOptions(PopOptions, GroupsOptions):
     strategy: Text = about(
         "STRATEGY|all", "Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares."
     )
@@ -44,14 +44,7 @@ class PlanOptions(PopOptions):
 
 
 @command
-def plan_rebalance(
-    source: SourceOptions,
-    groups: GroupsOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    watching: WatchOptions,
-    plan: PlanOptions,
-) -> None:
+def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOptions, watching: WatchOptions) -> None:
     """Preview what adding or removing consumers, brokers or queues does to a group's queues.
 
     Examples:
@@ -68,7 +61,7 @@ def plan_rebalance(
     from rmqlb.views.plan_rebalance import plan_report
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
-    planned = ask(verb.plan_rebalance, Reader(source, terminal), groups, strategies, plan)
-    report = partial(plan_report, changed_only=plan.changed, explained=groups.explain)
+    planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
+    report = partial(plan_report, changed_only=options.changed, explained=options.explain)
     hint = "leave the condition out to see the plan"
     show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)

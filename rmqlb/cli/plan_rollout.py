@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
-from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.simulation_options import RATE_HINT, TRIALS, MemberOptions
+from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 
-_rollout = Panel("Rollout")
+_rollout, _trials = Panel("Rollout"), Panel("Trials")
 
 
-class RolloutOptions(Options):
+class RolloutOptions(MemberOptions, GroupOptions):
     restart: Texts = _rollout("ID|all", "A consumer, or a pattern of them, that restarts; repeatable; default: all.")
     to_strategy: Text = _rollout("STRATEGY", "What they come back with; or FILE.py:NAME.")
     down: str = _rollout("TIME", "How long each is away.", "15s")
@@ -20,8 +20,8 @@ class RolloutOptions(Options):
     at_once: str = _rollout("N,…", "To try: how many go down together.", "1")
     order: Text = _rollout("ID,ID,…", "An order of all of them, to try besides others.")
     ids: Text = _rollout("new|same", "Whether ids of the form host@pid#time change with the restart; default: new.")
-    trials: str = TRIALS("N", "Simulations of each choice.", "20")
-    seed: int = TRIALS("", "Random seed.", 1)
+    trials: str = _trials("N", "Simulations of each choice.", "20")
+    seed: int = _trials("", "Random seed.", 1)
     fail_on: Texts = own("CONDITION", "Exit 3 when the best choice meets it: 'misassigned>0'; repeatable.")
 
     def arguments(self) -> dict[str, Any]:
@@ -30,14 +30,7 @@ class RolloutOptions(Options):
 
 
 @command
-def plan_rollout(
-    source: SourceOptions,
-    which: GroupOptions,
-    configured: MemberOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    rollout: RolloutOptions,
-) -> None:
+def plan_rollout(source: SourceOptions, options: RolloutOptions, output: OutputOptions) -> None:
     """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
 
     Examples:
@@ -51,5 +44,5 @@ def plan_rollout(
     from rmqlb.views.plan_rollout import rollout_report
 
     terminal = Terminal("plan-rollout", output)
-    planned = ask(verb.plan_rollout, Reader(source, terminal), which, configured, strategies, rollout)
+    planned = ask(verb.plan_rollout, Reader(source, terminal), options)
     show_verb(planned, rollout_report, terminal, verb="simulating", unknown_hint=RATE_HINT)

@@ -2,7 +2,7 @@
 
 import typer
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own
+from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask, keys_in
 from rmqlb.cli.common.show_or_watch import show_verb
@@ -13,7 +13,7 @@ _change, _keys = Panel("What changes"), Panel("Keys")
 _MOST_STEPS = 6
 
 
-class TopicOptions(Options):
+class TopicOptions(StrategyOptions):
     topic: str = own("-t TOPIC", "The topic; required.", ...)
     queues: Text = _change("N", "N read and N write queues on each broker, more or fewer.")
     add_brokers: Texts = _change(
@@ -42,9 +42,7 @@ class TopicOptions(Options):
 
 
 @command
-def plan_topic(
-    source: SourceOptions, options: TopicOptions, strategies: StrategyOptions, output: OutputOptions
-) -> None:
+def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptions) -> None:
     """Plan a change of a topic's queues in steps, with the mqadmin commands to copy and what to wait for.
 
     Examples:
@@ -64,7 +62,7 @@ def plan_topic(
     terminal = Terminal("plan-topic", output)
     reader, path = Reader(source, terminal), options.keys_file
     sent = None if path is None else keys_in(path, source.max_size)
-    planned = ask(verb.plan_topic, reader, options, strategies, keys=sent)
+    planned = ask(verb.plan_topic, reader, options, keys=sent)
     plan = show_verb(planned, topic_plan_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:
         raise typer.Exit(ExitCode.CONDITION)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import PictureOptions
 from rmqlb.cli.common.terminal import Terminal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _replay = Panel("Replay")
 
 
-class RecordOptions(Options):
+class RecordOptions(PictureOptions, StrategyOptions):
     group: Text = own("-g GROUP", "The consumer group.")
     topic: Texts = own("-t TOPIC", "Only this topic; repeatable; default: the group's topics.")
     every: Text = about("TIME", "Time between two looks, 1s at the least; default 1s.")
@@ -29,15 +29,9 @@ class RecordOptions(Options):
     event_at: Text = about(
         "TIME", "When the event happened, as 2026-11-22T16:00:00.250Z; default: the first change seen."
     )
-
-
-class RecordedOptions(PictureOptions):
     fail_on: Texts = shown(
         "CONDITION", "Exit 3 when it is met: 'differences>0', 'longest-gap-at-most-ms>5000'; repeatable."
     )
-
-
-class PredictionOptions(Options):
     against: Texts = _replay(
         "FILE|-",
         "Compare with this plan, or simulation (several are its trials), that -o json wrote before.",
@@ -48,14 +42,7 @@ class PredictionOptions(Options):
 
 
 @command
-def record(
-    source: SourceOptions,
-    chosen: RecordOptions,
-    shown: RecordedOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    prediction: PredictionOptions,
-) -> None:
+def record(source: SourceOptions, options: RecordOptions, output: OutputOptions) -> None:
     """Record which consumer owns each queue of a live group while something happens.
 
     Examples:
@@ -87,32 +74,32 @@ def record(
     from rmqlb.verbs.stored import expected, recorded
 
     terminal = Terminal("record", output, more_formats=("jsonl",))
-    shown.check()
-    parsed = conditions(shown.fail_on, FIGURES)
-    against, replayed = prediction.against or (), prediction.replay
+    options.check()
+    parsed = conditions(options.fail_on, FIGURES)
+    against, replayed = options.against or (), options.replay
     must_be_askable(parsed, is_compared=bool(against))
-    event_at = amounts.given(amounts.moment_ms, chosen.event_at, "--event-at")
-    tolerance_ms = amounts.whole_ms(prediction.tolerance, "--tolerance")
+    event_at = amounts.given(amounts.moment_ms, options.event_at, "--event-at")
+    tolerance_ms = amounts.whole_ms(options.tolerance, "--tolerance")
     if replayed is not None:
-        _reject_live_options(chosen, strategies)
+        _reject_live_options(options)
         recording, snapshot, findings = recorded(replayed, event_at)
         predicted = expected(against, recording.group) if against else None
     else:
-        recorder = _recorder(source, chosen, strategies, terminal)
-        predicted = expected(against, _name(chosen)) if against else None  # rejects a bad file before minutes pass
+        recorder = _recorder(source, options, terminal)
+        predicted = expected(against, _name(options)) if against else None  # rejects a bad file before minutes pass
         recording, snapshot, findings = recorder.run(event_at)
     if predicted is not None:
         name = ", ".join("stdin" if path == "-" else path for path in against)
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
     recording = replace(recording, conditions=judged(parsed, recording))
     require_known(recording.conditions, "leave the condition out to see the recording")
-    _show(recording, snapshot, findings, shown, terminal, is_replayed=replayed is not None)
+    _show(recording, snapshot, findings, options, terminal, is_replayed=replayed is not None)
     judge(recording.conditions, terminal)
 
 
-def _reject_live_options(chosen: RecordOptions, strategies: StrategyOptions) -> None:
+def _reject_live_options(chosen: RecordOptions) -> None:
     live = {f"--{name.rstrip('_')}": getattr(chosen, name) for name in ("group", "topic", "every", "until", "for_")}
-    for option, value in (live | {"--strategy-option": strategies.strategy_options}).items():
+    for option, value in (live | {"--strategy-option": chosen.strategy_options}).items():
         if value:
             hint = "leave one of them out"
             raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
@@ -126,9 +113,7 @@ def _name(chosen: RecordOptions) -> str:
     return chosen.group
 
 
-def _recorder(
-    source: SourceOptions, chosen: RecordOptions, given: StrategyOptions, terminal: Terminal
-) -> "GroupRecorder":
+def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> "GroupRecorder":
     from rmqlb.cli.common.reading import Reader
     from rmqlb.cli.common.recorder import GroupRecorder
     from rmqlb.sources.source_text import is_live
@@ -142,13 +127,12 @@ def _recorder(
     reader = Reader(source, terminal)
     name, topics = _name(chosen), tuple(dict.fromkeys(chosen.topic or ()))
     schedule = _schedule(chosen)
-    strategies = Strategies(given.strategy_options)
+    strategies = Strategies(chosen.strategy_options)
     strategies.must_apply(reported=True)
     return GroupRecorder(reader, name, topics, strategies.settings_for(topics, name), schedule, terminal)
 
 
 def _schedule(chosen: RecordOptions) -> "Schedule":
-    """The schedule of the options (raises UsageError)."""
     from rmqlb.cli.common.recorder import Schedule
     from rmqlb.cli.common.watch import LEAST_S
     from rmqlb.verbs.amounts import duration_us, moment_ms
@@ -177,7 +161,7 @@ def _show(
     recording: "Recording",
     snapshot: "ClusterSnapshot",
     findings: "tuple[Finding, ...]",
-    shown: RecordedOptions,
+    shown: RecordOptions,
     terminal: Terminal,
     *,
     is_replayed: bool,

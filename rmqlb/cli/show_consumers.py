@@ -1,24 +1,14 @@
 """`rmqlb show-consumers`."""
 
-from rmqlb.cli.common.declare import Options, Text, command
-from rmqlb.cli.common.options import ONE_GROUP, OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.declare import command
+from rmqlb.cli.common.options import OneGroup, OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 
 
-class OneGroup(Options):
-    group: Text = ONE_GROUP
-
-
 @command
-def show_consumers(
-    source: SourceOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    watching: WatchOptions,
-    chosen: OneGroup,
-) -> None:
+def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptions, watching: WatchOptions) -> None:
     """Show a group's consumers: each running process with its address, version, queues and lag.
 
     Examples:
@@ -35,5 +25,5 @@ def show_consumers(
     from rmqlb.views.show_groups import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
-    found = ask(verb.show_consumers, Reader(source, terminal), strategies, chosen)
+    found = ask(verb.show_consumers, Reader(source, terminal), options)
     show_verb(found, consumers_report, terminal, watching, verb="judging")

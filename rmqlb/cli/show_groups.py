@@ -1,13 +1,13 @@
 """`rmqlb show-groups`."""
 
-from rmqlb.cli.common.declare import Options, Text, Texts, command, own, shown
+from rmqlb.cli.common.declare import Text, Texts, command, own, shown
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 
 
-class ShowGroupsOptions(Options):
+class ShowGroupsOptions(StrategyOptions):
     groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.")
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
@@ -15,11 +15,7 @@ class ShowGroupsOptions(Options):
 
 @command
 def show_groups(
-    source: SourceOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    watching: WatchOptions,
-    chosen: ShowGroupsOptions,
+    source: SourceOptions, options: ShowGroupsOptions, output: OutputOptions, watching: WatchOptions
 ) -> None:
     """Show every consumer group in a line, the worst first.
 
@@ -42,6 +38,6 @@ def show_groups(
     from rmqlb.views.show_groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
-    found = ask(verb.show_groups, Reader(source, terminal), strategies, chosen)
+    found = ask(verb.show_groups, Reader(source, terminal), options)
     hint = "leave the condition out to see the groups"
     show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)

@@ -3,27 +3,20 @@
 from functools import partial
 
 from rmqlb.cli.common.declare import Texts, about, command
-from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 
 
-class OwnersOptions(PopOptions):
+class OwnersOptions(PopOptions, GroupsOptions):
     strategies: Texts = about(
         "--strategy STRATEGY", "Or FILE.py:NAME, which is run; repeatable; default: those without settings."
     )
 
 
 @command
-def show_owners(
-    source: SourceOptions,
-    groups: GroupsOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    watching: WatchOptions,
-    options: OwnersOptions,
-) -> None:
+def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOptions, watching: WatchOptions) -> None:
     """Show which consumer owns each queue under each strategy, next to the observed owner.
 
     Examples:
@@ -38,5 +31,5 @@ def show_owners(
     from rmqlb.views.show_owners import owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl", "prometheus"))
-    found = ask(verb.show_owners, Reader(source, terminal), groups, strategies, options)
-    show_verb(found, partial(owners_report, explained=groups.explain), terminal, watching, verb="predicting")
+    found = ask(verb.show_owners, Reader(source, terminal), options)
+    show_verb(found, partial(owners_report, explained=options.explain), terminal, watching, verb="predicting")

@@ -1,37 +1,41 @@
 """`rmqlb simulate-rebalance`."""
 
-from rmqlb.cli.common.declare import Texts, command, shown
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from typing import Any
+
+from rmqlb.cli.common.declare import Panel, Text, Texts, command, shown
+from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.pictures import PictureOptions
 from rmqlb.cli.common.reading import Reader, ask
-from rmqlb.cli.common.simulation_options import (
-    RATE_HINT,
-    EventOptions,
-    GroupsOverTimeOptions,
-    MemberOptions,
-    TrialOptions,
-)
+from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
+_happens, _trials = Panel("What happens"), Panel("Trials")
 
-class ShowOptions(PictureOptions):
+
+class RebalanceOptions(PictureOptions, MemberOptions, GroupsOptions):
+    explain: bool = shown.flag("List what each consumer does when, and why.")
+    events: Texts = _happens(
+        "--event 'VERB WHO@TIME'", "Something that happens, as 'leave ID@30s', or @FILE with one per line; repeatable."
+    )
+    duration: Text = _happens("--for TIME", "Simulate for that time; default: until it has converged.")
+    all_new: bool = _happens.flag("All consumers start at 0s; default: they have run for a while.")
+    broadcasting: bool = _happens.flag("BROADCASTING; default: what the source says, or CLUSTERING.")
+    trials: Text = _trials("N", "Also run N times with other phases of the clocks: p50, p95 and max.")
+    trial: str = _trials("K", "Which of them to look at, from 0.", "0")
+    seed: int = _trials("", "Random seed.", 1)
     fail_on: Texts = shown(
         "CONDITION", "Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable."
     )
 
+    def arguments(self) -> dict[str, Any]:
+        from rmqlb.verbs.rebalance_events import event_texts
+
+        return super().arguments() | {"events": event_texts(self.events or ())}
+
 
 @command
-def simulate_rebalance(
-    source: SourceOptions,
-    which: GroupsOverTimeOptions,
-    happens: EventOptions,
-    configured: MemberOptions,
-    dice: TrialOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-    what: ShowOptions,
-) -> None:
+def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output: OutputOptions) -> None:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
     Examples:
@@ -74,19 +78,19 @@ def simulate_rebalance(
     from rmqlb.views.simulate_rebalance import group_facts, rebalance_report
 
     terminal = Terminal("simulate-rebalance", output)
-    what.check()
-    for option in what.files if select(which.group).several else ():
+    options.check()
+    for option in options.files if select(options.group).several else ():
         raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
     reader = Reader(source, terminal)
-    simulated = ask(verb.simulate_rebalance, reader, which, happens, configured, dice, strategies, what)
+    simulated = ask(verb.simulate_rebalance, reader, options)
     with terminal.progress(verb="simulating") as progress:
         found = simulated(progress=progress)
     tried = conditions_of(found)
     require_known(tried, RATE_HINT)
     report = rebalance_report(found)
     if isinstance(found, RebalanceResult):
-        draw(found, group_facts(found), report, found.meta.findings, what, terminal)
-    if what.fill_stdout:
+        draw(found, group_facts(found), report, found.meta.findings, options, terminal)
+    if options.fill_stdout:
         terminal.warn(found.meta.findings)
     else:
         terminal.show(report, found.meta.snapshot, found.meta.findings)

@@ -28,7 +28,7 @@ _SIMPLE = "leave it out, or --type simple"
 _group, _arrivals, _failing = map(Panel, ("Consumers", "Messages", "Failures"))
 
 
-class ScenarioOptions(Options):
+class ReceiveOptions(Options):
     broker: Texts = about("NAME:QUEUES", "A broker and its readable queues, instead of a source's route; repeatable.")
     broker_version: str = about(
         "VERSION",
@@ -58,8 +58,7 @@ class ScenarioOptions(Options):
     )
     messages: Text = _arrivals("N", "How many messages are measured; default: as many as fit --for, or 1000.")
     for_: Text = _arrivals(
-        "TIME",
-        "Measure what arrives until then; default while something fails: 5 minutes after the last of it.",
+        "TIME", "Measure what arrives until then; default while something fails: 5 minutes after the last of it."
     )
     seed: int = _arrivals("", "Random seed.", 1)
     fail: Texts = _failing(
@@ -70,6 +69,11 @@ class ScenarioOptions(Options):
         "TIME|never", "When the NameServer drops a failed broker; default: at once (refused), 120s (timeout)."
     )
     crash: Texts = _failing("N@TIME", "Consumer N (from 1) dies at this time; repeatable.")
+    target_wait: Text = shown("TIME", "How many receives in parallel keep every wait within this time.")
+    trials: Text = shown("N", "Waits over N simulations with other random parts.")
+    trace: bool = shown.flag("List every message.")
+    fail_on: Texts = shown("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
+    topic: Text = own("-t TOPIC", "The topic that is received from.")
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
@@ -118,18 +122,8 @@ class ScenarioOptions(Options):
         return tuple(found)
 
 
-class ReceiveWhatOptions(Options):
-    target_wait: Text = shown("TIME", "How many receives in parallel keep every wait within this time.")
-    trials: Text = shown("N", "Waits over N simulations with other random parts.")
-    trace: bool = shown.flag("List every message.")
-    fail_on: Texts = shown("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
-    topic: Text = own("-t TOPIC", "The topic that is received from.")
-
-
 @command
-def simulate_receive(
-    source: SourceOptions, options: ScenarioOptions, output: OutputOptions, what: ReceiveWhatOptions
-) -> None:
+def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: OutputOptions) -> None:
     """Simulate how long messages wait for consumers that receive: gRPC clients through a Proxy, and POP.
 
     Examples:
@@ -153,14 +147,14 @@ def simulate_receive(
     simulated = partial(
         verb.simulate_receive,
         options.broker or partial(Reader, source, terminal),
-        what.topic,
+        options.topic,
         options.scenario(),
         rates=options.rate or (),
         failures=lambda brokers, name: producer_values.failures(options.fail or (), brokers, name, notices),
-        target_us=given(duration_us, what.target_wait, "--target-wait"),
-        trials=given(count, what.trials, "--trials", MOST_RECEIVE_TRIALS, 2),
-        trace=what.trace or "messages" in (output.section or ()),
-        fail_on=what.fail_on or (),
+        target_us=given(duration_us, options.target_wait, "--target-wait"),
+        trials=given(count, options.trials, "--trials", MOST_RECEIVE_TRIALS, 2),
+        trace=options.trace or "messages" in (output.section or ()),
+        fail_on=options.fail_on or (),
     )
     hint = "no message is received: ask for left"
     show_verb(simulated, receive_report, terminal, verb="simulating", unknown_hint=hint)

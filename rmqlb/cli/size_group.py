@@ -2,16 +2,13 @@
 
 from typing import Any
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, shown
+from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, shown
 from rmqlb.cli.common.options import (
-    INCLUDE_RETRY,
-    ONE_GROUP,
     RATE_HELP,
     RATES_SINCE_HELP,
-    TOPICS,
+    OneGroupOnTopics,
     OutputOptions,
     SourceOptions,
-    StrategyOptions,
 )
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
@@ -24,10 +21,7 @@ _limits, _sizes, _work = Panel("What is asked for"), Panel("Which sizes"), Panel
 _ids = Panel("Strategies that look at client IDs")
 
 
-class SizeOptions(Options):
-    group: Text = ONE_GROUP
-    topics: Texts = TOPICS
-    include_retry: bool = INCLUDE_RETRY
+class SizeOptions(OneGroupOnTopics):
     sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as connections say, or java.")
     max_imbalance: Text = _limits("X", "Most queues of a consumer over the mean, at most; 1 is perfectly even.")
     no_idle: bool = _limits.flag("Every consumer has a queue.")
@@ -57,8 +51,9 @@ class SizeOptions(Options):
         from rmqlb.verbs.amounts import duration_us, given, span
 
         consumers = given(span, self.consumers, "--consumers", MOST_SIZE)
-        own = ("group", "topics", "include_retry", "sdk", "strategies", "rates", "rates_since", "fail_on")
-        return {name: value for name, value in super().arguments().items() if name in own} | {
+        of_verb = ("group", "topics", "include_retry", "sdk", "strategies", "strategy_options", "rates", "rates_since")
+        names = (*of_verb, "fail_on")
+        return {name: value for name, value in super().arguments().items() if name in names} | {
             "question": self._question(consumers),
             "consumers": consumers,
             "consume_us": given(duration_us, self.consume_time, "--consume-time"),
@@ -104,7 +99,7 @@ class SizeOptions(Options):
 
 
 @command
-def size_group(source: SourceOptions, options: SizeOptions, strategies: StrategyOptions, output: OutputOptions) -> None:
+def size_group(source: SourceOptions, options: SizeOptions, output: OutputOptions) -> None:
     """Find the fewest consumers, and queues, with which a group is as balanced and as robust as asked.
 
     Examples:
@@ -121,7 +116,7 @@ def size_group(source: SourceOptions, options: SizeOptions, strategies: Strategy
     from rmqlb.views.size_group import size_report
 
     terminal = Terminal("size-group", output)
-    sized = ask(verb.size_group, Reader(source, terminal), options, strategies)
+    sized = ask(verb.size_group, Reader(source, terminal), options)
     show_verb(
         sized, size_report, terminal, verb="sizing", unknown_hint="no size satisfies all: ask for unsatisfied too"
     )

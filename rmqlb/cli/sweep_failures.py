@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import typer
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
@@ -15,7 +15,7 @@ from rmqlb.errors import UsageError
 _lost = Panel("What is lost")
 
 
-class SweepOptions(Options):
+class SweepOptions(StrategyOptions):
     groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
     topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
     orderly: Texts = own("GLOB", "Groups that consume in order, where consumers do not report it; repeatable.")
@@ -34,12 +34,7 @@ class SweepOptions(Options):
 
 
 @command
-def sweep_failures(
-    source: SourceOptions,
-    swept: SweepOptions,
-    strategies: StrategyOptions,
-    output: OutputOptions,
-) -> None:
+def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOptions) -> None:
     """Try every loss of consumers, brokers, hosts and zones, alone and in pairs: the smallest that break a limit.
 
     Examples:
@@ -66,7 +61,7 @@ def sweep_failures(
         terminal.write(built_in_text(verb.BUILT_IN))
         return
     reader, words = Reader(source, terminal), tuple(_source_words(source))
-    trying = ask(verb.sweep_failures, reader, swept, strategies, source_words=words)
+    trying = ask(verb.sweep_failures, reader, swept, source_words=words)
     hint = "leave the condition out to see the result"
     sweep = show_verb(trying, sweep_report, terminal, verb="sweeping", unknown_hint=hint)
     if sweep.nothing_judged:

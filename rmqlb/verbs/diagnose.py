@@ -117,7 +117,6 @@ def _wanted(names: Sequence[str]) -> Wanted:
 
 
 def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
-    """The groups that are diagnosed (raises DataError)."""
     present = all_groups_in(now)
     if not names:
         own = tuple(name for name in present if Everything().takes_group(name))

@@ -139,7 +139,6 @@ def _check(request: TopicRequest, add_brokers: Sequence[str]) -> None:
 
 
 def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, groups: Sequence[str]) -> StepCheck:
-    """Whether what the step waits for holds (raises DataError where that is unknown)."""
     if not 0 < number <= len(plan.steps):
         raise UsageError(f"--check-step {number}: the plan has {len(plan.steps)} steps")
     checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)

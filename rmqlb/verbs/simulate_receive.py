@@ -70,10 +70,7 @@ def simulate_receive(
     engine.check(route, scenario)
     total = 0 if scenario.messages is None or scenario.duration_us is not None else scenario.messages
     report = engine.simulate_receive(
-        route,
-        scenario,
-        trace=trace,
-        progress=lambda done: progress("messages", done, max(total, done) if total else 0),
+        route, scenario, trace=trace, progress=lambda done: progress("messages", done, max(total, done) if total else 0)
     )
     if target_us is not None:
         tried = engine.receives_within(route, scenario, target_us, lambda loops: progress(f"{loops} receives", 0, 0))
@@ -93,7 +90,6 @@ def simulate_receive(
 
 
 def _given(texts: Sequence[str], topic: str) -> ClusterSnapshot:
-    """The topic on the brokers of `--broker NAME:QUEUES`."""
     brokers: list[tuple[str, int]] = []
     for text in texts:
         name, _, number = text.rpartition(":")

@@ -215,7 +215,6 @@ class _Work:
         return found
 
     def of_topic(self, topic: SizedTopic) -> SizedTopic:
-        """The topic with its rate and consume time."""
         own = [rate for queue, rate in self.rates.items() if queue.topic == topic.topic]
         rate = fsum(own) if own else self.of_topics.get(topic.topic)
         return replace(topic, rate_per_second=rate, consume_ms=self.consume_ms[topic.topic])

@@ -149,7 +149,6 @@ def command(
 
 
 def _check_stdin(groups: Collection[Options], *, watched: bool) -> None:
-    """Refuse to read stdin twice (raises UsageError)."""
     reading = []
     for each, value in ((each, getattr(group, each.name)) for group in groups for each in group.fields()):
         declared = each.metadata.get("option")

@@ -47,27 +47,33 @@ class SourceOptions(Options):
     ignored_context_note: str | None = None
 
 
-TOPICS = own("-t --topic TOPIC", "Repeatable; default: the group's topics.")
-INCLUDE_RETRY = about.flag("The group's %RETRY% topic too.")
-ONE_GROUP = own("-g GROUP", "Consumer group; may be left out when there is one.")
-
-
 RATE_HELP = "Messages per second of the topic, or of each, spread evenly over its queues; repeatable."
 RATES_SINCE_HELP = "An earlier snapshot: each queue's rate is what came since."
 
 
-class GroupOptions(Options):
-    group: Text = ONE_GROUP
-    topics: Texts = TOPICS
+class StrategyOptions(Options):
+    strategy_options: Texts = Panel("Strategy")(
+        "--strategy-option KEY=VALUE", "A setting of a strategy, as virtual-nodes=20; repeatable."
+    )
+
+
+class OneGroup(StrategyOptions):
+    group: Text = own("-g GROUP", "Consumer group; may be left out when there is one.")
+
+
+class OneGroupOnTopics(OneGroup):
+    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: the group's topics.")
+    include_retry: bool = about.flag("The group's %RETRY% topic too.")
+
+
+class GroupOptions(OneGroupOnTopics):
     consumers: Text = about("IDS|@FILE|N", "The consumers now, instead of those of the source.", stdin="@-")
-    include_retry: bool = INCLUDE_RETRY
     sdk: Texts = about(
         "[ID=]java|go|cpp",
         "Client library of all consumers or of one; default: as their connections say, or java; repeatable.",
     )
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of a verb on groups (raises UsageError)."""
         from rmqlb.verbs.parse import members
 
         given = super().arguments()
@@ -87,12 +93,6 @@ class PopOptions(Options):
         "As if topics were consumed by POP with this popShareQueueNum: who may read what.",
         min=-(2**31),
         max=2**31 - 1,
-    )
-
-
-class StrategyOptions(Options):
-    strategy_options: Texts = Panel("Strategy")(
-        "--strategy-option KEY=VALUE", "A setting of a strategy, as virtual-nodes=20; repeatable."
     )
 
 

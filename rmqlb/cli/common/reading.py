@@ -48,7 +48,6 @@ class Reader(TextReader):
         return reader
 
     def of_file(self, path: str) -> Reader:
-        """Another snapshot of this cluster, read as this one."""
         own = self._options.but(source=path, active_context=None, ignored_context_note=None)
         return Reader(own, self._terminal)
 
@@ -137,7 +136,6 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
 
 
 def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
-    """The options with which to read a context's source (raises UsageError)."""
     settled = resolve_options(get_current_context(), chosen=Setting("context", name, "flag", name))
     own = {key: value for key, value in settled.values().items() if key in {each.name for each in options.fields()}}
     own["source"] = context_named(name, settled.config).text("source")
@@ -153,7 +151,6 @@ def ask(verb: Callable[..., Shown], reader: Reader, *groups: Options, **more: An
 
 
 def keys_in(path: str, max_size: str) -> list[str]:
-    """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
     from rmqlb.sources.user_files.text_file import read_text
     from rmqlb.verbs.parse import lines_of
 

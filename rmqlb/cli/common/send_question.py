@@ -44,8 +44,6 @@ _MOST_KEPT = 2_000_000
 
 
 class Question(Struct, frozen=True):
-    """What is simulated."""
-
     snapshot: ClusterSnapshot
     route: TopicRouteData
     scenario: SendScenario
@@ -58,7 +56,6 @@ class Question(Struct, frozen=True):
 
 
 def read_question(source: SourceOptions, topic: str, options: SendOptions, terminal: Terminal) -> Question:
-    """The route and the scenario; raises UsageError, DataError, EndpointError."""
     trials = given(amounts.count, options.trials, "--trials", MOST_SEND_TRIALS, 2)
     within = given(amounts.percentage, options.precision, "--precision")
     max_bytes = amounts.byte_count(source.max_size, "--max-size")
@@ -94,7 +91,6 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
 
 
 def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[str]) -> SendScenario:
-    """The producer's settings and its rate, without failures and latencies."""
     exclude = frozenset(options.exclude or ())
     for broker in exclude.difference(brokers):
         text = f"--exclude {broker}: topic {topic} has no such broker"
@@ -120,7 +116,6 @@ def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[st
 
 
 def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str) -> SendScenario:
-    """The scenario with an SDK's producer: its version, and its own retries and first poll where none are given."""
     name, at, version = named.partition("@")
     if name != JAVA:
         name, version = JAVA if sdk(named).profile.name == JAVA else named, client

@@ -1,32 +1,10 @@
-"""The options of `simulate-rebalance` and `plan-rollout`: what happens, how consumers are configured, and trials."""
+"""How `simulate-rebalance` and `plan-rollout` configure the consumers."""
 
-from typing import Any
-
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, shown
-from rmqlb.cli.common.options import RATE_HELP, RATES_SINCE_HELP, GroupsOptions
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about
+from rmqlb.cli.common.options import RATE_HELP, RATES_SINCE_HELP
 
 RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
-
-_happens, _members, TRIALS = map(Panel, ("What happens", "How the consumers are configured", "Trials"))
-
-
-class GroupsOverTimeOptions(GroupsOptions):
-    explain: bool = shown.flag("List what each consumer does when, and why.")
-
-
-class EventOptions(Options):
-    events: Texts = _happens(
-        "--event 'VERB WHO@TIME'", "Something that happens, as 'leave ID@30s', or @FILE with one per line; repeatable."
-    )
-    duration: Text = _happens("--for TIME", "Simulate for that time; default: until it has converged.")
-    all_new: bool = _happens.flag("All consumers start at 0s; default: they have run for a while.")
-    broadcasting: bool = _happens.flag("BROADCASTING; default: what the source says, or CLUSTERING.")
-
-    def arguments(self) -> dict[str, Any]:
-        """The verb's arguments, with the lines of `@FILE` (raises UsageError)."""
-        from rmqlb.verbs.rebalance_events import event_texts
-
-        return super().arguments() | {"events": event_texts(self.events or ())}
+_members = Panel("How the consumers are configured")
 
 
 class MemberOptions(Options):
@@ -51,9 +29,3 @@ class MemberOptions(Options):
     consume_time: str = _members("TIME", "How long the listener takes for a message.", "0s")
     rates: Texts = _members("--rate [TOPIC=]R", RATE_HELP)
     rates_since: Text = _members("FILE", RATES_SINCE_HELP, stdin="-")
-
-
-class TrialOptions(Options):
-    trials: Text = TRIALS("N", "Also run N times with other phases of the clocks: p50, p95 and max.")
-    trial: str = TRIALS("K", "Which of them to look at, from 0.", "0")
-    seed: int = TRIALS("", "Random seed.", 1)
