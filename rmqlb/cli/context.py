@@ -163,7 +163,7 @@ def show_context(
 
 @command
 def remove_context(
-    *, name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)], output: OutputOptions
+    name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)], output: OutputOptions
 ) -> None:
     """Remove a context; its secret stays where it is.
 

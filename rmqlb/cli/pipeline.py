@@ -46,7 +46,7 @@ class WarehouseOptions(Options):
     log_file: Text = _spark("FILE", "Where Spark's log goes; default: in ~/.local/state/rmqlb.")
 
 
-class FleetOptions(Options):
+class FleetOptions(StrategyOptions):
     strategy: Texts = _fleet("STRATEGY", "Figures and assignments under this one too; repeatable.")
     policy: Text = _fleet("-p FILE", "Rules and waivers as check reads them, for all clusters.")
     expect: Text = _fleet("FILE", "The clusters that must report, one name a line.")
@@ -84,7 +84,7 @@ def ingest(paths: Paths, read: IngestOptions, where: WarehouseOptions, output: O
 
 
 @command
-def judge(fleet: FleetOptions, strategies: StrategyOptions, where: WarehouseOptions, output: OutputOptions) -> None:
+def judge(fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Compute assignments, figures, findings, losses and changes of the nights that have new snapshots.
 
     A group is judged under the strategy that it runs. The last night is judged again when other options are given;
@@ -97,10 +97,10 @@ def judge(fleet: FleetOptions, strategies: StrategyOptions, where: WarehouseOpti
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
-    _run("judge", where, output, fleet=fleet, strategies=strategies, judged=True)
+    _run("judge", where, output, fleet=fleet, judged=True)
 
 
-@command
+@command(without=("strategy_options",))
 def report(to: ReportOptions, fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Write a page for the fleet, and one for each cluster.
 
@@ -119,7 +119,6 @@ def run(
     read: IngestOptions,
     to: ReportOptions,
     fleet: FleetOptions,
-    strategies: StrategyOptions,
     where: WarehouseOptions,
     output: OutputOptions,
 ) -> None:
@@ -133,7 +132,7 @@ def run(
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
-    _run("run", where, output, paths=paths, read=read, fleet=fleet, strategies=strategies, judged=True, to=to.to)
+    _run("run", where, output, paths=paths, read=read, fleet=fleet, judged=True, to=to.to)
 
 
 def _run(
@@ -144,7 +143,6 @@ def _run(
     paths: list[str] | None = None,
     read: IngestOptions | None = None,
     fleet: FleetOptions | None = None,
-    strategies: StrategyOptions | None = None,
     judged: bool = False,
     to: str | None = None,
 ) -> None:
@@ -156,7 +154,7 @@ def _run(
     terminal = Terminal(f"pipeline {verb}", output, more_formats=("prometheus",))
     place, keep_days = location(where.warehouse), _days(read.keep if read else None)
     settings = SparkSettings(where.master, parse_conf(where.conf or ()), where.log_file or _log_of(place))
-    asked = _asked(fleet or FleetOptions(), strategies or StrategyOptions())
+    asked = _asked(fleet or FleetOptions())
     local, uris = ingest.find_files(paths or ())
     if paths is None and not is_uri(place) and not os.path.isdir(place):
         hint = "rmqlb pipeline ingest makes one"
@@ -217,7 +215,7 @@ def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]
         yield Finding("incomplete-night", f"{day} is incomplete: ingest its files again", severity=WARNING)
 
 
-def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
+def _asked(fleet: FleetOptions) -> Asked:
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.assignment.detect import must_be_set
     from rmqlb.pipeline.ingest import read_expected
@@ -225,7 +223,7 @@ def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
     from rmqlb.sources.user_files.policy_file import read_policy
     from rmqlb.verbs.strategies import Strategies
 
-    named = Strategies(options.strategy_options)
+    named = Strategies(fleet.strategy_options)
     strategies = tuple(dict.fromkeys(named.name(each) for each in fleet.strategy or ()))
     policy = None if fleet.policy is None else read_policy(fleet.policy, NAMES)
     if policy is not None:
@@ -234,7 +232,9 @@ def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
     settings = named.settings_for(["*"])
     must_be_set(strategies, settings)
     expected = () if fleet.expect is None else read_expected(fleet.expect)
-    return Asked(settings, strategies, policy, expected, repr((strategies, options, policy, named.sources)))
+    return Asked(
+        settings, strategies, policy, expected, repr((strategies, fleet.strategy_options, policy, named.sources))
+    )
 
 
 def _days(keep: str | None) -> int | None:

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import Reader
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.terminal import Progress, Terminal
 from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, gaps
