@@ -1,5 +1,3 @@
-"""`rmqlb check`."""
-
 from typing import TYPE_CHECKING
 
 import typer

@@ -53,9 +53,6 @@ class EndpointOptions(Options):
     map_address: Texts = _endpoint("FROM=TO", "Reach this address at another; repeatable.")
     source_timeout: Text = _endpoint("TIME", "Timeout of one request.")
     source_retries: int | None = _endpoint("", "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
-
-
-class AddOptions(Options):
     use: bool = own.flag("Make it the active context.")
     replace: bool = own.flag("Replace a context of that name.")
 
@@ -69,7 +66,6 @@ def add_context(
     *,
     name: Annotated[str, Argument(metavar="NAME", help="The context's name.", show_default=False)],
     endpoint: EndpointOptions,
-    adding: AddOptions,
     output: OutputOptions,
 ) -> None:
     """Name an endpoint: its source, who logs in, and where the secret is.
@@ -85,11 +81,11 @@ def add_context(
     values = values_of(endpoint)
 
     def added(config: ConfigFile) -> ConfigFile:
-        if name in config.contexts and not adding.replace:
+        if name in config.contexts and not endpoint.replace:
             problem = f"there is a context {name} already"
             raise UsageError(problem, hint="--replace overwrites it", code="context-exists")
         config = with_context(config, name, values)
-        return with_value(config, "context", name) if adding.use else config
+        return with_value(config, "context", name) if endpoint.use else config
 
     change_contexts(terminal, added, f"context {name} is in {{}}")
 

@@ -1,5 +1,3 @@
-"""`rmqlb diagnose`."""
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 

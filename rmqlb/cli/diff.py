@@ -1,5 +1,3 @@
-"""`rmqlb diff`."""
-
 from functools import partial
 from typing import Annotated
 

@@ -1,5 +1,3 @@
-"""`rmqlb explain`."""
-
 from typing import Annotated
 
 from typer import Argument

@@ -1,5 +1,3 @@
-"""`rmqlb fetch-routes`."""
-
 import os
 import time
 from collections.abc import Sequence

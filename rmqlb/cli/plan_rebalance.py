@@ -1,5 +1,3 @@
-"""`rmqlb plan-rebalance`."""
-
 from functools import partial
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""`rmqlb plan-rollout`."""
-
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own

@@ -1,5 +1,3 @@
-"""`rmqlb plan-topic`."""
-
 import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own

@@ -1,5 +1,3 @@
-"""`rmqlb record`."""
-
 from typing import TYPE_CHECKING
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown

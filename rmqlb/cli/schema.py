@@ -1,5 +1,3 @@
-"""`rmqlb schema`."""
-
 from typing import Annotated
 
 from typer import Argument

@@ -1,5 +1,3 @@
-"""`rmqlb select-queue`."""
-
 from typing import get_args
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own

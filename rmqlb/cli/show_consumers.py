@@ -1,5 +1,3 @@
-"""`rmqlb show-consumers`."""
-
 from rmqlb.cli.common.declare import command
 from rmqlb.cli.common.options import OneGroup, OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask

@@ -1,5 +1,3 @@
-"""`rmqlb show-groups`."""
-
 from rmqlb.cli.common.declare import Text, Texts, command, own, shown
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, ask

@@ -1,5 +1,3 @@
-"""`rmqlb show-owners`."""
-
 from functools import partial
 
 from rmqlb.cli.common.declare import Texts, about, command

@@ -1,5 +1,3 @@
-"""`rmqlb show-route`."""
-
 from rmqlb.cli.common.declare import Options, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader

@@ -1,5 +1,3 @@
-"""`rmqlb simulate-receive`."""
-
 from functools import partial
 from typing import get_args
 

@@ -1,5 +1,3 @@
-"""`rmqlb simulate-send`."""
-
 from rmqlb.cli.common.declare import command
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.send_options import SendOptions

@@ -1,5 +1,3 @@
-"""`rmqlb size-group`."""
-
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, shown

@@ -1,5 +1,3 @@
-"""`rmqlb sweep-failures`."""
-
 from collections.abc import Iterator
 
 import typer

@@ -1,5 +1,3 @@
-"""`rmqlb.check`: a cluster held against a policy."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""`rmqlb.diff`: two snapshots of a cluster compared."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,3 @@
-"""`rmqlb.fetch_routes`: a snapshot of a cluster."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,5 +1,3 @@
-"""`rmqlb.plan_rebalance`: preview a change of consumers, strategy, brokers or queue counts."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

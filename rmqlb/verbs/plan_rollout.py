@@ -1,5 +1,3 @@
-"""`rmqlb.plan_rollout`: the order and the pause of a rolling restart, or of a change of strategy."""
-
 from __future__ import annotations
 
 import re

@@ -1,5 +1,3 @@
-"""`rmqlb.plan_topic`: a change of a topic's queues in steps."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

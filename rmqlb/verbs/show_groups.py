@@ -1,5 +1,3 @@
-"""`rmqlb.show_groups` and `rmqlb.show_consumers`: all groups in a line each, and the consumers of one."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

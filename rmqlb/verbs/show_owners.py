@@ -1,5 +1,3 @@
-"""`rmqlb.show_owners`: which consumer owns each queue under each strategy."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

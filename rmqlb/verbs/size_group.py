@@ -1,5 +1,3 @@
-"""`rmqlb size-group`: the size of a group of a source."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence

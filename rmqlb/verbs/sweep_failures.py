@@ -1,5 +1,3 @@
-"""`rmqlb.sweep_failures`: every failure tried on the groups and topics of a source."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
