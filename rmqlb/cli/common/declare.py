@@ -97,10 +97,6 @@ class Options:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def arguments_of(*groups: Options) -> dict[str, Any]:
-    return {name: value for group in groups for name, value in group.arguments().items()}
-
-
 own, about, shown, written = map(Panel, (None, "What to look at", "What to show", "Output"))
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from rmqlb.cli.click import get_current_context
-from rmqlb.cli.common.declare import Options, arguments_of
+from rmqlb.cli.common.declare import Options
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import context_named, read_configuration, resolve_options
@@ -142,9 +142,9 @@ def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
     return options.but(**own, active_context=settled.active_context)
 
 
-def ask(verb: Callable[..., Shown], reader: Reader, *groups: Options, **more: Any) -> Callable[..., Shown]:
+def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: Any) -> Callable[..., Shown]:
     """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
-    given = arguments_of(*groups) | more
+    given = options.arguments() | more
     if "rates_since" in given and (found := earlier(given["rates_since"])) is not None:
         given["rates_since"] = Earlier(reader.of_file(given["rates_since"]), found.option)
     return partial(verb, reader, **given)
