@@ -1,12 +1,10 @@
-"""`rmqlb check`."""
-
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from msgspec import Struct
-from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.declare import Text, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
@@ -16,37 +14,28 @@ if TYPE_CHECKING:
     from rmqlb.model.policy import CheckResult
 
 _FOR_CI = ("junit", "sarif")
-_POLICY_HELP = "The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything."
 
 
-class CheckOptions(Struct, frozen=True):
-    policy: Annotated[str | None, Option("-p", "--policy", metavar="FILE|-", help=_POLICY_HELP)] = None
-    today: Annotated[
-        str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
-    ] = None
-    fail_from: Annotated[
-        str, Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info.")
-    ] = "error"
-    print_policy: Annotated[
-        bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
-    ] = False
+class CheckOptions(StrategyOptions):
+    policy: Text = own(
+        "-p FILE|-",
+        "The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything.",
+        stdin="-",
+    )
+    today: Text = own("YYYY-MM-DD", "The day on which waivers are looked at; default: today.")
+    fail_from: str = own("SEVERITY", "The lowest severity that decides the exit code: error, warning or info.", "error")
+    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
 
 
 @command
-def check(
-    source: SourceOptions, strategy_options: StrategyOptions, output: OutputOptions, chosen: CheckOptions
-) -> None:
+def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) -> None:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
 
     Examples:
       rmqlb check -s examples/cluster.json
-
       rmqlb check --print-policy
-
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21
-
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21 -o junit
-
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2027-01-01 -o sarif
 
     Besides the common formats there are -o junit (JUnit XML), -o sarif (SARIF 2.1.0) and -o prometheus (OpenMetrics).
@@ -61,9 +50,6 @@ def check(
     Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 incomplete,
     5 endpoint unreachable.
     """
-    from functools import partial
-
-    from rmqlb.cli.common.reading import Reader
     from rmqlb.verbs import amounts
     from rmqlb.verbs import check as verb
 
@@ -75,13 +61,10 @@ def check(
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text())
         return
-    if source.source == "-" and chosen.policy == "-":
-        raise UsageError("-s - and --policy - both read stdin")
-    today = None if chosen.today is None else amounts.day(chosen.today, "--today")
-    options = strategy_options.texts
-    ask = partial(verb.check, Reader(source, terminal), chosen.policy, today=today, strategy_options=options)
+    today = amounts.given(amounts.day, chosen.today, "--today")
+    checking = ask(verb.check, Reader(source, terminal), chosen, today=today)
     with terminal.progress(verb="checking") as progress:
-        result = ask(fail_from=chosen.fail_from, progress=progress)
+        result = checking(progress=progress)
     code = {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)
     _show(result, terminal, code)
     for verdict, judged, suffix in (

@@ -32,14 +32,12 @@ __all__ = [
 
 
 def completion_script(program: str, variable: str, shell: str) -> str:
-    """Typer's completion script for a shell; the shell asks the program through the variable."""
     from typer._completion_shared import get_completion_script
 
     return get_completion_script(prog_name=program, complete_var=variable, shell=shell)
 
 
 def offer_completion() -> None:
-    """Let Typer answer a shell that asks for completions."""
     from typer._completion_classes import completion_init
 
     completion_init()

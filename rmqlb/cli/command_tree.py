@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperOption
 
 from rmqlb.cli import click
 from rmqlb.cli.error_boundary import BoundedGroup
-from rmqlb.cli.help_text import RichHelp, offered
+from rmqlb.cli.help_text import RichHelp, offered, panel_rank
 from rmqlb.errors import UsageError
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -79,6 +79,7 @@ def _load(name: str, place: Place) -> click.Command:
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
     single.command(name, cls=SingleCommand)(function)  # type: ignore[type-var]
     command = typer.main.get_command(single)
+    command.params.sort(key=panel_rank)
     for parameter in command.params:
         parameter._custom_shell_complete = offered  # noqa: SLF001 - Typer's own way in does not name the parameter
     return command

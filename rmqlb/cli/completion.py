@@ -1,5 +1,3 @@
-"""`rmqlb completion`."""
-
 from typing import Annotated
 
 import typer

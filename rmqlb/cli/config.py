@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.command_tree import grouped
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.declare import command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import check_value, resolve_options
 from rmqlb.model.configuration import ActiveContext, Setting
@@ -25,7 +26,6 @@ def show_settings(source: SourceOptions, output: OutputOptions) -> None:
 
     Examples:
       rmqlb config show
-
       rmqlb config show --context prod --source-timeout 10s -o json
 
     Exit codes: 0 done, 2 usage.

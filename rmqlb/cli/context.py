@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable
 from typing import Annotated
 
-from msgspec import Struct
-from typer import Argument, Option
+from typer import Argument
 
 from rmqlb.cli.command_tree import grouped
-from rmqlb.cli.common.options import OutputOptions, command, of_value
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import (
     MOST_RETRIES,
@@ -30,42 +30,35 @@ from rmqlb.sources.source_text import user_in
 from rmqlb.sources.user_files.config_file import change_user_file, require_text, with_context, with_value
 from rmqlb.views.config_view import context_report, contexts_report
 
-_endpoint = of_value("Endpoint")
+_endpoint = Panel("Endpoint")
 
 
-class EndpointOptions(Struct, frozen=True):
+class EndpointOptions(Options):
     """What a context holds; unlike those of other commands, none of them comes from the environment."""
 
-    source: Annotated[
-        str | None,
-        _endpoint(
-            "URL|FILE",
-            "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file.",
-            *("-s", "--source"),
-        ),
-    ] = None
-    user: Annotated[str | None, _endpoint(None, "Who logs in to the Dashboard.")] = None
-    access_key: Annotated[str | None, _endpoint(None, "Account of a cluster with ACL.")] = None
-    secret: Annotated[
-        str | None,
-        _endpoint(
-            "file:PATH|env:NAME|keyring:SERVICE/USER",
-            "Where the user's password or the account's secret key is; never the secret itself.",
-        ),
-    ] = None
-    ca_file: Annotated[str | None, _endpoint("FILE", "Trust only the CA certificates in this PEM file.")] = None
-    client_cert: Annotated[str | None, _endpoint("FILE", "PEM certificate to show.")] = None
-    client_key: Annotated[str | None, _endpoint("FILE", "Its PEM key, when that is another file.")] = None
-    tls_name: Annotated[str | None, _endpoint("NAME", "The name that in every server's certificate.")] = None
-    proxy: Annotated[
-        list[str] | None,
-        _endpoint("HOST[:8080]", "A Proxy's remoting port, which tells its consumers; repeatable."),
-    ] = None
-    map_address: Annotated[list[str] | None, _endpoint("FROM=TO", "Reach this address at another; repeatable.")] = None
-    source_timeout: Annotated[str | None, _endpoint("TIME", "Timeout of one request.")] = None
-    source_retries: Annotated[
-        int | None, _endpoint(None, "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
-    ] = None
+    source: Text = _endpoint(
+        "-s URL|FILE", "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file."
+    )
+    user: Text = _endpoint("", "Who logs in to the Dashboard.")
+    access_key: Text = _endpoint("", "Account of a cluster with ACL.")
+    secret: Text = _endpoint(
+        "file:PATH|env:NAME|keyring:SERVICE/USER",
+        "Where the user's password or the account's secret key is; never the secret itself.",
+    )
+    ca_file: Text = _endpoint("FILE", "Trust only the CA certificates in this PEM file.")
+    client_cert: Text = _endpoint("FILE", "PEM certificate to show.")
+    client_key: Text = _endpoint("FILE", "Its PEM key, when that is another file.")
+    tls_name: Text = _endpoint("NAME", "The name that in every server's certificate.")
+    proxy: Texts = _endpoint("HOST[:8080]", "A Proxy's remoting port, which tells its consumers; repeatable.")
+    map_address: Texts = _endpoint("FROM=TO", "Reach this address at another; repeatable.")
+    source_timeout: Text = _endpoint("TIME", "Timeout of one request.")
+    source_retries: int | None = _endpoint("", "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
+    use: bool = own.flag("Make it the active context.")
+    replace: bool = own.flag("Replace a context of that name.")
+
+
+class NoneOptions(Options):
+    none: bool = own.flag("No context is active any more.")
 
 
 @command
@@ -73,15 +66,12 @@ def add_context(
     *,
     name: Annotated[str, Argument(metavar="NAME", help="The context's name.", show_default=False)],
     endpoint: EndpointOptions,
-    use: Annotated[bool, Option("--use", help="Make it the active context.")] = False,
-    replace: Annotated[bool, Option("--replace", help="Replace a context of that name.")] = False,
     output: OutputOptions,
 ) -> None:
     """Name an endpoint: its source, who logs in, and where the secret is.
 
     Examples:
       rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key viewer --secret keyring:rmqlb/prod
-
       rmqlb context add staging -s https://mq.example:8082 --user admin --secret file:~/.mq-staging --use
 
     Exit codes: 0 done, 2 usage.
@@ -91,11 +81,11 @@ def add_context(
     values = values_of(endpoint)
 
     def added(config: ConfigFile) -> ConfigFile:
-        if name in config.contexts and not replace:
+        if name in config.contexts and not endpoint.replace:
             problem = f"there is a context {name} already"
             raise UsageError(problem, hint="--replace overwrites it", code="context-exists")
         config = with_context(config, name, values)
-        return with_value(config, "context", name) if use else config
+        return with_value(config, "context", name) if endpoint.use else config
 
     change_contexts(terminal, added, f"context {name} is in {{}}")
 
@@ -106,7 +96,6 @@ def list_contexts(output: OutputOptions) -> None:
 
     Examples:
       rmqlb context list
-
       rmqlb context list -o json
 
     Exit codes: 0 done, 2 usage.
@@ -118,7 +107,7 @@ def list_contexts(output: OutputOptions) -> None:
 def use_context(
     *,
     name: Annotated[str | None, Argument(metavar="NAME", help="The context.", show_default=False)] = None,
-    none: Annotated[bool, Option("--none", help="No context is active any more.")] = False,
+    which: NoneOptions,
     output: OutputOptions,
 ) -> None:
     """Make a context the active one: it is read by every command that is given no source.
@@ -127,13 +116,12 @@ def use_context(
 
     Examples:
       rmqlb context use --none
-
       rmqlb context use staging
 
     Exit codes: 0 done, 2 usage.
     """
     terminal = Terminal("context use", output)
-    if none == (name is not None):
+    if which.none == (name is not None):
         raise UsageError("which context?", hint="name one, or give --none", code="which-context")
 
     def chosen(config: ConfigFile) -> ConfigFile:
@@ -155,7 +143,6 @@ def show_context(
 
     Examples:
       rmqlb context show
-
       rmqlb context show prod -o yaml
 
     Exit codes: 0 done, 2 usage.
@@ -172,7 +159,7 @@ def show_context(
 
 @command
 def remove_context(
-    *, name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)], output: OutputOptions
+    name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)], output: OutputOptions
 ) -> None:
     """Remove a context; its secret stays where it is.
 

@@ -28,5 +28,4 @@ _BY_ERROR: tuple[tuple[type[RmqlbError], ExitCode], ...] = (
 
 
 def exit_code_of(error: RmqlbError) -> ExitCode:
-    """The exit code of an error."""
     return next((code for kind, code in _BY_ERROR if isinstance(error, kind)), ExitCode.UNEXPECTED)

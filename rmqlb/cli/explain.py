@@ -1,10 +1,9 @@
-"""`rmqlb explain`."""
-
 from typing import Annotated
 
 from typer import Argument
 
-from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.common.declare import command
+from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import FOR_PEOPLE, Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
@@ -25,7 +24,6 @@ def explain(
 
     Examples:
       rmqlb explain duplicate-client-id
-
       rmqlb explain 4 -o json
 
     Exit codes: 0 done, 2 there is no such code.

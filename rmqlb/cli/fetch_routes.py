@@ -1,73 +1,56 @@
-"""`rmqlb fetch-routes`."""
-
 import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from msgspec.structs import replace
-from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command
+from rmqlb.cli.click import ParameterSource, get_current_context
+from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import write_whole
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reader, access, source_of_context
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import DataError, EndpointError, UsageError
+from rmqlb.cli.settings import read_configuration
+from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.words import counted
+from rmqlb.sources.pace import ask_concurrently
 from rmqlb.verbs import amounts
 from rmqlb.verbs.fetch_routes import fetch_source
+from rmqlb.verbs.source import TextReader
 
 if TYPE_CHECKING:
     from rmqlb.model.result import Meta
 
 _FORMATS = ("json", "yaml", "jsonl")
-Evidence = Annotated[
-    bool,
-    about_option(
-        "--evidence",
-        help="What a diagnosis needs too: of each consumer its queues, times, rates and limits. A consumer of several "
-        "groups is asked once per second.",
-    ),
-]
+_AT_ONCE = 8  # contexts' clusters that are read at the same time
+
+
+class FetchOptions(Options):
+    topic: Texts = own("-t GLOB", "Only these topics; repeatable.")
+    group: Texts = own("-g GLOB", "Only these consumer groups; repeatable.")
+    system: bool = about.flag("RocketMQ's own topics and groups too.")
+    evidence: bool = about.flag(
+        "What a diagnosis needs too: of each consumer its queues, times, rates and limits. A consumer of several "
+        "groups is asked once per second."
+    )
+    to: Text = own("PATH", "Write to this file; with --every to this directory.")
+    every: Text = own("TIME", "Fetch again at this interval until Ctrl-C.")
+    all_contexts: bool = own.flag("Each context's cluster, side by side, into a folder of its own under --to.")
+    redact: bool = own.flag(
+        "Replace all names and addresses by others that sort as they do, so that the owners stay the same."
+    )
+    redact_map: Text = own("FILE", "With --redact: write which name became which to this file, mode 0600.")
 
 
 @command(formats=_FORMATS, without=("no_pager", "section", "all"))
-def fetch_routes(
-    source: SourceOptions,
-    output: OutputOptions,
-    topic: Annotated[
-        list[str] | None, Option("-t", "--topic", metavar="GLOB", help="Only these topics; repeatable.")
-    ] = None,
-    group: Annotated[
-        list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
-    ] = None,
-    system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
-    evidence: Evidence = False,
-    to: Annotated[
-        str | None, Option(metavar="PATH", help="Write to this file; with --every to this directory.")
-    ] = None,
-    every: Annotated[str | None, Option(metavar="TIME", help="Fetch again at this interval until Ctrl-C.")] = None,
-    all_contexts: Annotated[
-        bool,
-        Option("--all-contexts", help="Each context's cluster, side by side, into a folder of its own under --to."),
-    ] = False,
-    redact: Annotated[
-        bool,
-        Option(
-            "--redact",
-            help="Replace all names and addresses by others that sort as they do, so that the owners stay the same.",
-        ),
-    ] = False,
-    redact_map: Annotated[
-        str | None, Option(metavar="FILE", help="With --redact: write which name became which to this file, mode 0600.")
-    ] = None,
-) -> None:
+def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOptions) -> None:
     """Write a snapshot of a cluster: its routes, groups, consumers, owners and offsets.
 
     What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
@@ -75,15 +58,10 @@ def fetch_routes(
 
     Examples:
       rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --evidence --to cluster.json
-
       rmqlb fetch-routes -s examples/cluster.json --group 'order-*' -o yaml
-
       rmqlb fetch-routes -s examples/cluster.json --redact
-
       rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --every 5m --to snapshots
-
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
-
       rmqlb fetch-routes --all-contexts --to snapshots
 
     With --all-contexts the other contexts are fetched when one fails; the exit code is 4 then.
@@ -96,32 +74,28 @@ def fetch_routes(
 
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """
-    output = replace(output, output=output.output or "json")
-    _check(output, redact=redact, redact_map=redact_map)
+    output = output.but(output=output.output or "json")
+    _check(output, options)
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
-    everything = Everything(tuple(topic or ()), tuple(group or ()), system)
-    if all_contexts:
-        from rmqlb.cli.common.all_contexts import fetch_all_contexts
-
-        if redact or every is not None:
-            raise UsageError("--all-contexts fetches once, with all names", hint="leave out --every and --redact")
-        fetch_all_contexts(source, everything, to, terminal, _write_into, evidence=evidence)
+    everything = Everything(tuple(options.topic or ()), tuple(options.group or ()), options.system)
+    to, redact, evidence = options.to, options.redact, options.evidence
+    if options.all_contexts:
+        _fetch_all_contexts(source, everything, options, terminal)
         return
-    if every is not None:
-        folder = None if redact else to
-        _fetch_repeatedly(Reader(source, terminal), everything, every, folder, terminal, evidence=evidence)
+    if options.every is not None:
+        _fetch_repeatedly(Reader(source, terminal), everything, options.every, options, terminal)
         return
     with terminal.progress(verb="renaming") as progress:
         reader = Reader(source, terminal, stages=True)
         meta, names = fetch_source(reader, everything, evidence=evidence, redact=redact, progress=progress)
-    if names is not None and redact_map is not None:
+    if names is not None and options.redact_map is not None:
         from msgspec import to_builtins
 
         from rmqlb.views.formats.machine import as_json
 
         # Only the user can read which name became which.
         text = as_json({"schema": "rmqlb/redact-map", **to_builtins(names)})
-        write_whole(redact_map, text, "--redact-map", mode=0o600)
+        write_whole(options.redact_map, text, "--redact-map", mode=0o600)
     snapshot = meta.snapshot
     with terminal.progress(verb="writing") as progress:
         progress("the snapshot", 0, 0)
@@ -138,19 +112,20 @@ def fetch_routes(
         raise typer.Exit(ExitCode.DATA)
 
 
-def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> None:
+def _check(output: OutputOptions, options: FetchOptions) -> None:
     if output.output not in _FORMATS:
         raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
-    if redact_map is not None and (not redact or redact_map == "-"):
-        text = "--redact-map - would show the names" if redact else "--redact-map without --redact"
+    if options.redact_map is not None and (not options.redact or options.redact_map == "-"):
+        text = "--redact-map - would show the names" if options.redact else "--redact-map without --redact"
         raise UsageError(text, hint="name a file that stays with you")
 
 
 def _fetch_repeatedly(
-    reader: Reader, everything: Everything, every: str, folder: str | None, terminal: Terminal, *, evidence: bool
+    reader: Reader, everything: Everything, every: str, options: FetchOptions, terminal: Terminal
 ) -> None:
     from rmqlb.cli.common.watch import LEAST_S, heeding_an_end
 
+    folder = None if options.redact else options.to
     every_s = amounts.duration_us(every, "--every") / 1e6
     if not reader.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
         hint = "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact"
@@ -160,7 +135,7 @@ def _fetch_repeatedly(
         while True:
             began = time.monotonic()
             try:
-                meta, _ = fetch_source(reader, everything, evidence=evidence, redact=False, spaced=True)
+                meta, _ = fetch_source(reader, everything, evidence=options.evidence, redact=False, spaced=True)
                 _write_into(folder or "", meta)
                 written += 1
             except (DataError, EndpointError) as error:
@@ -170,6 +145,77 @@ def _fetch_repeatedly(
             terminal.repeating = True
             time.sleep(max(began + every_s - time.monotonic(), LEAST_S))
     terminal.say(f"{counted(written, 'snapshot')} written to {folder}")
+
+
+def _fetch_all_contexts(
+    source: SourceOptions, everything: Everything, options: FetchOptions, terminal: Terminal
+) -> None:
+    """Write a snapshot of each context's cluster below `cluster=CONTEXT`, and report the incomplete ones.
+
+    Raises:
+        UsageError: another source is named too, there is no folder, or there are no contexts.
+        DataError: a context could not be read, or not whole; the others are written.
+    """
+    folder = options.to or ""
+    contexts = _contexts(options, terminal)
+    readers: dict[str, TextReader] = {}
+    failures: dict[str, str] = {}
+    faults: dict[str, str] = {}
+
+    def fetch(context: str) -> None:
+        try:
+            meta, _ = fetch_source(readers[context], everything, evidence=options.evidence, redact=False)
+            meta = replace(meta, snapshot=replace(meta.snapshot, context=context))
+            _write_into(os.path.join(folder, f"cluster={context}"), meta)
+        except RmqlbError as error:
+            failures[context] = error.message
+            return
+        if unread := len(meta.snapshot.unread):
+            faults[context] = f"incomplete: {counted(unread, 'part')} could not be read"
+
+    for context in contexts:
+        try:
+            readers[context] = _reader(context, source, terminal)
+        except RmqlbError as error:
+            failures[context] = error.message
+    with terminal.progress(verb="fetching") as progress, ask_concurrently(fetch, [*readers], _AT_ONCE) as answers:
+        for number, answer in enumerate(answers):
+            progress("contexts", number, len(readers))
+            answer.result()
+    terminal.say(f"{counted(len(contexts) - len(failures), 'snapshot')} written to {folder}")
+    faults |= failures
+    for context in sorted(faults):
+        terminal.say(f"{context}: {faults[context]}")
+    if faults:
+        text = f"{len(faults)} of {counted(len(contexts), 'context')} not read whole: {', '.join(sorted(faults))}"
+        raise DataError(text)
+
+
+def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
+    if options.redact or options.every is not None:
+        raise UsageError("--all-contexts fetches once, with all names", hint="leave out --every and --redact")
+    line = get_current_context()
+    for name in ("source", "context"):
+        if line.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
+            raise UsageError(f"--all-contexts and --{name}", hint=f"leave out --{name} and RMQLB_{name.upper()}")
+    if options.to in (None, "-") or terminal.format != "json":
+        raise UsageError("--all-contexts needs a folder", hint="--to snapshots, and no other -o than json")
+    contexts = sorted(read_configuration().contexts)
+    if not contexts:
+        raise UsageError("there is no context to read", hint="rmqlb context add makes one")
+    return contexts
+
+
+def _reader(context: str, options: SourceOptions, terminal: Terminal) -> TextReader:
+    """The context's source; its secrets are read here, one context after the other, since they may be asked for."""
+    own = source_of_context(context, options)
+    found = TextReader(own.source or "", access(own, terminal))
+    found.open()
+    if own.user is not None and found.access.password is not None:
+        found.access.password(own.user)
+    if own.access_key is not None and found.access.secret_key is not None:
+        found.access.secret_key()
+    return found
 
 
 def _write_into(folder: str, meta: "Meta") -> None:

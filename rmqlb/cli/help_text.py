@@ -23,7 +23,7 @@ class RichHelp(click.Command):
         """Print Typer's help for a copy of the command with escaped texts."""
         shown = copy(self)
         shown.help = command_help(self.help or "")
-        shown.params = sorted((_with_names(each, _path(ctx)) for each in self.params), key=_place)
+        shown.params = [_with_names(each, _path(ctx)) for each in self.params]
         super(RichHelp, shown).format_help(ctx, formatter)
 
 
@@ -34,11 +34,20 @@ def command_help(text: str) -> str:
 
 def _paragraph(lines: list[str]) -> str:
     if lines[0] == "Examples:":
-        return f"{lines[0]}\n  {_joined(lines[1:])}"
-    if lines[0].startswith("  "):
-        return f"  {_joined(lines)}"
+        return "Examples:\n  " + "\n\n  ".join(examples_in(lines[1:]))
     is_listing = len(lines) > 1 and lines[1].startswith("  ")
     return "\n".join(lines) if is_listing else _joined(lines)
+
+
+def examples_in(lines: list[str]) -> list[str]:
+    """The command lines of examples: one begins where a line begins with the program."""
+    found: list[str] = []
+    for line in map(str.strip, lines):
+        if line.startswith("rmqlb ") or not found:
+            found.append(line)
+        else:
+            found[-1] += f" {line}"
+    return found
 
 
 def _joined(lines: list[str]) -> str:
@@ -53,7 +62,8 @@ def _with_names(parameter: click.Parameter, command: str) -> click.Parameter:
     return shown
 
 
-def _place(parameter: click.Parameter) -> int:
+def panel_rank(parameter: click.Parameter) -> int:
+    """The place of its panel: the options of a command itself come first."""
     panel = getattr(parameter, "rich_help_panel", None)
     return _LAST_PANELS.index(panel) + 1 if panel in _LAST_PANELS else 0
 

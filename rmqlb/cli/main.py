@@ -32,7 +32,6 @@ def main(
 
     Examples:
       rmqlb show-groups -s examples/cluster.json
-
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
 
     Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met or a limit of a policy failed,

@@ -8,15 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec import Struct
 from msgspec.structs import replace
-from typer import Argument, Option
+from typer import Argument
 
 from rmqlb.cli.command_tree import grouped
-from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command, panel
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions, StrategyOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import DataError, UsageError
@@ -28,71 +28,46 @@ from rmqlb.model.words import counted
 if TYPE_CHECKING:
     from rmqlb.pipeline.judge import Asked
 
-warehouse_option = panel("Warehouse")
-spark_option = panel("Spark")
-fleet_option = panel("Fleet")
+_warehouse, _spark, _fleet = map(Panel, ("Warehouse", "Spark", "Fleet"))
 _LONGEST_KEEP = 36_500
 
 
-class WarehouseOptions(Struct, frozen=True):
-    """Where the tables are, and on which Spark they are made."""
-
-    warehouse: Annotated[
-        str | None,
-        warehouse_option(
-            "-w",
-            "--warehouse",
-            metavar="DIR|URI",
-            envvar="RMQLB_WAREHOUSE",
-            help="A folder that all of Spark's machines see, or a URI that Hadoop reads: hdfs://, s3a://.",
-        ),
-    ] = None
-    force: Annotated[bool, warehouse_option("--force", help="Rebuild even if up to date.")] = False
-    master: Annotated[
-        str,
-        spark_option(metavar="URL", envvar="RMQLB_SPARK_MASTER", help="local[N], spark://HOST:7077, yarn or k8s://…."),
-    ] = "local[*]"
-    conf: Annotated[list[str] | None, spark_option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")] = (
-        None
+class WarehouseOptions(Options):
+    warehouse: Text = _warehouse(
+        "-w DIR|URI",
+        "A folder that all of Spark's machines see, or a URI that Hadoop reads: hdfs://, s3a://.",
+        envvar="RMQLB_WAREHOUSE",
     )
-    log_file: Annotated[
-        str | None, spark_option(metavar="FILE", help="Where Spark's log goes; default: in ~/.local/state/rmqlb.")
-    ] = None
+    force: bool = _warehouse.flag("Rebuild even if up to date.")
+    master: str = _spark(
+        "URL", "local[N], spark://HOST:7077, yarn or k8s://….", "local[*]", envvar="RMQLB_SPARK_MASTER"
+    )
+    conf: Texts = _spark("KEY=VALUE", "A setting of Spark's; repeatable.")
+    log_file: Text = _spark("FILE", "Where Spark's log goes; default: in ~/.local/state/rmqlb.")
 
 
-class FleetOptions(Struct, frozen=True):
-    strategy: Annotated[
-        list[str] | None,
-        fleet_option(metavar="STRATEGY", help="Figures and assignments under this one too; repeatable."),
-    ] = None
-    policy: Annotated[
-        str | None,
-        fleet_option("-p", "--policy", metavar="FILE", help="Rules and waivers as check reads them, for all clusters."),
-    ] = None
-    expect: Annotated[
-        str | None, fleet_option(metavar="FILE", help="The clusters that must report, one name a line.")
-    ] = None
+class FleetOptions(StrategyOptions):
+    strategy: Texts = _fleet("STRATEGY", "Figures and assignments under this one too; repeatable.")
+    policy: Text = _fleet("-p FILE", "Rules and waivers as check reads them, for all clusters.")
+    expect: Text = _fleet("FILE", "The clusters that must report, one name a line.")
+
+
+class ReportOptions(Options):
+    to: str = own("DIR", "The report's folder.", "rmqlb-report")
+
+
+class IngestOptions(Options):
+    cluster: Text = own(
+        "NAME", "The cluster that the files are of; default: cluster=NAME in the path, otherwise its brokers' cluster."
+    )
+    keep: Text = _warehouse("DAYS", "Drop nights older than this, as 90d, but no cluster's last night.")
 
 
 Paths = Annotated[list[str], Argument(metavar="PATH…", help="Files, folders, patterns, URIs.", show_default=False)]
-Cluster = Annotated[
-    str | None,
-    Option(
-        metavar="NAME",
-        help="The cluster that the files are of; default: cluster=NAME in the path, otherwise its brokers' cluster.",
-    ),
-]
-Keep = Annotated[
-    str | None,
-    warehouse_option(metavar="DAYS", help="Drop nights older than this, as 90d, but no cluster's last night."),
-]
-To = Annotated[str, Option("--to", metavar="DIR", help="The report's folder.")]
 
 
 @command
-def ingest(
-    *, paths: Paths, cluster: Cluster = None, keep: Keep = None, where: WarehouseOptions, output: OutputOptions
-) -> None:
+def ingest(paths: Paths, read: IngestOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Read snapshots into the tables snapshots, groups, queues and quarantine.
 
     A path is a file, a folder, a pattern or a URI, of rmqlb's snapshots (JSON, YAML, JSON lines, gzip). The folder
@@ -101,18 +76,15 @@ def ingest(
 
     Examples:
       rmqlb pipeline ingest -w warehouse snapshots/
-
       rmqlb pipeline ingest -w warehouse --cluster east 'east/2026-11-*.json.gz'
 
     Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 master or storage cannot be reached.
     """
-    _run("ingest", where, output, paths=paths, cluster=cluster, keep=keep)
+    _run("ingest", where, output, paths=paths, read=read)
 
 
 @command
-def judge(
-    *, fleet: FleetOptions, strategy_options: StrategyOptions, where: WarehouseOptions, output: OutputOptions
-) -> None:
+def judge(fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Compute assignments, figures, findings, losses and changes of the nights that have new snapshots.
 
     A group is judged under the strategy that it runs. The last night is judged again when other options are given;
@@ -120,17 +92,16 @@ def judge(
 
     Examples:
       rmqlb pipeline judge -w warehouse
-
       rmqlb pipeline judge -w warehouse --policy examples/policy.yaml --strategy CONSISTENT_HASH
 
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
-    _run("judge", where, output, fleet=fleet, strategy_options=strategy_options, judged=True)
+    _run("judge", where, output, fleet=fleet, judged=True)
 
 
-@command
-def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
+@command(without=("strategy_options",))
+def report(to: ReportOptions, fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Write a page for the fleet, and one for each cluster.
 
     Examples:
@@ -139,18 +110,15 @@ def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WarehouseOpti
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
-    _run("report", where, output, fleet=fleet, to=to)
+    _run("report", where, output, fleet=fleet, to=to.to)
 
 
 @command
 def run(
-    *,
     paths: Paths,
-    cluster: Cluster = None,
-    keep: Keep = None,
-    to: To = "rmqlb-report",
+    read: IngestOptions,
+    to: ReportOptions,
     fleet: FleetOptions,
-    strategy_options: StrategyOptions,
     where: WarehouseOptions,
     output: OutputOptions,
 ) -> None:
@@ -164,8 +132,7 @@ def run(
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
-    more: dict[str, Any] = {"fleet": fleet, "strategy_options": strategy_options, "judged": True}
-    _run("run", where, output, paths=paths, cluster=cluster, keep=keep, to=to, **more)
+    _run("run", where, output, paths=paths, read=read, fleet=fleet, judged=True, to=to.to)
 
 
 def _run(
@@ -174,10 +141,8 @@ def _run(
     output: OutputOptions,
     *,
     paths: list[str] | None = None,
-    cluster: str | None = None,
-    keep: str | None = None,
+    read: IngestOptions | None = None,
     fleet: FleetOptions | None = None,
-    strategy_options: StrategyOptions | None = None,
     judged: bool = False,
     to: str | None = None,
 ) -> None:
@@ -187,9 +152,9 @@ def _run(
     from rmqlb.pipeline.warehouse import Warehouse, first_kept, is_uri, location, make_folder
 
     terminal = Terminal(f"pipeline {verb}", output, more_formats=("prometheus",))
-    place, keep_days = location(where.warehouse), _days(keep)
+    place, keep_days = location(where.warehouse), _days(read.keep if read else None)
     settings = SparkSettings(where.master, parse_conf(where.conf or ()), where.log_file or _log_of(place))
-    asked = _asked(fleet or FleetOptions(), strategy_options or StrategyOptions())
+    asked = _asked(fleet or FleetOptions())
     local, uris = ingest.find_files(paths or ())
     if paths is None and not is_uri(place) and not os.path.isdir(place):
         hint = "rmqlb pipeline ingest makes one"
@@ -210,7 +175,7 @@ def _run(
             with warehouse.writing() if paths is not None or judged else nullcontext(enter_result=False) as interrupted:
                 if paths is not None:
                     progress("ingest", 0, len(local))
-                    result = ingest.ingest(warehouse, local, uris, cluster, force=where.force)
+                    result = ingest.ingest(warehouse, local, uris, read.cluster if read else None, force=where.force)
                     if keep_days is not None:
                         first = first_kept(warehouse.nights(), keep_days, last_day())
                         result = replace(result, dropped=tuple(warehouse.drop_before(first)))
@@ -250,7 +215,7 @@ def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]
         yield Finding("incomplete-night", f"{day} is incomplete: ingest its files again", severity=WARNING)
 
 
-def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
+def _asked(fleet: FleetOptions) -> Asked:
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.assignment.detect import must_be_set
     from rmqlb.pipeline.ingest import read_expected
@@ -258,7 +223,7 @@ def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
     from rmqlb.sources.user_files.policy_file import read_policy
     from rmqlb.verbs.strategies import Strategies
 
-    named = Strategies(options.texts)
+    named = Strategies(fleet.strategy_options)
     strategies = tuple(dict.fromkeys(named.name(each) for each in fleet.strategy or ()))
     policy = None if fleet.policy is None else read_policy(fleet.policy, NAMES)
     if policy is not None:
@@ -267,7 +232,9 @@ def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
     settings = named.settings_for(["*"])
     must_be_set(strategies, settings)
     expected = () if fleet.expect is None else read_expected(fleet.expect)
-    return Asked(settings, strategies, policy, expected, repr((strategies, options, policy, named.sources)))
+    return Asked(
+        settings, strategies, policy, expected, repr((strategies, fleet.strategy_options, policy, named.sources))
+    )
 
 
 def _days(keep: str | None) -> int | None:

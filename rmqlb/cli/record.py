@@ -1,19 +1,7 @@
-"""`rmqlb record`."""
+from typing import TYPE_CHECKING
 
-from typing import TYPE_CHECKING, Annotated
-
-from msgspec import Struct
-from typer import Option
-
-from rmqlb.cli.common.options import (
-    OutputOptions,
-    SourceOptions,
-    StrategyOptions,
-    about_option,
-    command,
-    panel,
-    shown_option,
-)
+from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import PictureOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -24,87 +12,40 @@ if TYPE_CHECKING:
     from rmqlb.model.recording import Recording
     from rmqlb.model.snapshot import ClusterSnapshot
 
-_replay_option = panel("Replay")
+_replay = Panel("Replay")
 
 
-class RecordOptions(Struct, frozen=True):
-    """The group, and the times of looks."""
-
-    group: Annotated[str | None, Option("-g", "--group", metavar="GROUP", help="The consumer group.")] = None
-    topic: Annotated[
-        list[str] | None,
-        Option("-t", "--topic", metavar="TOPIC", help="Only this topic; repeatable; default: the group's topics."),
-    ] = None
-    every: Annotated[
-        str | None, about_option(metavar="TIME", help="Time between two looks, 1s at the least; default 1s.")
-    ] = None
-    until: Annotated[
-        str | None,
-        about_option(
-            metavar="converged|TIME",
-            help="End when the group has changed and is converged, after a time (90s), or at one "
-            "(2026-11-22T16:00:00Z).",
-        ),
-    ] = None
-    for_: Annotated[
-        str | None, about_option("--for", metavar="TIME", help="End after it whatever happens; default 10m.")
-    ] = None
-    event_at: Annotated[
-        str | None,
-        about_option(
-            metavar="TIME", help="When the event happened, as 2026-11-22T16:00:00.250Z; default: the first change seen."
-        ),
-    ] = None
-
-
-class RecordedOptions(PictureOptions, frozen=True):
-    """The pictures, and the conditions."""
-
-    fail_on: Annotated[
-        list[str] | None,
-        shown_option(
-            metavar="CONDITION",
-            help="Exit 3 when it is met: 'differences>0', 'longest-gap-at-most-ms>5000'; repeatable.",
-        ),
-    ] = None
-
-
-class PredictionOptions(Struct, frozen=True):
-    """Stored results."""
-
-    against: Annotated[
-        list[str] | None,
-        _replay_option(
-            metavar="FILE|-",
-            help="Compare with this plan, or simulation (several are its trials), that -o json wrote before.",
-        ),
-    ] = None
-    tolerance: Annotated[
-        str, _replay_option(metavar="TIME", help="So much earlier or later than predicted is as predicted.")
-    ] = "1s"
-    replay: Annotated[
-        str | None,
-        _replay_option(metavar="FILE|-", help="Show a recording again that -o json wrote, instead of a live group."),
-    ] = None
+class RecordOptions(PictureOptions, StrategyOptions):
+    group: Text = own("-g GROUP", "The consumer group.")
+    topic: Texts = own("-t TOPIC", "Only this topic; repeatable; default: the group's topics.")
+    every: Text = about("TIME", "Time between two looks, 1s at the least; default 1s.")
+    until: Text = about(
+        "converged|TIME",
+        "End when the group has changed and is converged, after a time (90s), or at one (2026-11-22T16:00:00Z).",
+    )
+    for_: Text = about("TIME", "End after it whatever happens; default 10m.")
+    event_at: Text = about(
+        "TIME", "When the event happened, as 2026-11-22T16:00:00.250Z; default: the first change seen."
+    )
+    fail_on: Texts = shown(
+        "CONDITION", "Exit 3 when it is met: 'differences>0', 'longest-gap-at-most-ms>5000'; repeatable."
+    )
+    against: Texts = _replay(
+        "FILE|-",
+        "Compare with this plan, or simulation (several are its trials), that -o json wrote before.",
+        stdin="-",
+    )
+    tolerance: str = _replay("TIME", "So much earlier or later than predicted is as predicted.", "1s")
+    replay: Text = _replay("FILE|-", "Show a recording again that -o json wrote, instead of a live group.", stdin="-")
 
 
 @command
-def record(
-    *,
-    source: SourceOptions,
-    chosen: RecordOptions,
-    shown: RecordedOptions,
-    strategy_options: StrategyOptions,
-    output: OutputOptions,
-    prediction: PredictionOptions,
-) -> None:
+def record(source: SourceOptions, options: RecordOptions, output: OutputOptions) -> None:
     """Record which consumer owns each queue of a live group while something happens.
 
     Examples:
       rmqlb record -s rocketmq://127.0.0.1:9876 -g order-svc --until converged
-
       rmqlb record --replay examples/recording.json
-
       rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
 
     It looks every second. A change lies between the request of the last look that showed the former owner and the last
@@ -131,34 +72,32 @@ def record(
     from rmqlb.verbs.stored import expected, recorded
 
     terminal = Terminal("record", output, more_formats=("jsonl",))
-    shown.check()
-    parsed = conditions(shown.fail_on or (), FIGURES)
-    against, replayed = prediction.against or (), prediction.replay
+    options.check()
+    parsed = conditions(options.fail_on, FIGURES)
+    against, replayed = options.against or (), options.replay
     must_be_askable(parsed, is_compared=bool(against))
-    event_at = None if chosen.event_at is None else amounts.moment_ms(chosen.event_at, "--event-at")
-    tolerance_ms = amounts.whole_ms(prediction.tolerance, "--tolerance")
+    event_at = amounts.given(amounts.moment_ms, options.event_at, "--event-at")
+    tolerance_ms = amounts.whole_ms(options.tolerance, "--tolerance")
     if replayed is not None:
-        _reject_live_options(chosen, strategy_options)
-        if replayed == "-" and "-" in against:
-            raise UsageError("--replay - and --against - both read stdin")
+        _reject_live_options(options)
         recording, snapshot, findings = recorded(replayed, event_at)
         predicted = expected(against, recording.group) if against else None
     else:
-        recorder = _recorder(source, chosen, strategy_options, terminal)
-        predicted = expected(against, _name(chosen)) if against else None  # rejects a bad file before minutes pass
+        recorder = _recorder(source, options, terminal)
+        predicted = expected(against, _name(options)) if against else None  # rejects a bad file before minutes pass
         recording, snapshot, findings = recorder.run(event_at)
     if predicted is not None:
         name = ", ".join("stdin" if path == "-" else path for path in against)
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
     recording = replace(recording, conditions=judged(parsed, recording))
     require_known(recording.conditions, "leave the condition out to see the recording")
-    _show(recording, snapshot, findings, shown, terminal, is_replayed=replayed is not None)
+    _show(recording, snapshot, findings, options, terminal, is_replayed=replayed is not None)
     judge(recording.conditions, terminal)
 
 
-def _reject_live_options(chosen: RecordOptions, strategies: StrategyOptions) -> None:
+def _reject_live_options(chosen: RecordOptions) -> None:
     live = {f"--{name.rstrip('_')}": getattr(chosen, name) for name in ("group", "topic", "every", "until", "for_")}
-    for option, value in (live | {"--strategy-option": strategies.strategy_option}).items():
+    for option, value in (live | {"--strategy-option": chosen.strategy_options}).items():
         if value:
             hint = "leave one of them out"
             raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
@@ -172,9 +111,7 @@ def _name(chosen: RecordOptions) -> str:
     return chosen.group
 
 
-def _recorder(
-    source: SourceOptions, chosen: RecordOptions, given: StrategyOptions, terminal: Terminal
-) -> "GroupRecorder":
+def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> "GroupRecorder":
     from rmqlb.cli.common.reading import Reader
     from rmqlb.cli.common.recorder import GroupRecorder
     from rmqlb.sources.source_text import is_live
@@ -188,13 +125,12 @@ def _recorder(
     reader = Reader(source, terminal)
     name, topics = _name(chosen), tuple(dict.fromkeys(chosen.topic or ()))
     schedule = _schedule(chosen)
-    strategies = Strategies(given.strategy_option)
+    strategies = Strategies(chosen.strategy_options)
     strategies.must_apply(reported=True)
     return GroupRecorder(reader, name, topics, strategies.settings_for(topics, name), schedule, terminal)
 
 
 def _schedule(chosen: RecordOptions) -> "Schedule":
-    """The schedule of the options (raises UsageError)."""
     from rmqlb.cli.common.recorder import Schedule
     from rmqlb.cli.common.watch import LEAST_S
     from rmqlb.verbs.amounts import duration_us, moment_ms
@@ -223,7 +159,7 @@ def _show(
     recording: "Recording",
     snapshot: "ClusterSnapshot",
     findings: "tuple[Finding, ...]",
-    shown: RecordedOptions,
+    shown: RecordOptions,
     terminal: Terminal,
     *,
     is_replayed: bool,

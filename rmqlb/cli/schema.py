@@ -1,11 +1,9 @@
-"""`rmqlb schema`."""
-
 from typing import Annotated
 
-from msgspec.structs import replace
 from typer import Argument
 
-from rmqlb.cli.common.options import OutputOptions, command
+from rmqlb.cli.common.declare import command
+from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
@@ -26,9 +24,7 @@ def schema(
 
     Examples:
       rmqlb schema
-
       rmqlb schema plan-rebalance
-
       rmqlb schema rmqlb/snapshot -o table
 
     Exit codes: 0 done, 2 there is no such result.
@@ -45,7 +41,7 @@ def schema(
     result = result_of(name)
     if result is None:
         raise UsageError(f"there is no result {name}", hint=suggestion("results", name, result_names()))
-    terminal = Terminal("schema", replace(output, output=output.output or "json"))
+    terminal = Terminal("schema", output.but(output=output.output or "json"))
     wanted = json_schema(result)
     if terminal.format in ("json", "yaml"):
         terminal.write(as_json(wanted) if terminal.format == "json" else as_yaml(wanted))

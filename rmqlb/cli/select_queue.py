@@ -1,65 +1,38 @@
-"""`rmqlb select-queue`."""
+from typing import get_args
 
-from typing import Annotated, get_args
-
-from msgspec import Struct
-from typer import Option
-
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command, panel
-from rmqlb.cli.common.reading import fetch, file_of_keys
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
+from rmqlb.cli.common.reading import fetch, keys_in
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
 
-_change_option = panel("What changes")
+_change = Panel("What changes")
 
 
-class KeyOptions(Struct, frozen=True):
-    """Which keys, sent by whose producers, and what changes."""
-
-    key: Annotated[
-        list[str] | None, Option("-k", "--key", metavar="KEY", help="A message group or sharding key; repeatable.")
-    ] = None
-    keys_file: Annotated[str | None, Option(metavar="FILE|-", help="More keys, one per line.")] = None
-    sdk: Annotated[
-        list[str] | None,
-        about_option(
-            metavar="SDK[@VERSION]", help="Whose producers send, as go or go-grpc@5.1.4; repeatable; default: all."
-        ),
-    ] = None
-    proxy_mode: Annotated[
-        str,
-        about_option(
-            metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."
-        ),
-    ] = "local"
-    add_broker: Annotated[
-        list[str] | None,
-        _change_option(
-            metavar="NAME[:READ[:WRITE]]",
-            help="A broker that gets queues of the topic, the last one in its route; counts default to the others'.",
-        ),
-    ] = None
-    remove_broker: Annotated[list[str] | None, _change_option(metavar="NAME", help="A broker that is lost.")] = None
-    write_queues: Annotated[
-        list[str] | None, _change_option(metavar="[BROKER=]N", help="New number of write queues.")
-    ] = None
+class KeyOptions(Options):
+    topic: str = own("-t TOPIC", "The topic; required.", ...)
+    key: Texts = own("-k KEY", "A message group or sharding key; repeatable.")
+    keys_file: Text = own("FILE|-", "More keys, one per line.", stdin="-")
+    sdk: Texts = about("SDK[@VERSION]", "Whose producers send, as go or go-grpc@5.1.4; repeatable; default: all.")
+    proxy_mode: str = about(
+        "local|cluster", "How the Proxy of gRPC producers runs: in each broker, or by itself.", "local"
+    )
+    add_broker: Texts = _change(
+        "NAME[:READ[:WRITE]]",
+        "A broker that gets queues of the topic, the last one in its route; counts default to the others'.",
+    )
+    remove_broker: Texts = _change("NAME", "A broker that is lost.")
+    write_queues: Texts = _change("[BROKER=]N", "New number of write queues.")
 
 
 @command(without=("proxy",))
-def select_queue(
-    source: SourceOptions,
-    topic: Annotated[str, Option("-t", "--topic", metavar="TOPIC", help="The topic; required.")],
-    keys: KeyOptions,
-    output: OutputOptions,
-) -> None:
+def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions) -> None:
     """Show which queue each message group or sharding key goes to, SDK by SDK.
 
     Examples:
       rmqlb select-queue -s examples/cluster.json --topic Skewed --key order-1 --key order-2
-
       rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --sdk java --sdk go
-
       rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --write-queues 16
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
@@ -77,27 +50,30 @@ def select_queue(
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
-    sdks = sdks_of(keys.sdk or ())
-    texts = _keys(source, keys)
+    sdks, texts = sdks_of(keys.sdk or ()), _keys(keys, source.max_size)
     changes = Changes(
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ()),
         remove_brokers=tuple(keys.remove_broker or ()),
         write_queues=values.queue_counts(keys.write_queues or (), "--write-queues"),
     )
-    snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
-    route = snapshot.route(topic)
+    snapshot = fetch(source, Wanted((keys.topic,), groups=False), terminal)
+    route = snapshot.route(keys.topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
-    findings = (*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *keyed_findings(found.sdks))
+    findings = (
+        *sighting_findings(snapshot.routes[keys.topic]),
+        *source_findings(snapshot),
+        *keyed_findings(found.sdks),
+    )
     terminal.show(key_queues_report(found), snapshot, findings)
 
 
-def _keys(source: SourceOptions, keys: KeyOptions) -> list[str]:
+def _keys(keys: KeyOptions, max_size: str) -> list[str]:
     found = list(keys.key or ())
     if any(not key.strip() for key in found):
         raise UsageError("--key: a blank key is none", hint="messages without a key go round all queues")
     if keys.keys_file is not None:
-        found += file_of_keys(keys.keys_file, source.source, source.max_size)
+        found += keys_in(keys.keys_file, max_size)
     if not found:
         raise UsageError("no key is given", hint="name keys with --key, or a file with one key per line: --keys-file")
     return list(dict.fromkeys(found))

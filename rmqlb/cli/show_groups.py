@@ -1,47 +1,26 @@
-"""`rmqlb show-groups`."""
-
-from functools import partial
-from typing import Annotated
-
-from msgspec import Struct
-from typer import Option
-
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
+from rmqlb.cli.common.declare import Text, Texts, command, own, shown
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 
 
-class ShowGroupsOptions(Struct, frozen=True):
-    group: Annotated[
-        list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these groups; repeatable.")
-    ] = None
-    severity: Annotated[
-        str | None,
-        shown_option(metavar="SEVERITY", help="Only groups with a finding at least so grave: error, warning or info."),
-    ] = None
-    fail_on: Annotated[
-        list[str] | None,
-        Option(metavar="CONDITION", help="Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable."),
-    ] = None
+class ShowGroupsOptions(StrategyOptions):
+    groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.")
+    severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
+    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
 
 @command
 def show_groups(
-    source: SourceOptions,
-    strategy_options: StrategyOptions,
-    output: OutputOptions,
-    watching: WatchOptions,
-    chosen: ShowGroupsOptions,
+    source: SourceOptions, options: ShowGroupsOptions, output: OutputOptions, watching: WatchOptions
 ) -> None:
     """Show every consumer group in a line, the worst first.
 
     Examples:
       rmqlb show-groups -s examples/cluster.json
-
       rmqlb show-groups -s examples/cluster.json -g 'order-*' -g bill-svc -o json
-
       rmqlb show-groups -s examples/cluster.json --severity warning --fail-on 'groups-with-errors>0'
-
       rmqlb show-groups -s examples/cluster.json -o prometheus
 
     A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it, and when its
@@ -57,18 +36,6 @@ def show_groups(
     from rmqlb.views.show_groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
-    show_verb(
-        partial(
-            verb.show_groups,
-            groups=chosen.group or (),
-            severity=chosen.severity,
-            strategy_options=strategy_options.texts,
-            fail_on=chosen.fail_on or (),
-        ),
-        groups_report,
-        source,
-        watching,
-        terminal,
-        verb="judging",
-        unknown_hint="leave the condition out to see the groups",
-    )
+    found = ask(verb.show_groups, Reader(source, terminal), options)
+    hint = "leave the condition out to see the groups"
+    show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)

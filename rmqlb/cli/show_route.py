@@ -1,33 +1,23 @@
-"""`rmqlb show-route`."""
-
-from typing import Annotated
-
-from typer import Option
-
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.declare import Options, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader
-from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
+from rmqlb.cli.common.show_or_watch import WatchOptions, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError
 from rmqlb.model.snapshot import Wanted
 
 
+class RouteOptions(Options):
+    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: all topics of the source.")
+
+
 @command(without=("proxy",))
-def show_route(
-    source: SourceOptions,
-    output: OutputOptions,
-    watching: WatchOptions,
-    topic: Annotated[
-        list[str] | None,
-        Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: all topics of the source."),
-    ] = None,
-) -> None:
+def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOptions, chosen: RouteOptions) -> None:
     """Show a topic's brokers, and the queue lists that producers and consumers make of its route.
 
     Examples:
       rmqlb show-route -s examples/cluster.json --topic Skewed
-
       rmqlb show-route -s examples/cluster.json -o json --section brokers
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.
@@ -36,8 +26,7 @@ def show_route(
     from rmqlb.views.route_view import route_report
 
     terminal = Terminal("show-route", output, more_formats=("jsonl",))
-    check_watch(watching, source, None, terminal)
-    wanted = Wanted(tuple(dict.fromkeys(topic)) if topic else None, groups=False)
+    wanted = Wanted(tuple(dict.fromkeys(chosen.topics)) if chosen.topics else None, groups=False)
     read = Reader(source, terminal)
 
     def look() -> SnapshotView:

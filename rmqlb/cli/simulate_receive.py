@@ -1,12 +1,10 @@
-"""`rmqlb simulate-receive`."""
+from functools import partial
+from typing import get_args
 
-from collections.abc import Callable
-from typing import Annotated, Any, get_args
-
-from msgspec import Struct
-from typer import Option
-
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, command, panel
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
+from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import NEWEST
@@ -25,89 +23,59 @@ _CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
 _SIMPLE = "leave it out, or --type simple"
 
 
-def _panel(title: str) -> Callable[..., Any]:
-    """What declares an option under a title: its metavar, its help, and its name where the field has another."""
-    return lambda metavar, text, *names: panel(title)(*names, metavar=metavar, help=text)
+_group, _arrivals, _failing = map(Panel, ("Consumers", "Messages", "Failures"))
 
 
-_about, _group, _arrivals = _panel("What to look at"), _panel("Consumers"), _panel("Messages")
-_failing, _shown = _panel("Failures"), _panel("What to show")
-Text = str | None
-Texts = list[str] | None
-
-
-class ScenarioOptions(Struct, frozen=True):
-    """The brokers, the group's consumers, what arrives, and what goes wrong."""
-
-    broker: Annotated[
-        Texts, _about("NAME:QUEUES", "A broker and its readable queues, instead of a source's route; repeatable.")
-    ] = None
-    broker_version: Annotated[
-        str,
-        _about(
-            "VERSION",
-            "Version of the brokers: up to 5.3.4 they go through their queues upward, from 5.4.0 on downward.",
-        ),
-    ] = NEWEST
-    type: Annotated[
-        str,
-        _group(
-            "simple|push|pop", "gRPC SimpleConsumer or PushConsumer through a Proxy, or remoting clients in POP mode."
-        ),
-    ] = "simple"
-    processes: Annotated[str, _group("N", "How many consumers the group has.")] = "1"
-    loops: Annotated[Text, _group("N", "Receives in parallel of each SimpleConsumer; default: 1.")] = None
-    await_: Annotated[Text, _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.", "--await")] = None
-    invisible: Annotated[
-        Text, _group("TIME", "invisibleDuration of a receive, or popInvisibleTime of POP clients; default: 60s.")
-    ] = None
-    batch: Annotated[str, _group("N", "Most messages of one receive.")] = "32"
-    fifo: Annotated[bool, _group(None, "The group consumes in order.", "--fifo")] = False
-    consume_time: Annotated[str, _group("TIME", "How long the application takes for a message, then acknowledged.")] = (
-        "0s"
+class ReceiveOptions(Options):
+    broker: Texts = about("NAME:QUEUES", "A broker and its readable queues, instead of a source's route; repeatable.")
+    broker_version: str = about(
+        "VERSION",
+        "Version of the brokers: up to 5.3.4 they go through their queues upward, from 5.4.0 on downward.",
+        NEWEST,
     )
-    error_pause: Annotated[
-        Text, _group("TIME", "What a SimpleConsumer's loop waits after an error; default: nothing.")
-    ] = None
-    round_trip: Annotated[str, _group("TIME", "How long a request and its answer are under way.")] = "1ms"
-    rate: Annotated[
-        Texts,
-        _arrivals(
-            "[BROKER[:QUEUE]=]R",
-            "Messages per second of all queues together, of a broker or of a queue; repeatable. Default: so rare "
-            "that each finds all receives idle; 10 per second while something fails.",
-        ),
-    ] = None
-    messages: Annotated[
-        Text, _arrivals("N", "How many messages are measured; default: as many as fit --for, or 1000.")
-    ] = None
-    for_: Annotated[
-        Text,
-        _arrivals(
-            "TIME",
-            "Measure what arrives until then; default while something fails: 5 minutes after the last of it.",
-            "--for",
-        ),
-    ] = None
-    seed: Annotated[int, panel("Messages")(help="Random seed.")] = 1
-    fail: Annotated[
-        Texts,
-        _failing(
-            "BROKER[@FROM-TO][:KIND]",
-            "A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
-        ),
-    ] = None
-    nameserver_notices: Annotated[
-        Text,
-        _failing(
-            "TIME|never", "When the NameServer drops a failed broker; default: at once (refused), 120s (timeout)."
-        ),
-    ] = None
-    crash: Annotated[Texts, _failing("N@TIME", "Consumer N (from 1) dies at this time; repeatable.")] = None
+    type: str = _group(
+        "simple|push|pop",
+        "gRPC SimpleConsumer or PushConsumer through a Proxy, or remoting clients in POP mode.",
+        "simple",
+    )
+    processes: str = _group("N", "How many consumers the group has.", "1")
+    loops: Text = _group("N", "Receives in parallel of each SimpleConsumer; default: 1.")
+    await_: Text = _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.")
+    invisible: Text = _group(
+        "TIME", "invisibleDuration of a receive, or popInvisibleTime of POP clients; default: 60s."
+    )
+    batch: str = _group("N", "Most messages of one receive.", "32")
+    fifo: bool = _group.flag("The group consumes in order.")
+    consume_time: str = _group("TIME", "How long the application takes for a message, then acknowledged.", "0s")
+    error_pause: Text = _group("TIME", "What a SimpleConsumer's loop waits after an error; default: nothing.")
+    round_trip: str = _group("TIME", "How long a request and its answer are under way.", "1ms")
+    rate: Texts = _arrivals(
+        "[BROKER[:QUEUE]=]R",
+        "Messages per second of all queues together, of a broker or of a queue; repeatable. Default: so rare "
+        "that each finds all receives idle; 10 per second while something fails.",
+    )
+    messages: Text = _arrivals("N", "How many messages are measured; default: as many as fit --for, or 1000.")
+    for_: Text = _arrivals(
+        "TIME", "Measure what arrives until then; default while something fails: 5 minutes after the last of it."
+    )
+    seed: int = _arrivals("", "Random seed.", 1)
+    fail: Texts = _failing(
+        "BROKER[@FROM-TO][:KIND]",
+        "A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
+    )
+    nameserver_notices: Text = _failing(
+        "TIME|never", "When the NameServer drops a failed broker; default: at once (refused), 120s (timeout)."
+    )
+    crash: Texts = _failing("N@TIME", "Consumer N (from 1) dies at this time; repeatable.")
+    target_wait: Text = shown("TIME", "How many receives in parallel keep every wait within this time.")
+    trials: Text = shown("N", "Waits over N simulations with other random parts.")
+    trace: bool = shown.flag("List every message.")
+    fail_on: Texts = shown("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
+    topic: Text = own("-t TOPIC", "The topic that is received from.")
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
-        from rmqlb.verbs.amounts import count, duration_us, one_of
+        from rmqlb.verbs.amounts import count, duration_us, given, one_of
 
         usual, client = ReceiveScenario(), one_of(self.type, "--type", _CLIENTS)
         simple_only = {"--loops": self.loops, "--await": self.await_, "--error-pause": self.error_pause}
@@ -123,15 +91,15 @@ class ScenarioOptions(Struct, frozen=True):
             client=client,
             consumers=count(self.processes, "--processes", most=MOST_RECEIVERS),
             loops=count(self.loops or "1", "--loops", most=MOST_LOOPS),
-            await_us=usual.await_us if self.await_ is None else duration_us(self.await_, "--await"),
-            invisible_us=usual.invisible_us if self.invisible is None else duration_us(self.invisible, "--invisible"),
+            await_us=given(duration_us, self.await_, "--await") or usual.await_us,
+            invisible_us=given(duration_us, self.invisible, "--invisible") or usual.invisible_us,
             batch=count(self.batch, "--batch", most=MOST_BATCH),
             fifo=self.fifo,
             consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
             error_pause_us=duration_us(self.error_pause or "0s", "--error-pause", zero=True),
             round_trip_us=duration_us(self.round_trip, "--round-trip", zero=True),
-            messages=None if self.messages is None else count(self.messages, "--messages", most=MOST_RECEIVED),
-            duration_us=None if self.for_ is None else duration_us(self.for_, "--for"),
+            messages=given(count, self.messages, "--messages", MOST_RECEIVED),
+            duration_us=given(duration_us, self.for_, "--for"),
             crashes=self._crashes(),
             seed=self.seed,
             broker_version=self.broker_version,
@@ -152,66 +120,39 @@ class ScenarioOptions(Struct, frozen=True):
         return tuple(found)
 
 
-class ReceiveWhatOptions(Struct, frozen=True):
-    """What is asked and shown."""
-
-    target_wait: Annotated[Text, _shown("TIME", "How many receives in parallel keep every wait within this time.")] = (
-        None
-    )
-    trials: Annotated[Text, _shown("N", "Waits over N simulations with other random parts.")] = None
-    trace: Annotated[bool, _shown(None, "List every message.", "--trace")] = False
-    fail_on: Annotated[
-        Texts, _shown("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
-    ] = None
-
-
 @command
-def simulate_receive(
-    source: SourceOptions,
-    options: ScenarioOptions,
-    output: OutputOptions,
-    what: ReceiveWhatOptions,
-    topic: Annotated[
-        str | None, Option("-t", "--topic", metavar="TOPIC", help="The topic that is received from.")
-    ] = None,
-) -> None:
+def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: OutputOptions) -> None:
     """Simulate how long messages wait for consumers that receive: gRPC clients through a Proxy, and POP.
 
     Examples:
       rmqlb simulate-receive -s examples/cluster.json --topic OrderEvents --target-wait 1s
-
       rmqlb simulate-receive --broker broker-a:8 --broker broker-b:8 --loops 4 --rate 50 --for 10m
-
       rmqlb simulate-receive -s examples/cluster.json -t OrderEvents --type push --fail broker-b@30s-5m
-
       rmqlb simulate-receive -s examples/cluster.json -t OrderEvents --processes 2 --crash 1@1m --consume-time 20ms
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to receive from,
     5 endpoint unreachable.
     """
-    from functools import partial
-
     from rmqlb.cli.common import producer_values
-    from rmqlb.cli.common.reading import Reader
-    from rmqlb.cli.common.show_or_watch import show_once
     from rmqlb.verbs import simulate_receive as verb
-    from rmqlb.verbs.amounts import count, duration_us
+    from rmqlb.verbs.amounts import count, duration_us, given
     from rmqlb.views.simulate_receive import receive_report
 
     terminal = Terminal("simulate-receive", output)
     if options.broker and source.source is not None and source.active_context is None:
         raise UsageError("-s and --broker both say which brokers there are", hint="leave one of them out")
-    notices, trials, target = options.nameserver_notices, what.trials, what.target_wait
-    ask = partial(
+    notices = options.nameserver_notices
+    simulated = partial(
         verb.simulate_receive,
         options.broker or partial(Reader, source, terminal),
-        topic,
+        options.topic,
         options.scenario(),
         rates=options.rate or (),
         failures=lambda brokers, name: producer_values.failures(options.fail or (), brokers, name, notices),
-        target_us=None if target is None else duration_us(target, "--target-wait"),
-        trials=None if trials is None else count(trials, "--trials", most=MOST_RECEIVE_TRIALS, least=2),
-        trace=what.trace or "messages" in (output.section or ()),
-        fail_on=what.fail_on or (),
+        target_us=given(duration_us, options.target_wait, "--target-wait"),
+        trials=given(count, options.trials, "--trials", MOST_RECEIVE_TRIALS, 2),
+        trace=options.trace or "messages" in (output.section or ()),
+        fail_on=options.fail_on or (),
     )
-    show_once(ask, receive_report, terminal, verb="simulating", unknown_hint="no message is received: ask for left")
+    hint = "no message is received: ask for left"
+    show_verb(simulated, receive_report, terminal, verb="simulating", unknown_hint=hint)

@@ -1,90 +1,44 @@
-"""`rmqlb sweep-failures`."""
-
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
-from msgspec import Struct
-from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, panel
+from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
 
-_lost_option = panel("What is lost")
+_lost = Panel("What is lost")
 
 
-class SweptOptions(Struct, frozen=True):
-    groups: Annotated[
-        list[str] | None,
-        Option("-g", "--group", metavar="GLOB", help="Only these groups, and their topics; repeatable."),
-    ] = None
-    topics: Annotated[
-        list[str] | None,
-        Option("-t", "--topic", metavar="GLOB", help="Only these topics, and groups that consume them; repeatable."),
-    ] = None
-    orderly: Annotated[
-        list[str] | None,
-        Option(metavar="GLOB", help="Groups that consume in order, where consumers do not report it; repeatable."),
-    ] = None
-    lose: Annotated[
-        list[str] | None,
-        _lost_option(metavar="consumer|broker|master|host|zone", help="Only losses of this kind; repeatable."),
-    ] = None
-    at_once: Annotated[
-        int, _lost_option(metavar="N", min=1, max=2, help="2: single losses and pairs; 1: single ones.")
-    ] = 2
-    zones: Annotated[
-        list[str] | None,
-        _lost_option(
-            "--zone",
-            metavar="GLOB=ZONE",
-            help="Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",
-        ),
-    ] = None
-    zones_file: Annotated[
-        str | None,
-        _lost_option("--zones", metavar="FILE", help="Zones in YAML or JSON: zone to a pattern or a list of them."),
-    ] = None
-
-
-class HeldOptions(Struct, frozen=True):
-    policy: Annotated[
-        str | None,
-        Option(
-            "-p", "--policy", metavar="FILE|-", help="Limits and waivers as rmqlb check has them; default: built in."
-        ),
-    ] = None
-    today: Annotated[str | None, Option(metavar="YYYY-MM-DD", help="The day for waivers; default: today.")] = None
-    jobs: Annotated[int, Option(metavar="N", min=1, max=256, help="Processes among which groups are divided.")] = 1
-    fail_on: Annotated[
-        list[str] | None,
-        Option(metavar="CONDITION", help="Exit 3 when it is met: 'counterexamples>0', 'moved[G]>50%'; repeatable."),
-    ] = None
+class SweepOptions(StrategyOptions):
+    groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
+    topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
+    orderly: Texts = own("GLOB", "Groups that consume in order, where consumers do not report it; repeatable.")
+    lose: Texts = _lost("consumer|broker|master|host|zone", "Only losses of this kind; repeatable.")
+    at_once: int = _lost("N", "2: single losses and pairs; 1: single ones.", 2, min=1, max=2)
+    zones: Texts = _lost(
+        "--zone GLOB=ZONE",
+        "Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",
+    )
+    zones_file: Text = _lost("--zones FILE", "Zones in YAML or JSON: zone to a pattern or a list of them.", stdin="-")
+    policy: Text = own("-p FILE|-", "Limits and waivers as rmqlb check has them; default: built in.", stdin="-")
+    today: Text = own("YYYY-MM-DD", "The day for waivers; default: today.")
+    jobs: int = own("N", "Processes among which groups are divided.", 1, min=1, max=256)
+    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'counterexamples>0', 'moved[G]>50%'; repeatable.")
+    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
 
 
 @command
-def sweep_failures(
-    *,
-    source: SourceOptions,
-    swept: SweptOptions,
-    held: HeldOptions,
-    print_policy: Annotated[
-        bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
-    ] = False,
-    strategy_options: StrategyOptions,
-    output: OutputOptions,
-) -> None:
+def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOptions) -> None:
     """Try every loss of consumers, brokers, hosts and zones, alone and in pairs: the smallest that break a limit.
 
     Examples:
       rmqlb sweep-failures -s examples/cluster.json
-
       rmqlb sweep-failures -s examples/cluster.json -g 'order-*' --fail-on 'counterexamples>0'
-
       rmqlb sweep-failures -s examples/cluster.json --lose broker --lose zone --zones examples/zones.yaml
-
       rmqlb sweep-failures --print-policy
 
     A case is one loss or two at once. All cases are tried; cases that take the same of a group or topic are computed
@@ -94,36 +48,20 @@ def sweep_failures(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or nothing could
     be judged, 5 endpoint unreachable.
     """
-    from functools import partial
-
-    from msgspec.structs import asdict
-
-    from rmqlb.cli.common.reading import Reader
-    from rmqlb.cli.common.show_or_watch import show_once
     from rmqlb.sources.user_files.policy_file import built_in_text
     from rmqlb.verbs import sweep_failures as verb
     from rmqlb.views.sweep_failures import sweep_report
 
     terminal = Terminal("sweep-failures", output)
-    if print_policy:
-        if held.policy is not None:
+    if swept.print_policy:
+        if swept.policy is not None:
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text(verb.BUILT_IN))
         return
-    inputs = (("-s -", source.source), ("--policy -", held.policy), ("--zones -", swept.zones_file))
-    reading = [text for text, value in inputs if value == "-"]
-    if len(reading) > 1:
-        raise UsageError(f"{reading[0]} and {reading[1]} both read stdin")
-    ask = partial(
-        verb.sweep_failures,
-        Reader(source, terminal),
-        **asdict(swept),
-        **asdict(held),
-        strategy_options=strategy_options.texts,
-        source_words=tuple(_source_words(source)),
-    )
+    reader, words = Reader(source, terminal), tuple(_source_words(source))
+    trying = ask(verb.sweep_failures, reader, swept, source_words=words)
     hint = "leave the condition out to see the result"
-    sweep = show_once(ask, sweep_report, terminal, verb="sweeping", unknown_hint=hint)
+    sweep = show_verb(trying, sweep_report, terminal, verb="sweeping", unknown_hint=hint)
     if sweep.nothing_judged:
         raise typer.Exit(ExitCode.DATA)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import LONGEST_US, MOST_MESSAGES, MOST_RATE
 from rmqlb.model.snapshot import close_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
 Choice = TypeVar("Choice", bound=str)
+Value = TypeVar("Value")
 _UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
 _MOST_BYTES = 1 << 40
@@ -26,6 +27,11 @@ def _match(pattern: str, text: str, option: str, what: str, hint: str) -> re.Mat
     if match is None:
         raise UsageError(f"{option} {text}: {what}", hint=hint)
     return match
+
+
+def given(read: Callable[..., Value], text: str | None, *rest: Any) -> Value | None:
+    """The value of an option, or None where the option is not given."""
+    return None if text is None else read(text, *rest)
 
 
 def duration_us(text: str, option: str, *, zero: bool = False) -> int:

@@ -1,5 +1,3 @@
-"""`rmqlb.check`: a cluster held against a policy."""
-
 from __future__ import annotations
 
 import json
@@ -32,21 +30,8 @@ def check(
 ) -> CheckResult:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
 
-    Args:
-        source: a URL, a file, a snapshot, a parsed document or a reader.
-        policy: the file of the policy, or what it holds as a dict; None is the built-in policy.
-        today: the day on which waivers are looked at; None is the day of this computer.
-        fail_from: the lowest severity that decides `outcome`: error, warning or info.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
-        progress: told what is being done.
-
-    Returns:
-        The limits; `outcome` is `passed`, `failed` or `incomplete`.
-
-    Raises:
-        UsageError: an argument or the policy cannot be meant.
-        DataError: the source does not hold what the policy is about.
-        EndpointError: the source cannot be read.
+    `policy` is a file or its content as a dict; None is the built-in policy. `outcome` of the result is `passed`,
+    `failed` or `incomplete`.
     """
     lowest = severity(fail_from, "--fail-from")
     rules = _policy(policy)

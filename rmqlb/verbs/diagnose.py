@@ -53,26 +53,9 @@ def diagnose(
 ) -> Diagnosis | DiagnosisOfGroups:
     """Say why a consumer group is as it is: the likeliest cause first, with evidence and consequence.
 
-    Args:
-        source: a URL, a file, a snapshot with evidence, a parsed document or a reader.
-        group: a group, a pattern, or several.
-        all_groups: all groups instead, RocketMQ's own left out.
-        earlier: snapshots of the same cluster that were taken before, which show what changes.
-        interval: the time from one look at a running cluster to the next, from `1s` on.
-        looks: at most so many looks at a running cluster.
-        stacks: ask blocked consumers of a running cluster for the stack traces of their consume threads.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
-        watched: the looks of earlier calls, where the same question is asked again and again: each call looks once and
-            adds its look.
-        progress: told what is being done.
-
-    Returns:
-        The diagnosis; of several groups, a pattern or `all_groups`, a DiagnosisOfGroups, the worst first.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: a group is not there, or an earlier snapshot is not an earlier look at it.
-        EndpointError: the source cannot be read.
+    Several groups, a pattern or `all_groups` give a DiagnosisOfGroups, the worst first. `watched` has the looks of
+    earlier calls, where the same question is asked again and again: each call looks once and adds its look.
+    DataError is also raised for an `earlier` snapshot that is not an earlier look.
     """
     names = names_of(group or ())
     interval_s = _interval(names, interval, all_groups=all_groups)
@@ -134,7 +117,6 @@ def _wanted(names: Sequence[str]) -> Wanted:
 
 
 def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
-    """The groups that are diagnosed (raises DataError)."""
     present = all_groups_in(now)
     if not names:
         own = tuple(name for name in present if Everything().takes_group(name))

@@ -1,5 +1,3 @@
-"""`rmqlb.diff`: two snapshots of a cluster compared."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -37,19 +35,7 @@ def diff(
 ) -> SnapshotDiff:
     """Compare two snapshots of a cluster: what changed, and which change moved each queue.
 
-    Args:
-        before: the first: a URL, a file, a snapshot, a parsed document or a reader.
-        after: the second, perhaps the running cluster.
-        groups: names or patterns; () is every group.
-        system: RocketMQ's own topics and groups too.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
-        fail_on: conditions such as `unexplained>0`, which the result's `conditions` answer.
-        progress: receives the number of compared groups.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: a group is in neither snapshot.
-        EndpointError: a source cannot be read.
+    `before` and `after` are sources; `progress` receives the number of compared groups.
     """
     parsed = conditions(fail_on, FIGURES)
     wanted = Everything(groups=names_of(groups), system=system)
@@ -74,13 +60,7 @@ def diff_prediction(
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> PredictionDiff:
-    """Compare a stored plan or simulation (group → its owners) with a snapshot; () is every group of it.
-
-    Raises:
-        UsageError: an argument makes no sense.
-        DataError: the snapshot does not have a group of the prediction.
-        EndpointError: the source cannot be read.
-    """
+    """Compare a stored plan or simulation (group → its owners) with a snapshot; () is every group of the prediction."""
     parsed = conditions(fail_on, PREDICTION_FIGURES)
     wanted = Everything(groups=names_of(groups))
     names = sorted(name for name in prediction if not groups or wanted.takes_group(name))

@@ -1,5 +1,3 @@
-"""`rmqlb.fetch_routes`: a snapshot of a cluster."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -30,23 +28,8 @@ def fetch_routes(
 ) -> Snapshot:
     """Read a snapshot of a cluster: its routes, groups, consumers, owners and offsets.
 
-    Every verb takes the result as its source, so that a cluster is read once.
-
-    Args:
-        source: a URL, a file, a snapshot, a parsed document or a reader.
-        topics: names or patterns; () is every topic.
-        groups: names or patterns; () is every group.
-        system: RocketMQ's own topics and groups too.
-        evidence: what a diagnosis needs too: of each consumer its queues, times, rates and limits.
-        redact: replace all names and addresses by others that sort as they do.
-
-    Returns:
-        The snapshot; `unread` lists the parts that could not be read.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: a topic or group is not there.
-        EndpointError: the source cannot be read.
+    Every verb takes the result as its source, so that a cluster is read once; its `unread` lists the parts that could
+    not be read.
     """
     from rmqlb.sources.formats.snapshot_file import to_document
 

@@ -31,7 +31,6 @@ def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def conditions(given: str | Sequence[str] | None, figures: Figures) -> list[Condition]:
-    """The conditions of `--fail-on` (raises UsageError)."""
     from rmqlb.engine.conditions import parse_condition
 
     return [parse_condition(text, figures) for text in texts_of(given)]

@@ -1,5 +1,3 @@
-"""`rmqlb.plan_rebalance`: preview a change of consumers, strategy, brokers or queue counts."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,33 +48,8 @@ def plan_rebalance(
 ) -> RebalancePlan | PlanOfGroups:
     """Show which queues move when consumers, strategy, brokers or queue counts change.
 
-    Args:
-        source: a URL, a file, a snapshot or a reader.
-        group: a group, a pattern, or several; None takes the only one.
-        strategy: the strategy before, `all` to compare every one; None takes what consumers report or show.
-        add: client IDs, or a number, to add.
-        remove: client IDs, or a number of the last ones, to remove.
-        replace_ids: old client ID → new one, or pairs of them.
-        scale_to: how many consumers there are in the end.
-        to_strategy: the strategy afterwards.
-        add_brokers: `NAME`, `NAME:READ` or `NAME:READ:WRITE`, in queues.
-        remove_brokers: names of brokers that are lost.
-        remove_masters: names of brokers whose master is lost.
-        read_queues: the number of read queues of every broker, or broker → number, or `BROKER=N`.
-        write_queues: the same for write queues.
-        pop_share: as if topics were consumed by POP with this `popShareQueueNum`.
-        explain: with the reason for each queue's owner.
-        fail_on: conditions such as `idle>0`, which the result's `conditions` answer.
-        progress: told what is being done.
-        options: topics, consumers and more, as `GroupOptions` says.
-
-    Returns:
-        The plan; of several groups, or a pattern, a PlanOfGroups.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: the group, its topics or consumers are not there or unknown.
-        EndpointError: the source cannot be read.
+    `replace_ids` maps an old client ID to the new one; `read_queues` and `write_queues` may map brokers to numbers.
+    Several groups, or a pattern, give a PlanOfGroups.
     """
     strategies = Strategies(options.get("strategy_options"))
     changes = Changes(

@@ -1,5 +1,3 @@
-"""`rmqlb.plan_rollout`: the order and the pause of a rolling restart, or of a change of strategy."""
-
 from __future__ import annotations
 
 import re
@@ -48,28 +46,8 @@ def plan_rollout(
 ) -> Rollout:
     """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
 
-    Args:
-        source: a URL, a file, a snapshot, a parsed document or a reader.
-        group: the group; None takes the only one.
-        restart: consumers, or patterns of them, that restart; () is all.
-        to_strategy: what they come back with; None is the same strategy.
-        down: how long each is away.
-        pauses: to try, from one going down to the next.
-        at_once: to try, how many go down together.
-        order: an order of all of them, to try next to others.
-        ids: `new` or `same`: whether IDs of the form host@pid#time change with the restart; None is new.
-        trials: simulations of each choice, from 2 on.
-        fail_on: conditions such as `misassigned>0`, which the result's `conditions` answer.
-        progress: called with what is being done.
-        options: the consumers and how they are configured, as `SimulationOptions` lists.
-
-    Returns:
-        The ways that were tried, the best first.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: the group, its topics or consumers are not there or unknown, or the group is BROADCASTING.
-        EndpointError: the source cannot be read.
+    `order` lists the client IDs. The result has the tried ways, the best first. DataError is also raised for a
+    BROADCASTING group.
     """
     wanted_conditions = conditions(fail_on, ROLLOUT_FIGURES)
     number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)

@@ -1,5 +1,3 @@
-"""`rmqlb.plan_topic`: a change of a topic's queues in steps."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -60,29 +58,7 @@ def plan_topic(
 ) -> TopicChangePlan:
     """Plan a change of a topic's queues in steps, with the mqadmin commands to copy and what to wait for.
 
-    Args:
-        source: a URL, a file, a snapshot, a parsed document or a reader.
-        topic: its name.
-        queues: read and write queues on each broker afterwards.
-        add_brokers: `NAME`, `NAME:READ` or `NAME:READ:WRITE`, in queues: brokers that get the topic.
-        drain_brokers: brokers that lose its queues.
-        move_to_cluster: to the brokers of this cluster, away from all others.
-        message_type: the topic's type, for brokers that get it; None is what a running broker reports.
-        unordered: no message is sent by key: leave out the steps that hold producers.
-        groups: names or patterns; () is every group that reads the topic.
-        strategy: what consumers run; None takes what they report or show.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
-        keys: of the topic's messages: how many of them move.
-        sdks: whose producers send them, as `go`; () is all.
-        proxy_mode: how the Proxy of gRPC producers runs: `local` or `cluster`.
-        rates_since: an earlier snapshot: how fast groups read, for the estimated time.
-        check_step: the number of the step whose conditions `checked` answers.
-        progress: told what is being done.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: the topic is not there, or whether the step holds is unknown.
-        EndpointError: the source cannot be read.
+    `keys` are the messages' keys themselves. DataError is also raised if it is unknown whether step `check_step` holds.
     """
     given, drained = texts_of(add_brokers), texts_of(drain_brokers)
     request = TopicRequest(
@@ -161,7 +137,6 @@ def _check(request: TopicRequest, add_brokers: Sequence[str]) -> None:
 
 
 def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, groups: Sequence[str]) -> StepCheck:
-    """Whether what the step waits for holds (raises DataError where that is unknown)."""
     if not 0 < number <= len(plan.steps):
         raise UsageError(f"--check-step {number}: the plan has {len(plan.steps)} steps")
     checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)

@@ -116,7 +116,6 @@ class TypedEvent(Struct, frozen=True):
         return start, end
 
     def qualifiers(self, parts: Iterable[str]) -> dict[str, str]:
-        """Parse what follows the commas: qualifier → its value."""
         verb, given = VERBS[self.verb], dict[str, str]()
         for part in parts:
             fitting = ((name, re.fullmatch(_QUALIFIERS[name][1], part, re.IGNORECASE)) for name in verb.qualifiers)
@@ -157,7 +156,6 @@ def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
 
 
 def event_texts(texts: Sequence[str]) -> tuple[str, ...]:
-    """The values of `--event`, with the lines of `@FILE` (raises UsageError)."""
     return tuple(
         line for text in texts for line in (file_lines(text[1:], "--event") if text.startswith("@") else (text,))
     )
@@ -176,9 +174,10 @@ def events(
         client_ids: of the consumers at the beginning, duplicates kept.
         elsewhere: brokers of other topics only; their events are left out.
     """
-    known = {*client_ids, *(broker.broker_name for route in routes for broker in route.broker_datas)}
-    typed = [parse_event(text, known) for text in texts]
-    expansion = _Expansion(client_ids, routes, strategies or Strategies(), typed, elsewhere)
+    brokers = sorted({broker.broker_name for route in routes for broker in route.broker_datas}, key=sort_key)
+    typed = [parse_event(text, {*client_ids, *brokers}) for text in texts]
+    ids = {*client_ids, *(each.subject for each in typed if each.verb == "join")}
+    expansion = _Expansion(client_ids, routes, strategies or Strategies(), elsewhere, ids, brokers)
     places = sorted(range(len(typed)), key=lambda place: typed[place].at_us)
     found = {place: expansion.expand(typed[place]) for place in places}
     return tuple(event for place in range(len(typed)) for event in found[place]), tuple(expansion.findings())
@@ -203,27 +202,19 @@ def events_of_brokers(
     return events(of_brokers, (), routes, elsewhere=others)[0]
 
 
-class _Expansion:
+class _Expansion(Struct):
     """The events so far, and which consumers exist because of them."""
 
-    def __init__(
-        self,
-        client_ids: Sequence[str],
-        routes: Sequence[TopicRouteData],
-        strategies: Strategies,
-        typed: Iterable[TypedEvent],
-        elsewhere: Collection[str],
-    ) -> None:
-        self._elsewhere = elsewhere
-        self._beginning = client_ids
-        self._routes = routes
-        self._strategies = strategies
-        self._brokers = sorted({data.broker_name for route in routes for data in route.broker_datas}, key=sort_key)
-        self._ids = {*client_ids, *(each.subject for each in typed if each.verb == "join")}
-        self._events: list[Event] = []
-        self._has_placeholders = False
-        self._renamed: dict[str, str] = {}
-        self._new_brokers: list[str] = []
+    beginning: Sequence[str]  # client IDs
+    routes: Sequence[TopicRouteData]
+    strategies: Strategies
+    elsewhere: Collection[str]
+    ids: set[str]  # of all consumers, those that join included
+    brokers: list[str]
+    events: list[Event] = []
+    has_placeholders: bool = False
+    renamed: dict[str, str] = {}
+    new_brokers: list[str] = []
 
     def expand(self, typed: TypedEvent) -> tuple[Event, ...]:
         """One more event, which must not be earlier than those before: it is about the consumers of its time."""
@@ -240,20 +231,20 @@ class _Expansion:
                 found = (self._route_change(typed),)
             case _:
                 found = self._restarts(typed)
-        self._events += found
+        self.events += found
         return found
 
     def findings(self) -> Iterator[Finding]:
-        if self._has_placeholders:
+        if self.has_placeholders:
             text = "placeholder client IDs sort last, behind IP addresses; a real process may move other queues"
             yield Finding("placeholder-ids", text, severity=INFO)
-        if self._renamed:
-            yield new_ids_finding(self._renamed, "'same ids' after a comma keeps the IDs")
-        for name in self._new_brokers:
+        if self.renamed:
+            yield new_ids_finding(self.renamed, "'same ids' after a comma keeps the IDs")
+        for name in self.new_brokers:
             yield Finding("new-broker", f"no topic has a broker {name} yet: it comes up as a new one")
-        lost = [event for event in self._events if event.kind in ("broker-down", "broker-loss")]
+        lost = [event for event in self.events if event.kind in ("broker-down", "broker-loss")]
         alone = {event.subject for event in lost if not event.with_slaves}
-        brokers = (broker for route in self._routes for broker in route.broker_datas)
+        brokers = (broker for route in self.routes for broker in route.broker_datas)
         names = {b.broker_name for b in brokers if b.has_master and len(b.broker_addrs) > 1 and b.broker_name in alone}
         if names:
             yield Finding(
@@ -261,7 +252,7 @@ class _Expansion:
                 f"only the master of {', '.join(sorted(names))} is lost: consumers read from its slaves once they have "
                 "the new route; ', with slaves' after the time takes those down as well",
             )
-        for route in self._routes:
+        for route in self.routes:
             mapping = route.topic_queue_mapping_by_broker or {}
             names = {data.broker_name for data in route.queue_datas}
             holders = names.intersection(mapping, (event.subject for event in lost))
@@ -279,9 +270,9 @@ class _Expansion:
             number = int(typed.subject) if len(typed.subject) < 9 else _MOST_JOINING + 1
             if not 0 < number <= _MOST_JOINING:
                 raise typed.wrong(f"{typed.subject} is not a number from 1 to {_MOST_JOINING}")
-            ids = placeholders(number, self._ids)
-            self._ids |= set(ids)
-            self._has_placeholders = True
+            ids = placeholders(number, self.ids)
+            self.ids |= set(ids)
+            self.has_placeholders = True
         elif set(typed.subject) & set("*?"):
             raise typed.wrong(f"{typed.subject} is a pattern, and a new consumer needs an id")
         for client_id in ids:
@@ -296,19 +287,19 @@ class _Expansion:
     def _broker(self, kind: EventKind, typed: TypedEvent, back_us: int | None) -> Iterator[Event]:
         event = Event(kind, typed.at_us, typed.subject, typed.text, with_slaves="with" in typed.given)
         name = typed.subject
-        fitting = [name] if name in self._brokers else [each for each in self._brokers if fnmatchcase(each, name)]
+        fitting = [name] if name in self.brokers else [each for each in self.brokers if fnmatchcase(each, name)]
         if not fitting:
-            if any(broker == name or fnmatchcase(broker, name) for broker in self._elsewhere):
+            if any(broker == name or fnmatchcase(broker, name) for broker in self.elsewhere):
                 return
             if set(name) & set(_GLOB):
-                raise typed.wrong(f"{name} matches no broker", suggestion("brokers", name, self._brokers))
+                raise typed.wrong(f"{name} matches no broker", suggestion("brokers", name, self.brokers))
             if kind == "broker-up":
                 new = new_broker(re.sub(r"\s*:\s*", ":", name), typed.option, typed.hint)
                 name, reads, writes = new.name, new.read_queue_nums, new.write_queue_nums
                 event = replace(event, read_queues=reads, write_queues=reads if writes is None else writes)
-                if name not in self._brokers:
-                    self._brokers.append(name)
-                    self._new_brokers.append(name)
+                if name not in self.brokers:
+                    self.brokers.append(name)
+                    self.new_brokers.append(name)
             fitting = [name]
         for broker in fitting:
             yield replace(event, subject=broker)
@@ -321,13 +312,13 @@ class _Expansion:
         topic, broker = "", None
         if not equals:
             topic, _, numbers = typed.subject.rpartition(":")
-        elif where in self._brokers or ":" not in where:
+        elif where in self.brokers or ":" not in where:
             broker = where
         else:
             topic, _, broker = where.partition(":")
         if broker == "":
             raise typed.wrong("which broker?")
-        topics = [route.topic for route in self._routes]
+        topics = [route.topic for route in self.routes]
         if not topic and len(topics) > 1:
             raise typed.wrong("which topic?", f"write route-change {topics[0]}:{typed.subject}@TIME")
         reads, slash, writes = numbers.partition("/")
@@ -368,28 +359,28 @@ class _Expansion:
         if new is not None:
             if len(ids) > 1:
                 raise typed.wrong(f"{typed.subject} matches {len(ids)} consumers, and one new ID is given")
-            self._ids.add(new)
+            self.ids.add(new)
             return {ids[0]: new}
         if which == "same":
             return {}
-        changed = renamed_apart(ids, self._ids)
-        self._ids |= set(changed.values())
+        changed = renamed_apart(ids, self.ids)
+        self.ids |= set(changed.values())
         if which == "new" and not changed:
             why = f"{ids[0]} is an id that the application chose, and stays"
             raise typed.wrong(why, "only host@pid#time changes by itself")
         if which is None:
-            self._renamed |= changed
+            self.renamed |= changed
         return changed
 
     def _strategy(self, text: str, typed: TypedEvent) -> str:
         try:
-            return self._strategies.name(text, typed.option)
+            return self.strategies.name(text, typed.option)
         except UsageError as error:
             raise typed.wrong(error.problem, error.hint) from error.__cause__
 
     def _consumers(self, names: Sequence[str], typed: TypedEvent) -> list[str]:
         """The consumers that are named, in that order; an unknown ID stays, for the check of all events."""
-        present, labelled = self._present(typed), sort_client_ids(set(self._beginning))
+        present, labelled = self._present(typed), sort_client_ids(set(self.beginning))
         found: list[str] = []
         for name in names:
             label = _LABEL.fullmatch(name)
@@ -411,8 +402,8 @@ class _Expansion:
 
     def _present(self, typed: TypedEvent) -> list[str]:
         """The IDs of the processes that run then, sorted as clients sort them."""
-        present = Counter(self._beginning)
-        for event in sorted(self._events, key=lambda event: event.at_us):
+        present = Counter(self.beginning)
+        for event in sorted(self.events, key=lambda event: event.at_us):
             if event.at_us <= typed.at_us:
                 present[event.subject] += (event.kind == "join") - (event.kind in ENDS)
         return sort_client_ids(present.elements())

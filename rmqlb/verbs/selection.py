@@ -35,8 +35,6 @@ class GroupOptions(TypedDict, total=False):
 
 
 class Selection(Struct, frozen=True):
-    """The groups that a caller names, and what it says of them."""
-
     names: tuple[str, ...]  # of groups, or patterns of names; () is the only one there is
     given: Given
 

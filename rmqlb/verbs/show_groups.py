@@ -1,5 +1,3 @@
-"""`rmqlb.show_groups` and `rmqlb.show_consumers`: all groups in a line each, and the consumers of one."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -38,21 +36,7 @@ def show_groups(
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> Overview:
-    """Show consumer groups in a line each, the worst first.
-
-    Args:
-        source: a URL, a file, a snapshot or a reader.
-        groups: names or patterns; () is every group but RocketMQ's own.
-        severity: only groups with a finding at least so grave.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
-        fail_on: conditions such as `unassigned>0`, which the result's `conditions` answer.
-        progress: told what is being done.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: a name or a pattern matches no group.
-        EndpointError: the source cannot be read.
-    """
+    """Show consumer groups in a line each, the worst first."""
     lowest = None if severity is None else parse_severity(severity, "--severity")
     asked = conditions(fail_on, GROUPS_FIGURES)
     strategies, names = reported_strategies(strategy_options), names_of(groups)
@@ -75,19 +59,7 @@ def show_consumers(
     strategy_options: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> Consumers:
-    """Show a group's consumers: each running process with its address, version, queues and lag.
-
-    Args:
-        source: a URL, a file, a snapshot or a reader.
-        group: the group; None takes the only one.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
-        progress: told what is being done.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: the group is not there.
-        EndpointError: the source cannot be read.
-    """
+    """Show a group's consumers: each running process with its address, version, queues and lag."""
     chosen, strategies, opened = select(group), reported_strategies(strategy_options), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
     name = only_group(snapshot, next(iter(chosen.names), None))

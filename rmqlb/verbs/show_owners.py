@@ -1,5 +1,3 @@
-"""`rmqlb.show_owners`: which consumer owns each queue under each strategy."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -33,22 +31,7 @@ def show_owners(
 ) -> OwnersReport | OwnersOfGroups:
     """Show which consumer owns each queue under each strategy, next to the observed owner.
 
-    Args:
-        source: a URL, a file, a snapshot or a reader.
-        group: a group, a pattern, or several; None takes the only one.
-        strategies: names, or `FILE.py:NAME`; () takes those that need no settings.
-        pop_share: as if topics were consumed by POP with this `popShareQueueNum`.
-        explain: with the reason for each queue's owner.
-        progress: told what is being done.
-        options: topics, consumers and more, as `GroupOptions` says.
-
-    Returns:
-        The owners; of several groups, or a pattern, an OwnersOfGroups.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: the group, its topics or consumers are not there or unknown.
-        EndpointError: the source cannot be read.
+    Several groups, or a pattern, give an OwnersOfGroups.
     """
     own = Strategies(options.get("strategy_options"))
     names = tuple(dict.fromkeys(own.name(name) for name in texts_of(strategies) or WITHOUT_SETTINGS))

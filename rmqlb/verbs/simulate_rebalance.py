@@ -51,27 +51,7 @@ def simulate_rebalance(
 ) -> RebalanceResult | RebalanceResults:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
-    Args:
-        source: a URL, a file, a snapshot, a parsed document or a reader.
-        group: a group, a pattern, or several; None takes the only one.
-        events: what happens when, as `crash ID@30s`; the help of `rmqlb simulate-rebalance` lists all kinds.
-        duration: simulate for that time, as `10m`; None is until the group has converged.
-        all_new: all consumers start with the simulation; otherwise they have run for a while.
-        broadcasting: the group is BROADCASTING, whatever the source says.
-        trials: also simulate that often with other phases of the clocks, from 2 on.
-        trial: which of these trials to look at, from 0.
-        explain: list what each consumer does when, and why.
-        fail_on: conditions such as `longest-gap-ms>5000`, which the result's `conditions` answer.
-        progress: called with what is being done.
-        options: the consumers and how they are configured, as `SimulationOptions` lists.
-
-    Returns:
-        The group over time; of several groups, or a pattern, a RebalanceResults.
-
-    Raises:
-        UsageError: an argument cannot be meant.
-        DataError: the group, its topics or consumers are not there or unknown.
-        EndpointError: the source cannot be read.
+    `events` are those of `--event`, and `duration` is `--for`. Several groups, or a pattern, give a RebalanceResults.
     """
     number = None if trials is None else count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
     shown = count(str(trial), "--trial", most=MOST_GROUP_TRIALS, least=0)

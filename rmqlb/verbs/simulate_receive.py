@@ -50,13 +50,9 @@ def simulate_receive(
 ) -> ReceiveReport:
     """Simulate receives from a topic (raises RmqlbError).
 
-    Args:
-        source: opens the source of the route; or brokers instead of one, as `--broker` takes them.
-        topic: its name; with brokers it may be None.
-        scenario: the settings that do not depend on the route.
-        rates: `--rate` as typed.
-        failures: reads `--fail`, from the names of the brokers and of the topic.
-        target_us: find the number of receives that keep every wait within this time.
+    `source` opens the source of the route, or lists brokers as `--broker` takes them: then the topic may be None.
+    `failures` reads `--fail`, from the names of the brokers and of the topic. `target_us` finds the number of
+    receives that keep every wait within this time.
     """
     parsed = conditions(fail_on, engine.RECEIVE_FIGURES)
     if not callable(source):
@@ -74,10 +70,7 @@ def simulate_receive(
     engine.check(route, scenario)
     total = 0 if scenario.messages is None or scenario.duration_us is not None else scenario.messages
     report = engine.simulate_receive(
-        route,
-        scenario,
-        trace=trace,
-        progress=lambda done: progress("messages", done, max(total, done) if total else 0),
+        route, scenario, trace=trace, progress=lambda done: progress("messages", done, max(total, done) if total else 0)
     )
     if target_us is not None:
         tried = engine.receives_within(route, scenario, target_us, lambda loops: progress(f"{loops} receives", 0, 0))
@@ -97,7 +90,6 @@ def simulate_receive(
 
 
 def _given(texts: Sequence[str], topic: str) -> ClusterSnapshot:
-    """The topic on the brokers of `--broker NAME:QUEUES`."""
     brokers: list[tuple[str, int]] = []
     for text in texts:
         name, _, number = text.rpartition(":")

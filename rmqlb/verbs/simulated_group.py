@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
-from rmqlb.verbs.amounts import duration_us, one_of, rate
+from rmqlb.verbs.amounts import duration_us, given, one_of, rate
 from rmqlb.verbs.parse import require_members, texts_of
 from rmqlb.verbs.rebalance_events import events as expanded
 from rmqlb.verbs.selection import GroupOptions, Selection, select
@@ -90,18 +90,13 @@ def simulation(
     """Reject invalid arguments before anything is read (raises TypeError, UsageError)."""
     if unknown := options.keys() - SimulationOptions.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    of_groups: Any = {name: value for name, value in options.items() if name in GroupOptions.__annotations__}
     strategies = Strategies(options.get("strategy_options", ()))
     if (client := options.get("client")) is not None:
         consumer_profile_of(client)
     return Simulation(
         options,
-        select(
-            group,
-            topics=options.get("topics", ()),
-            consumers=options.get("consumers"),
-            sdk=options.get("sdk"),
-            include_retry=options.get("include_retry", False),
-        ),
+        select(group, **of_groups),
         strategies,
         strategies.optional(options.get("strategy")),
         earlier(options.get("rates_since")),
@@ -112,7 +107,7 @@ def simulation(
             latency_us=duration_us(options.get("latency", "1ms"), "--latency", zero=True),
             consume_us=duration_us(options.get("consume_time", "0s"), "--consume-time", zero=True),
             consume_from=_consume_from(options.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
-            until_us=None if duration is None else duration_us(duration, "--for"),
+            until_us=given(duration_us, duration, "--for"),
             all_new=all_new,
             seed=options.get("seed", 1),
         ),

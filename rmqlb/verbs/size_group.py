@@ -1,5 +1,3 @@
-"""`rmqlb size-group`: the size of a group of a source."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,21 +51,8 @@ def size_group(
 ) -> GroupSize:
     """Size a group of a source; all that needs no source is checked before it is read (raises RmqlbError).
 
-    Args:
-        source: has the group, or the topics of a group that does not run yet.
-        question: all that does not depend on the source; without limits the usual ones.
-        group: its name; None is the only group of the source.
-        topics: its topics; none are those that it reads.
-        include_retry: its retry topic too.
-        sdk: the client library of future consumers; None is as connections say.
-        consumers: the fewest and the most to try; None is from 1 to the queues of the largest topic.
-        strategies: names, or `all`; none is the group's own.
-        strategy_options: their settings, KEY=VALUE.
-        rates: [TOPIC=]R, messages per second.
-        rates_since: an earlier snapshot that gives the rates.
-        consume_us: what a listener takes for a message; None is as consumers report.
-        fail_on: conditions.
-        progress: gets the sizes tried so far.
+    `consumers` are the fewest and the most to try; `consume_us` is the time of a listener for a message. A question
+    without limits gets the usual ones.
     """
     asked = conditions(fail_on, SIZE_FIGURES)
     has_rate = bool(rates) or rates_since is not None
@@ -228,7 +213,6 @@ class _Work:
         return found
 
     def of_topic(self, topic: SizedTopic) -> SizedTopic:
-        """The topic with its rate and consume time."""
         own = [rate for queue, rate in self.rates.items() if queue.topic == topic.topic]
         rate = fsum(own) if own else self.of_topics.get(topic.topic)
         return replace(topic, rate_per_second=rate, consume_ms=self.consume_ms[topic.topic])

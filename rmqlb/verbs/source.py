@@ -146,8 +146,6 @@ def reader(source: AnySource) -> Reader:
 
 
 class Earlier(Struct, frozen=True):
-    """An earlier snapshot of the same cluster."""
-
     source: Reader
     option: str  # what errors about it begin with, as `--rates-since FILE`
 

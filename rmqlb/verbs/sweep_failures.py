@@ -1,5 +1,3 @@
-"""`rmqlb.sweep_failures`: every failure tried on the groups and topics of a source."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -49,27 +47,8 @@ def sweep_failures(
 ) -> FailureSweep:
     """Try every loss of consumers, brokers, hosts and zones: the smallest that break a limit.
 
-    Args:
-        source: a URL, a file, a snapshot, a parsed document or a reader.
-        groups: names or patterns; () is every group, or those that consume `topics`.
-        topics: names or patterns; () is every topic, or those of `groups`.
-        orderly: names or patterns of groups that consume in order, where consumers do not report it.
-        lose: `consumer`, `broker`, `master`, `host`, `zone`; () is all of them.
-        at_once: 2 for single losses and pairs, 1 for single ones.
-        zones: zones by pattern, as `10.1.*=az1` or `10.1.0.0/16=az1`; without any, the zones that brokers report.
-        zones_file: a file of more, YAML or JSON: zone to a pattern or a list of them.
-        policy: a file of limits and waivers; None is the built-in policy.
-        today: the day for waivers, as `2026-06-15`; None is today.
-        jobs: processes among which groups are divided.
-        strategy_options: settings of strategies, as `virtual-nodes=20`.
-        fail_on: conditions on the result, as `counterexamples>0`, which `conditions` answers.
-        source_words: options with which a printed command reads the same source; () is `-s` and its name.
-        progress: told what is being done.
-
-    Raises:
-        UsageError: an argument cannot be meant, a zone is empty, or there are too many cases.
-        DataError: a name matches nothing, or a kind of loss is not there.
-        EndpointError: the source cannot be read.
+    `zones_file` is the file of `--zones`. `source_words` are the options with which a printed command reads the same
+    source; () is `-s` and its name. UsageError is also raised for an empty zone and for too many cases.
     """
     tried, lost = conditions(fail_on, SWEEP_FIGURES), texts_of(lose)
     kinds, rules = _kinds(lost), _zones(lost, texts_of(zones), zones_file)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.common.progress import Progress
+from rmqlb.cli.common.terminal import Progress
 from rmqlb.views.formats.text import width
 from tests.cli.run import EXAMPLE, run, start
 from tests.cli.terminals import OnTerminal

@@ -16,6 +16,7 @@ from msgspec import Struct
 from typer.core import TyperGroup, TyperOption
 
 from rmqlb.cli import click
+from rmqlb.cli.help_text import examples_in
 from rmqlb.cli.main import app
 
 PROGRAM = "rmqlb"
@@ -150,12 +151,10 @@ def parse_help(text: str) -> HelpText:
     details: list[str | Listing] = []
     examples: list[str] = []
     exit_codes: tuple[tuple[int, str], ...] = ()
-    in_examples = False
     for block in others:
         lines = block.split("\n")
-        in_examples = lines[0] == "Examples:" or (in_examples and lines[0].startswith("  "))
-        if in_examples:
-            examples.append(_joined(lines[1:] if lines[0] == "Examples:" else lines))
+        if lines[0] == "Examples:":
+            examples += examples_in(lines[1:])
         elif lines[0].startswith("Exit codes:"):
             exit_codes = _exit_codes(_joined(lines).removeprefix("Exit codes: "))
         else:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from rmqlb.cli.common.options import shown_option
+from rmqlb.cli.common.declare import Options, Text, shown
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
@@ -18,11 +16,9 @@ if TYPE_CHECKING:
     from rmqlb.views.timeline import OverTime
 
 
-class PictureOptions(Struct, frozen=True):
-    svg: Annotated[str | None, shown_option(metavar="FILE|-", help="Write the picture as SVG; - is stdout.")] = None
-    html: Annotated[str | None, shown_option(metavar="FILE|-", help="Write picture and tables as one HTML page.")] = (
-        None
-    )
+class PictureOptions(Options):
+    svg: Text = shown("FILE|-", "Write the picture as SVG; - is stdout.", for_verb=False)
+    html: Text = shown("FILE|-", "Write picture and tables as one HTML page.", for_verb=False)
 
     @property
     def files(self) -> dict[str, str]:

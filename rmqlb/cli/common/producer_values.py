@@ -199,7 +199,6 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
 
 
 def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
-    """The columns of broker and latency, and whether the row is a heading."""
     last, names = len(row) - 1, [cell.strip().lower() for cell in row]
     if _latency_us(row[-1]) is not None:
         return 0 if last else None, last, False

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import copy
-from functools import cache
+from functools import cache, partial
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from rmqlb.cli.click import get_current_context
+from rmqlb.cli.common.declare import Options
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import context_named, read_configuration, resolve_options
@@ -22,6 +25,8 @@ from rmqlb.sources.opening import Access
 from rmqlb.verbs import amounts
 from rmqlb.verbs.source import Earlier, TextReader, earlier
 from rmqlb.views.formats.text import visible
+
+Shown = TypeVar("Shown")
 
 
 class Reader(TextReader):
@@ -41,6 +46,10 @@ class Reader(TextReader):
         reader = copy(self)
         reader.access = replace(self.access, timeout=min(self.access.timeout, timeout_s), retries=0)
         return reader
+
+    def of_file(self, path: str) -> Reader:
+        own = self._options.but(source=path, active_context=None, ignored_context_note=None)
+        return Reader(own, self._terminal)
 
     def telling(self) -> AbstractContextManager[Progress]:
         return self._terminal.progress()
@@ -118,7 +127,7 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
         DataError: it is neither a URL nor a file nor a context.
     """
     if ":" in text or text in ("", "-") or os.path.exists(text):
-        return replace(options, source=text)
+        return options.but(source=text)
     contexts = read_configuration().contexts
     if text not in contexts:
         hint = suggestion("contexts", text, contexts) if contexts else "a source is a URL, a file, or - for stdin"
@@ -127,31 +136,24 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
 
 
 def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
-    """The options with which to read a context's source (raises UsageError)."""
     settled = resolve_options(get_current_context(), chosen=Setting("context", name, "flag", name))
-    own = {key: value for key, value in settled.values().items() if key in SourceOptions.__struct_fields__}
+    own = {key: value for key, value in settled.values().items() if key in {each.name for each in options.fields()}}
     own["source"] = context_named(name, settled.config).text("source")
-    return replace(options, **own, active_context=settled.active_context)
+    return options.but(**own, active_context=settled.active_context)
 
 
-def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Terminal) -> Earlier | None:
-    """The snapshot of `--rates-since` (raises UsageError)."""
-    if options.source == "-" and path == "-":
-        raise UsageError("-s - and --rates-since - both read stdin")
-    found = earlier(path)
-    if found is None:
-        return None
-    own = replace(options, source=path, active_context=None, ignored_context_note=None)
-    return Earlier(Reader(own, terminal), found.option)
+def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: Any) -> Callable[..., Shown]:
+    """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
+    given = options.arguments() | more
+    if "rates_since" in given and (found := earlier(given["rates_since"])) is not None:
+        given["rates_since"] = Earlier(reader.of_file(given["rates_since"]), found.option)
+    return partial(verb, reader, **given)
 
 
-def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
-    """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
+def keys_in(path: str, max_size: str) -> list[str]:
     from rmqlb.sources.user_files.text_file import read_text
     from rmqlb.verbs.parse import lines_of
 
-    if source == "-" and path == "-":
-        raise UsageError("-s - and --keys-file - both read stdin")
     lines = lines_of(read_text(path, "--keys-file", amounts.byte_count(max_size, "--max-size")))
     for number, line in enumerate(lines, start=1):
         if not line.strip():

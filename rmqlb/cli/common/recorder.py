@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import Reader
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.terminal import Progress, Terminal
 from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, gaps
@@ -28,15 +27,12 @@ FIRST_REST_S, MOST_REST_S = 2.0, 16.0
 
 
 class Schedule(Struct, frozen=True):
-    """The times of looks."""
-
     every_s: float  # seconds from the begin of a look to that of the next one; at least one from its end
     until_converged: bool  # a group that has changed and is converged ends the recording
     for_s: float  # the most seconds
     at_ms: int | None  # the moment at which it ends, in milliseconds since 1970; None is none
 
     def left_s(self, began: float) -> float:
-        """The seconds that are left to a recording that began then by the monotonic clock."""
         left = began + self.for_s - time.monotonic()
         return left if self.at_ms is None else min(left, (self.at_ms - time.time() * 1000) / 1000)
 

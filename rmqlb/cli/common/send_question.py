@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, get_args
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,18 +34,16 @@ from rmqlb.model.simulate_send import KeySpread, OtherProducer, SendReport, Send
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
+from rmqlb.verbs.amounts import given
 from rmqlb.views.formats.machine import JsonLines
 from rmqlb.views.report import duration
 from rmqlb.views.simulate_send import send_report
 
-Value = TypeVar("Value")
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
 
 
 class Question(Struct, frozen=True):
-    """What is simulated."""
-
     snapshot: ClusterSnapshot
     route: TopicRouteData
     scenario: SendScenario
@@ -58,13 +56,9 @@ class Question(Struct, frozen=True):
 
 
 def read_question(source: SourceOptions, topic: str, options: SendOptions, terminal: Terminal) -> Question:
-    """The route and the scenario; raises UsageError, DataError, EndpointError."""
-    number, precision = options.trials, options.precision
-    trials = None if number is None else amounts.count(number, "--trials", most=MOST_SEND_TRIALS, least=2)
-    within = _given(amounts.percentage, precision, "--precision")
+    trials = given(amounts.count, options.trials, "--trials", MOST_SEND_TRIALS, 2)
+    within = given(amounts.percentage, options.precision, "--precision")
     max_bytes = amounts.byte_count(source.max_size, "--max-size")
-    if source.source == "-" and options.keys == "-":
-        raise UsageError("-s - and --keys - both read stdin")
     snapshot, route, findings = _route(source, topic, terminal)
     sdks = tuple(dict.fromkeys(options.sdk or (JAVA,)))
     brokers = list(dict.fromkeys(data.broker_name for data in route.queue_datas))
@@ -97,7 +91,6 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
 
 
 def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[str]) -> SendScenario:
-    """The producer's settings and its rate, without failures and latencies."""
     exclude = frozenset(options.exclude or ())
     for broker in exclude.difference(brokers):
         text = f"--exclude {broker}: topic {topic} has no such broker"
@@ -107,27 +100,22 @@ def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[st
         latency_fault=amounts.on_or_off(options.latency_fault, "--latency-fault"),
         detector=amounts.on_or_off(options.detector, "--detector"),
         threads=options.threads,
-        rate=_given(amounts.rate, options.rate, "--rate"),
-        duration_us=_given(amounts.duration_us, options.for_, "--for"),
+        rate=given(amounts.rate, options.rate, "--rate"),
+        duration_us=given(amounts.duration_us, options.for_, "--for"),
         proxy_mode=amounts.one_of(options.proxy_mode, "--proxy-mode", get_args(ProxyMode)),
         timeout_ms=amounts.whole_ms(options.send_timeout, "--send-timeout"),
-        timeout_per_request_ms=_given(amounts.whole_ms, options.send_timeout_per_request, "--send-timeout-per-request"),
+        timeout_per_request_ms=given(amounts.whole_ms, options.send_timeout_per_request, "--send-timeout-per-request"),
         retry_not_store_ok=options.retry_not_store_ok,
         exclude=exclude,
         seed=options.seed,
         poll_us=amounts.duration_us(options.route_poll, "--route-poll"),
-        latency_max=_given(amounts.milliseconds, options.latency_max, "--latency-max"),
-        not_available_duration=_given(amounts.milliseconds, options.not_available_duration, "--not-available-duration"),
+        latency_max=given(amounts.milliseconds, options.latency_max, "--latency-max"),
+        not_available_duration=given(amounts.milliseconds, options.not_available_duration, "--not-available-duration"),
     )
     return _as_sdk(scenario, named, options, options.client)
 
 
-def _given(read: Callable[[str, str], Value], text: str | None, option: str) -> Value | None:
-    return None if text is None else read(text, option)
-
-
 def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str) -> SendScenario:
-    """The scenario with an SDK's producer: its version, and its own retries and first poll where none are given."""
     name, at, version = named.partition("@")
     if name != JAVA:
         name, version = JAVA if sdk(named).profile.name == JAVA else named, client

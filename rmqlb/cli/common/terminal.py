@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from msgspec import Struct
 
 from rmqlb.cli.common.options import OutputOptions
-from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.settings import check_value
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.palette import encodable
-from rmqlb.views.formats.text import visible
+from rmqlb.views.formats.text import cut_to_width, visible, width
 from rmqlb.views.report import FORMATS, SCREENS, Report
 
 if TYPE_CHECKING:
@@ -32,6 +32,65 @@ _LEAST_WIDTH = 20
 """Narrower terminals break the lines themselves, for there is no room for a name and its figures."""
 _MANY_ROWS = 500
 """Fewer are drawn before anybody wonders."""
+_USUAL_WIDTH = 80
+
+
+class Progress:
+    """Shows on stderr what is done, how far, and the time left: in a line (live), or in a line per stage.
+
+    A line must fit the terminal, for a carriage return takes back no line above it.
+    """
+
+    def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:
+        self._verb = verb
+        self._manner = manner
+        self._stage = ""
+        self._began = 0.0
+        self._shown = 0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show that the next of `total` parts is under way; 0 is an unknown total."""
+        if self._manner == "silent":
+            return
+        now = time.monotonic()
+        if what != self._stage:
+            self._stage, self._began = what, now
+            if self._manner == "stages":
+                sys.stderr.write(visible(f"{self._verb} {what}{f': {total}' if total else ''}") + "\n")
+        if self._manner == "live":
+            count = f": {min(done + 1, total)} of {total}" if total else f": {done + 1}" if done else ""
+            left = (now - self._began) / done * (total - done) if done and total else 0.0
+            end = f"{count}, about {left:.0f} s left" if left >= 1 else count
+            room = _room()
+            name = cut_to_width(visible(f"{self._verb} {what}"), room - len(end))
+            self._write(cut_to_width(f"{name}{end}", room))
+
+    def clear(self) -> None:
+        if self._shown:
+            self._write("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def _write(self, line: str) -> None:
+        now = width(line)
+        sys.stderr.write("\r" + line + " " * (self._shown - now))
+        sys.stderr.flush()
+        self._shown = now
+
+
+def _room() -> int:
+    """How wide a line may be: the cursor stays on it."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return (columns or _USUAL_WIDTH) - 1
 
 
 class SnapshotView(Struct, frozen=True):

@@ -43,14 +43,11 @@ _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 class Stale(Struct, frozen=True):
-    """Why what is shown is not of now."""
-
     error: RmqlbError
     tried_at: str
 
 
 def utc_now() -> str:
-    """This moment as ISO 8601, in whole seconds."""
     return utc_text(datetime.now(UTC).replace(microsecond=0))
 
 

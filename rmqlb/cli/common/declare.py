@@ -1,0 +1,167 @@
+"""How commands declare their options: groups of fields, which `command` spreads into a command's signature.
+
+Typer then sees them as if they had been written there; the command gets the filled-in groups.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import Field, dataclass, field, fields, replace
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
+from typing import Any, Self, dataclass_transform, get_type_hints
+
+from typer import Option
+
+from rmqlb.cli.click import get_current_context
+from rmqlb.cli.settings import resolve_options
+from rmqlb.errors import UsageError
+
+Text = str | None
+Texts = list[str] | None
+
+
+class _Declared:
+    """An option as its field declares it.
+
+    Args:
+        spelling: names besides the one that the field's name gives, and the metavar: `-g GROUP`; a long name replaces
+            that of the field.
+        has_variable: `RMQLB_` and its name is an environment variable that sets it.
+        stdin: the value that reads stdin, which one option of a command line may do.
+        for_verb: False keeps the option from the verb's arguments.
+        settings: Typer's.
+    """
+
+    def __init__(
+        self,
+        spelling: str,
+        default: Any,
+        *,
+        has_variable: bool,
+        stdin: str | None = None,
+        for_verb: bool = True,
+        **settings: Any,
+    ) -> None:
+        metavar = re.sub(r"^(-\S+ ?)+", "", spelling)
+        self.names = spelling.removesuffix(metavar).split()
+        self.default, self.has_variable, self.stdin, self.for_verb = default, has_variable, stdin, for_verb
+        self.settings = settings | {"metavar": metavar or None}
+
+    def spellings(self, name: str) -> list[str]:
+        is_complete = any(each.startswith("--") for each in self.names)
+        return self.names if is_complete else [*self.names, f"--{name.strip('_').replace('_', '-')}"]
+
+    def parameter(self, name: str, kind: Any, more: dict[str, Any]) -> Parameter:
+        """The option as a parameter that Typer reads; a flag has no `--no-` form."""
+        if self.has_variable:
+            more["envvar"] = f"RMQLB_{name.upper()}"
+        option = Option(self.default, *self.spellings(name), **(self.settings | more))
+        return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=kind)
+
+
+class Panel:
+    """Declares options that the help shows under one title; None is no title."""
+
+    def __init__(self, title: str | None, *, has_variables: bool = False) -> None:
+        self._title, self._has_variables = title, has_variables
+
+    def __call__(self, spelling: str, text: str, default: Any = None, **more: Any) -> Any:
+        """Declare an option with a value by its metavar, perhaps with names before it, and its help."""
+        more |= {"help": text, "rich_help_panel": self._title, "has_variable": self._has_variables}
+        return _Declared(spelling, default, **more)
+
+    def flag(self, text: str, spelling: str = "", **more: Any) -> Any:
+        return self(spelling, text, default=False, **more)
+
+
+@dataclass_transform(frozen_default=True)
+class Options:
+    """A group of options, a field each; fields without a declaration are no options."""
+
+    def __init_subclass__(cls) -> None:
+        for name, declared in [*vars(cls).items()]:
+            if isinstance(declared, _Declared):
+                setattr(cls, name, field(default=declared.default, metadata={"option": declared}))
+        dataclass(frozen=True)(cls)
+
+    @classmethod
+    def fields(cls) -> tuple[Field[Any], ...]:
+        return fields(cls)  # type: ignore[arg-type]
+
+    def but(self, **changes: Any) -> Self:
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def arguments(self) -> dict[str, Any]:
+        """The options as a verb's arguments, without those that are not given and have no default."""
+        values = {each.name: getattr(self, each.name) for each in self.fields() if each.metadata["option"].for_verb}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+own, about, shown, written = map(Panel, (None, "What to look at", "What to show", "Output"))
+
+
+def command(
+    function: Callable[..., None] | None = None,
+    *,
+    formats: tuple[str, ...] | None = None,
+    without: Collection[str] = (),
+) -> Callable[..., Any]:
+    """The function with each option group among its parameters spread into single options.
+
+    What neither the line nor the environment sets comes from the context and the user's file (`settings.py`).
+
+    Args:
+        formats: the only ones that the command can write, the default first, where it cannot write all of them.
+        without: options of a group that this command does not have; they keep their defaults.
+    """
+    if function is None:
+        return partial(command, formats=formats, without=without)
+    hints = get_type_hints(function, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Options)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(function).parameters.items():
+        if name in groups:
+            parameters += _parameters(groups[name], without, formats)
+        else:
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(function)
+    def spread(**values: Any) -> None:
+        settled = resolve_options(get_current_context(), formats)
+        context = {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}
+        given = values | settled.values() | context
+        filled = {
+            name: group(**{each.name: given[each.name] for each in group.fields() if each.name in given})
+            for name, group in groups.items()
+        }
+        _check_stdin(filled.values(), watched=values.get("watch") is not None)
+        arguments = given | filled
+        function(**{name: arguments[name] for name in hints if name != "return"})
+
+    spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del spread.__wrapped__
+    return spread
+
+
+def _check_stdin(groups: Collection[Options], *, watched: bool) -> None:
+    reading = []
+    for each, value in ((each, getattr(group, each.name)) for group in groups for each in group.fields()):
+        declared = each.metadata.get("option")
+        if declared is not None and declared.stdin in (value if isinstance(value, list) else [value or ""]):
+            option = "-s" if each.name == "source" else declared.spellings(each.name)[-1]
+            reading.append(f"{option} {declared.stdin}")
+    if len(reading) > 1:
+        raise UsageError(f"{reading[0]} and {reading[1]} both read stdin")
+    if reading and watched:
+        raise UsageError("--watch reads its source again and again, and stdin can be read once", hint="name a file")
+
+
+def _parameters(group: type[Options], without: Collection[str], formats: tuple[str, ...] | None) -> list[Parameter]:
+    hints, found = get_type_hints(group), []
+    for each in group.fields():
+        only = formats if each.name == "output" else None
+        more = {} if only is None else {"help": f"{', '.join(only)}; default {only[0]}."}
+        if "option" in each.metadata and each.name not in without:
+            found.append(each.metadata["option"].parameter(each.name, hints[each.name], more))
+    return found
