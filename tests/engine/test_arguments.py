@@ -1,7 +1,3 @@
-"""What the Python API refuses: names that are not there, kinds that do not exist, numbers without bounds, text for lists."""
-
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import count

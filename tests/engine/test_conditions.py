@@ -1,7 +1,3 @@
-"""`--fail-on`: what can be asked, and what the answer is."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

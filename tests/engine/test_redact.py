@@ -1,7 +1,3 @@
-"""A redacted snapshot has none of the old names, and every queue goes where it went."""
-
-from __future__ import annotations
-
 import json
 from typing import get_type_hints
 
@@ -44,7 +40,6 @@ STRATEGIES = (
 
 
 def seen(route: TopicRouteData, client_ids: list[str], **more: object) -> ClusterSnapshot:
-    """A snapshot of one group on one topic."""
     view = MemberView(tuple(Connection(client_id) for client_id in client_ids), HERE)
     group = ConsumerGroup("g", HERE, views=(view,), topics=(route.topic, "%RETRY%g"))
     return ClusterSnapshot("dump", HERE.where, None, {route.topic: RouteSighting(route, HERE)}, {"g": group}, **more)  # type: ignore[arg-type]
@@ -61,7 +56,6 @@ def route_of(brokers: list[str], queues: int = 2) -> TopicRouteData:
 def owners(
     strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings
 ) -> dict[MessageQueue, set[str]] | str:
-    """Each queue's owners, or the error's kind."""
     try:
         shares = {client_id: prepare(strategy, queues, ids, settings).share(client_id) for client_id in ids}
     except AllocationError as error:
@@ -199,7 +193,6 @@ def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
 
 
 def test_of_every_text_in_the_model_it_is_said_what_it_is() -> None:
-    """Otherwise a field that is new would be an error where somebody redacts, or its text would be left."""
     kinds = (
         *(RouteSighting, TopicRouteData, QueueData, BrokerData, TopicQueueMappingInfo, MessageQueue, ConsumerGroup),
         *(MemberView, Connection, MemberReport, QueueState, Seen, ConsumerEvidence, ProcessQueue, ConsumeStatus),

@@ -1,7 +1,3 @@
-"""Every oddity of a route has a code, and a sound route has none."""
-
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from rmqlb.engine.route_findings import route_findings, sighting_findings
@@ -20,7 +16,6 @@ MAPPING = {"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})}
 def broken(
     read: int, write: int, perm: int = 6, *brokers: BrokerData, order: str | None = None, static: bool = False
 ) -> TopicRouteData:
-    """A route of a broker a with so many queues, beside a sound broker z."""
     queues = (QueueData("a", read, write, perm), QueueData("z", 1, 1, 6))
     found = TopicRouteData("T", queues, (*brokers, BrokerData("c", "z", {0: "z:1"})), order)
     return replace(found, topic_queue_mapping_by_broker=MAPPING) if static else found

@@ -3,8 +3,6 @@
 `groups.txt` has what is said of each group: `pytest tests/engine/test_show_groups.py --update-golden` rewrites it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -99,7 +97,6 @@ GROUPS: dict[str, ClusterSnapshot] = {
 
 
 def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
-    """The group's line, its findings and its consumers; fields that are not known or empty are left out."""
     (name,) = all_groups(snapshot)
     group = Group(snapshot, name, Settings(), assumption(snapshot, name), gaps(snapshot))
     found = consumers_of(group, unread_of_groups(snapshot).get(name, ()))
@@ -160,8 +157,6 @@ def test_parts_that_no_line_tells_are_left_for_the_source() -> None:
     found = overview(snapshot, all_groups(snapshot), Settings())
     assert [part.name for part in unread_of_no_group(snapshot, found.groups)] == ["Other", "b"]
 
-
-# -- conditions
 
 FINE = members("x y", name="fine", owners="x x y y", lag={0: 5, 1: 0, 2: 0, 3: 0})
 BAD = members("x x", name="bad", owners="x x - -", lag={0: 1, 1: 0, 2: 0, 3: 0})

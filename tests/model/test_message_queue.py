@@ -1,7 +1,3 @@
-"""Java's text, order and equality of queues."""
-
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

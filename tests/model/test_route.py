@@ -1,7 +1,3 @@
-"""The two queue lists that clients make of a route."""
-
-from __future__ import annotations
-
 import pytest
 
 from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route

@@ -1,7 +1,3 @@
-"""What `check` says first: how many limits failed, the worst of them, and whether it decides."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rmqlb.engine.check import check_policy

@@ -1,7 +1,3 @@
-"""Diagnoses as people see them: the sentence for each kind of answer, and any diagnosis in any format at any width."""
-
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -189,7 +185,6 @@ def _json(report: Report) -> str:
 
 
 def consistent(found: Diagnosis) -> Diagnosis:
-    """With the outcome that its lists have, and times that are times."""
     looks = tuple(replace(look, at=AT if look.at else None) for look in found.looks)
     is_found = any(each.severity != "info" for each in found.findings)
     outcome = "found" if is_found else "unknown" if found.unknown else "inOrder"

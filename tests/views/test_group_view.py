@@ -1,7 +1,3 @@
-"""What one or several groups go through, as people and machines are told."""
-
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -41,7 +37,6 @@ def data_of(report: Report) -> Any:
 
 
 def rows(report: Report, name: str) -> list[dict[str, str]]:
-    """A section as CSV has it."""
     return list(csv.DictReader(io.StringIO(as_csv(report.only((name,)).table), newline="")))
 
 

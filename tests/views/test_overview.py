@@ -1,7 +1,3 @@
-"""Groups as people see them on terminals of any width, and as a watch sees them again."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace

@@ -1,7 +1,3 @@
-"""Who owns what under each strategy, for people and for machines."""
-
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

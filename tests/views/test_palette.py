@@ -1,7 +1,3 @@
-"""The colours of the timeline: one per consumer, as in the picture; without them letters say the same."""
-
-from __future__ import annotations
-
 import re
 
 from rich.color import Color
@@ -18,7 +14,6 @@ STRIPS = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb", "broker-a 2": "cc#
 
 
 def painted(system: str, name: str = "timeline") -> str:
-    """The section with its escapes, on a terminal of 100 columns with so many colours."""
     console = Console(width=100, force_terminal=True, color_system=system, highlight=False, markup=False)  # type: ignore[arg-type]
     with console.capture() as capture:
         print_tables(group_report(simulated(STRIPS)).only((name,), screen=True), console)
@@ -26,7 +21,6 @@ def painted(system: str, name: str = "timeline") -> str:
 
 
 def runs(text: str) -> list[tuple[str, str]]:
-    """Each run of one letter or sign in a strip, and the codes before it."""
     return [(codes, run) for codes, run, _ in re.findall(r"\x1b\[([\d;]+)m(([a-z!#])\3+)\x1b\[0m", text)]
 
 

@@ -1,7 +1,3 @@
-"""The pictures of a group over time, in characters and in files: true to the intervals, well formed, and harmless."""
-
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -158,8 +154,6 @@ def html_page(report: RebalanceResult, *findings: Finding) -> str:
 
 
 class Page(HTMLParser):
-    """What a browser would find: tags with their attributes, and the text of each element by its tag."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[str] = []

@@ -1,7 +1,3 @@
-"""The output of plan-rebalance: the worst of a change comes first, and agrees with every figure."""
-
-from __future__ import annotations
-
 import re
 from typing import Any
 

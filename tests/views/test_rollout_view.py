@@ -1,7 +1,3 @@
-"""A rollout, as people and machines are told."""
-
-from __future__ import annotations
-
 import csv
 import io
 
@@ -22,7 +18,6 @@ BEST = choice(TRIED, "abc", best=True)
 
 
 def rollout(*choices: RolloutChoice) -> Rollout:
-    """A restart of a, b and c."""
     return Rollout("g", "AVG", "AVG", ("a", "b", "c"), choices, (), 0, misassigned_is_minimum=True)
 
 

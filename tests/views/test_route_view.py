@@ -1,7 +1,3 @@
-"""A route's verdict: how many queues are readable and writable on how many brokers, and what is missing."""
-
-from __future__ import annotations
-
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.views.report import Report

@@ -1,7 +1,3 @@
-"""Producers of several SDKs side by side: the first line says who never leaves a broker that fails."""
-
-from __future__ import annotations
-
 import json
 from typing import Any
 

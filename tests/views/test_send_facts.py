@@ -1,7 +1,3 @@
-"""The lines above and below the tables of simulated sends."""
-
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

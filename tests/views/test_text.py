@@ -1,7 +1,3 @@
-"""Nothing hostile passes raw, and nothing harmless is changed."""
-
-from __future__ import annotations
-
 import html
 import json
 

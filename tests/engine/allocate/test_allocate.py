@@ -1,7 +1,3 @@
-"""What the strategies promise beyond the vectors: odd cases, properties, and errors with RocketMQ's text."""
-
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 

@@ -1,7 +1,3 @@
-"""Strategies that users write: asked as clients ask theirs, and what goes wrong is one clear line."""
-
-from __future__ import annotations
-
 import pickle
 import random
 from collections.abc import Callable
@@ -36,7 +32,6 @@ S = 1_000_000
 
 
 def averagely(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
-    """AVG written anew, without the checks of RocketMQ's base class."""
     index, (size, more) = client_ids.index(client_id), divmod(len(queues), len(client_ids))
     start = index * size + min(index, more)
     return queues[start : start + size + (index < more)]
@@ -172,7 +167,6 @@ def codes(strategy: Any, number: int = 8, ids: tuple[str, ...] = IDS) -> dict[st
 
 
 def by_rule(takes: Callable[[int, int, int, int], bool]) -> Any:
-    """A strategy by the numbers of a queue and of a consumer, and how many there are of each."""
 
     def strategy(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
         own, size = sorted(client_ids).index(client_id), len(client_ids)

@@ -1,7 +1,3 @@
-"""Each strategy's reasons, for every queue of one topic: their numbers are those that the shares come from."""
-
-from __future__ import annotations
-
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.consistent_hash import ring_hash
 from rmqlb.engine.allocate.strategy import Settings

@@ -1,7 +1,3 @@
-"""Client libraries: a consumer computes its own share by its own library's rules, in whatever group it is."""
-
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

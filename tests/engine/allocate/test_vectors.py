@@ -1,7 +1,3 @@
-"""Every allocation that the clients' own classes wrote down (Java, Go and C++), answered by ours."""
-
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
@@ -37,7 +33,6 @@ def settings(vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def expected_of(vector: dict[str, Any]) -> dict[str, list[MessageQueue] | str]:
-    """Client ID → its queues, or what its client throws."""
     return {
         client_id: queues(share) if isinstance(share, list) else share.get("message", share["error"])
         for client_id, share in vector["expected"].items()

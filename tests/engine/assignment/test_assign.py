@@ -1,7 +1,3 @@
-"""All members at once: own strategies and libraries, failures, subscriptions, reasons."""
-
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,9 +151,6 @@ def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
     assert (set(nobody.owners.values()), set(nobody.reasons.values())) == ({()}, {found.idle["a"]})
     one, other = (assign(route(x=8), replace(members, strategy="AVG")).owners for members in (asking, themselves))
     assert one == other
-
-
-# -- client libraries
 
 
 @given(

@@ -1,7 +1,3 @@
-"""Brokers that assign queues: recorded answers, POP, and predictions that are compared with answers."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

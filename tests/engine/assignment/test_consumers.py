@@ -1,7 +1,3 @@
-"""Consumers that take part, their strategy and libraries, and the findings on them and on owners."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,14 +21,10 @@ NEARBY = "AllocateMachineRoomNearby"
 
 
 def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
-    """Of each member: whether it rebalances by itself, and the topics of its POP table, in one text."""
     return {
         name: MemberReport(name, client_rebalance=own, pop_topics=None if pop is None else frozenset(pop.split()))
         for name, (own, pop) in told.items()
     }
-
-
-# -- owners
 
 
 def test_queues_without_an_owner_and_with_several_are_counted_and_named() -> None:
@@ -61,9 +53,6 @@ def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
     assert found.message == (
         "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
     )
-
-
-# -- consumers that take part
 
 
 @every_case(
@@ -134,14 +123,10 @@ def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_br
     assert consumers.rebalanced_members(replace(group("a"), views=(), proxies=(view,))) == ("h@1@0@zz", "p")
 
 
-# -- consumers that nobody lists
-
-
 ASK = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
 
 
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
-    """A group without consumers, which has read a message of that age."""
     read = None if age_s is None else round((NOW - timedelta(seconds=age_s)).timestamp() * 1000)
     states = {QUEUE: QueueState(broker_offset=5, consumer_offset=5, last_timestamp=read)}
     return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
@@ -200,9 +185,6 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
 
 
-# -- findings on consumers
-
-
 def test_what_is_odd_about_members_is_said() -> None:
     for seen, codes in (
         (group("a", consume_type="CONSUME_ACTIVELY"), ["pull-consumers"]),
@@ -230,9 +212,6 @@ def test_what_is_odd_about_members_is_said() -> None:
 )
 def test_names_that_do_not_sort_by_number_are_pointed_out_once(names: list[str], is_odd: bool) -> None:
     assert [finding.code for finding in consumers.sort_findings(names, "client ids")] == ["surprising-order"] * is_odd
-
-
-# -- their strategy
 
 
 def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
@@ -330,9 +309,6 @@ def test_different_strategies_are_held_against_the_observed_owners_together() ->
         "AVG",
         "AVG_BY_CIRCLE",
     )
-
-
-# -- their client libraries
 
 
 def speaking(connections: dict[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:

@@ -1,7 +1,3 @@
-"""Each limit on small clusters: what is measured, on which side of the bound it falls, and what cannot be told."""
-
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -24,8 +20,6 @@ BY_HASH = "AllocateMessageQueueConsistentHash"
 
 
 class Case(NamedTuple):
-    """A cluster, a limit, and what comes of it."""
-
     snapshot: ClusterSnapshot
     limit: str
     bound: Bound
@@ -78,7 +72,6 @@ GRPC = "host@1@0@abc"
 
 
 def ordered(*, has_master: bool, reported: bool | None = True, acting: bool = False) -> ClusterSnapshot:
-    """A group that consumes in order, on a broker that has a master or a slave alone."""
     found = members("x")
     report = replace(found.reports["x"], evidence=ConsumerEvidence(orderly=reported))
     broker = BrokerData("c", "a", {0 if has_master else 1: "a:1"}, acting)

@@ -1,7 +1,3 @@
-"""A whole policy: its rules and waivers, the outcome, forbidden findings and losses."""
-
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 

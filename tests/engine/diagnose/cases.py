@@ -3,8 +3,6 @@
 A case is a snapshot, or the looks at a group, the oldest first; its name says what is the matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -82,11 +80,8 @@ TWO_FAULTS: Mapping[str, tuple[ClusterSnapshot, set[str]]] = {
     ),
 }
 
-# -- changes to a snapshot
-
 
 def states(snapshot: ClusterSnapshot, *queues: MessageQueue, **changes: Any) -> ClusterSnapshot:
-    """With these changes to the states of these queues; of all without any."""
     all_states = snapshot.groups["g"].queues
     return changed(
         snapshot,
@@ -99,13 +94,11 @@ def at_broker(snapshot: ClusterSnapshot, broker: str, **changes: Any) -> Cluster
 
 
 def reports(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) -> ClusterSnapshot:
-    """With these changes to the reports of these consumers; of all without any."""
     old = snapshot.groups["g"].reports
     return changed(snapshot, reports={i: replace(r, **changes) if i in (ids or old) else r for i, r in old.items()})
 
 
 def evidence(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) -> ClusterSnapshot:
-    """With these changes to what these consumers report for a diagnosis; of all without any."""
     for client_id, report in snapshot.groups["g"].reports.items():
         if client_id in (ids or client_id):
             its = replace(report.evidence or ConsumerEvidence(), **changes)
@@ -114,7 +107,6 @@ def evidence(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any)
 
 
 def connections(snapshot: ClusterSnapshot, *more: Connection, broker: str = "") -> ClusterSnapshot:
-    """A broker, or each of them, lists these connections too."""
     views = snapshot.groups["g"].views or ()
     listed = (
         replace(v, connections=v.connections + more) if (v.broker_addr or "").startswith(broker) else v for v in views
@@ -123,7 +115,6 @@ def connections(snapshot: ClusterSnapshot, *more: Connection, broker: str = "") 
 
 
 def channels(snapshot: ClusterSnapshot, broker: str, client_id: str, number: int) -> ClusterSnapshot:
-    """The broker lists so many more connections of a client."""
     more = (Connection(client_id, f"192.0.2.9:{50_000 + port}", "JAVA", "V5_5_0") for port in range(number))
     return connections(snapshot, *more, broker=broker)
 
@@ -142,7 +133,6 @@ def listing(address: str, *client_ids: str) -> ProxyView:
 
 
 def before(snapshot: ClusterSnapshot, *seconds: int, earlier: ClusterSnapshot | None = None) -> Looks:
-    """Looks so many seconds before, at the same group or at an earlier one, and the snapshot."""
     group = (earlier or snapshot).groups["g"]
     times = (replace(group.seen, at=AT - timedelta(seconds=each)) for each in seconds)
     return (*(replace(snapshot, groups={"g": replace(group, seen=at)}) for at in times), snapshot)
@@ -155,8 +145,6 @@ def each_look(looks: Looks, change: Callable[..., ClusterSnapshot], *args: Any, 
 def does(snapshot: ClusterSnapshot, client_ids: str, doing: Doing, number: int | None = None) -> dict[Any, Doing]:
     return {(i, queue): doing for i in client_ids for queue in owned(snapshot, i)[:number]}
 
-
-# -- owners, lists and clients
 
 HEALTHY = running(Process("x"), Process("y"))
 FIRST, SECOND, *_, LAST = sorted(HEALTHY.groups["g"].queues)
@@ -262,17 +250,12 @@ def proxy_cases() -> Iterator[tuple[str, Case]]:
     yield "the same without the list of b", without_list(POPPING, "b")
 
 
-# -- links, connections, brokers and consumers that are gone
-
-
 def waiting(snapshot: ClusterSnapshot, owner: str, broker: str) -> ClusterSnapshot:
-    """The consumer reads nothing of its queues at the broker, where messages wait."""
     its = (queue for queue in owned(snapshot, owner) if queue.broker_name == broker)
     return states(snapshot, *its, consumer_offset=900)
 
 
 def without_broker(*processes: Process) -> tuple[ClusterSnapshot, ClusterSnapshot]:
-    """A group, and what is seen of it once broker b has left the routes."""
     whole = running(*processes, routes=(route(a=4, b=4),))
     now = replace(whole, routes=running(Process("x"), routes=(route(a=4),)).routes)
     return whole, at_broker(without_list(now, "b"), "b", broker_offset=None)
@@ -316,9 +299,6 @@ def link_cases() -> Iterator[tuple[str, Case]]:
     yield "the same in a group without order", evidence(killed, orderly=None)
 
 
-# -- client libraries
-
-
 def sdk_cases() -> Iterator[tuple[str, Case]]:
     for strategy, language in (
         *(("AVG", "GO"), ("AVG", "CPP"), ("AVG", "PYTHON"), ("AVG", "RUST"), ("AVG_BY_CIRCLE", "GO")),
@@ -347,9 +327,6 @@ def sdk_cases() -> Iterator[tuple[str, Case]]:
     for others in ("x", "xw"):
         mixed = running(*map(Process, others), Process("y", language="GO"))
         yield f"{others} in Java own nothing, y in Go", states(mixed, *owned(mixed, "x"), owners=frozenset())
-
-
-# -- what consumers report
 
 
 def since(s: float) -> Doing:
@@ -521,13 +498,10 @@ def silent_cases() -> Iterator[tuple[str, Case]]:
     yield "the only consumer does not answer", watched(one, does(one, "x", since(-90)), silent("x"))
 
 
-# -- listeners that fail
-
 Rates = Mapping[str, tuple[float, float]]
 
 
 def rated(rates: Sequence[Rates], reporting: Mapping[str, Reporting] | None = None) -> Looks:
-    """Looks in which x reports these messages per second of each topic, consumed and failed."""
     looks = []
     for look, its in zip(watched(PAIR, reporting=reporting), rates, strict=True):
         statuses = {topic: ConsumeStatus(20.0, ok, failed, 0, ok + failed) for topic, (ok, failed) in its.items()}
@@ -561,14 +535,11 @@ def failing_cases() -> Iterator[tuple[str, Case]]:
     yield "failures, dead letters", tuple(changed(look, dead_letters=number) for look, number in letters)
 
 
-# -- lag
-
 MINUTES_5 = (-300, -150, 0)
 FOUR = running(Process("x"), Process("y"), routes=(route(a=4),))
 
 
 def arriving(per_s: float, consumed: float, since: float = -400) -> Doing:
-    """So many messages per second, and so many consumed per second since then."""
 
     def end(t: float) -> float:
         return 100_000 + per_s * (t + 1000)
@@ -582,7 +553,6 @@ def rising(first: float, per_s: float) -> Doing:
 
 
 def grpc(look: ClusterSnapshot) -> ClusterSnapshot:
-    """The same group, whose consumers a Proxy lists."""
     proxies = (listing("p:8080", GRPC[0]),)
     return changed(states(look, owners=None), views=(), proxies=proxies, reports={}, consume_type=None)
 
@@ -658,7 +628,6 @@ def offset_cases() -> Iterator[tuple[str, Case]]:
 
 
 def cases() -> dict[str, Looks]:
-    """Each case by its name."""
     families = (
         *(owner_cases, missing_cases, proxy_cases, link_cases, sdk_cases, consumer_cases, listener_cases),
         *(lock_cases, silent_cases, failing_cases, lag_cases, offset_cases),

@@ -1,7 +1,5 @@
 """A group of running processes, and the snapshot that somebody takes of it: each process computes its own share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -92,7 +90,6 @@ def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[Consume
 
 
 def changed(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:
-    """The snapshot with these changes to its group."""
     return replace(snapshot, groups={"g": replace(snapshot.groups["g"], **changes)})
 
 

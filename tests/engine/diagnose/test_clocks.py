@@ -1,7 +1,3 @@
-"""A time is old when the consumer's own times or the looks prove it, and recent when ours says so and nothing against it."""
-
-from __future__ import annotations
-
 import pytest
 
 from rmqlb.engine.diagnose.evidence import AnotherLookNeeded

@@ -3,8 +3,6 @@
 Busy, idle, in a burst, draining, just rebalancing; with names, topics, strategies and clocks of all sorts.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from math import floor
@@ -44,7 +42,6 @@ def test_healthy_groups_have_no_finding_above_info() -> None:
 
 
 def healthy_looks(random: Random) -> Looks:
-    """The looks at a healthy group, whose consumers do what the random numbers say."""
     sizes = [(random.randint(1, 6), random.randint(1, 6)) for _ in range(random.randint(1, 3))]
     routes = tuple(route(f"T{n}", a=a, b=b) for n, (a, b) in enumerate(sizes))
     topics, strategy = tuple(each.topic for each in routes), random.choice(WITHOUT_SETTINGS)
@@ -93,7 +90,6 @@ def steady(random: Random, calls_s: float) -> Doing:
 
 
 def idle(random: Random, _: float) -> Doing:
-    """Nothing arrives."""
     return Doing(
         end=lambda _: 5_000,
         done=lambda _: 5_000,
@@ -117,7 +113,6 @@ def arrived(random: Random, calls_s: float) -> Doing:
 
 
 def burst(random: Random, _: float) -> Doing:
-    """For a minute more messages arrive than are consumed."""
     begin, arriving, consumed = -random.uniform(0, 60), 400, 250
 
     def end(t: float) -> float:
@@ -138,7 +133,6 @@ def burst(random: Random, _: float) -> Doing:
 
 
 def draining(random: Random, _: float) -> Doing:
-    """A backlog that becomes less, so that the consumer holds as much as it may."""
     backlog, arriving, consumed = random.choice((20_000, 2_000_000)), 10, random.choice((15, 300))
 
     def end(t: float) -> float:
@@ -168,7 +162,6 @@ def _locked(does: Doing, phase: float) -> OFFSET:
 
 
 def rebalancing(doing: Doings, new: str, old: str) -> Doings:
-    """A consumer has started 20 s before and takes its queues from another one."""
     gives, takes = HANDOVER_S
     moved: Doings = {}
     for (client_id, queue), does in doing.items():

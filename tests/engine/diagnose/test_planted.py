@@ -1,7 +1,3 @@
-"""A fault planted into any healthy group is what is found, and nothing else is."""
-
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -17,7 +13,6 @@ SIZES = st.tuples(st.integers(1, 9), st.integers(1, 9))
 
 @st.composite
 def planted(draw: st.DrawFn, *faults: str) -> ClusterSnapshot:
-    """A group with these faults, each at a consumer of its own."""
     topics = draw(st.lists(SIZES, min_size=2, max_size=3))
     routes = tuple(route(f"T{n}", a=a, b=b) for n, (a, b) in enumerate(topics))
     names = tuple(each.topic for each in routes)

@@ -1,7 +1,3 @@
-"""The looks of a diagnosis: their times, whether another one is wanted, and whose stack traces are worth asking for."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace

@@ -3,8 +3,6 @@
 Reports are received half a second after the look, at which consumers have just pulled: their clocks are ours.
 """
 
-from __future__ import annotations
-
 from itertools import accumulate
 from typing import Any
 
@@ -46,13 +44,11 @@ def both(does: Doing) -> dict[tuple[str, MessageQueue], Doing]:
 
 
 def quiet(offset: int, **more: Any) -> Doing:
-    """A queue into which nothing comes."""
     still = replace(NOW, end=lambda _: offset, done=lambda _: offset, pulled=lambda _: offset)
     return replace(still, consumed_at=lambda _: -20, locked_at=lambda _: -5000, **more)
 
 
 def holding(messages: int, **more: Any) -> Doing:
-    """A slow consumer that holds so many messages."""
     return replace(SLOW, pulled=lambda t: SLOW.done(t) + messages, **more)
 
 
@@ -61,7 +57,6 @@ def span(messages: int) -> Doing:
 
 
 def backlog(consumed: float) -> Doing:
-    """50,000 messages behind, of which so many per second are consumed."""
     return Doing(
         done=lambda t: stored(t) - 50_000 + (consumed - 10) * t,
         pulled=lambda t: stored(t) - 50_000 + (consumed - 10) * t + 1010,
@@ -250,11 +245,7 @@ def test_each_rule_at_its_threshold(
     assert answer(of_looks(watched(PAIR, doing, reporting, looks)), code) == expected
 
 
-# --- lag
-
-
 def group_with(offsets: list[tuple[int, int]], **changes: object) -> Looks:
-    """Looks 10 s apart, in each of which all queues have this end and this offset."""
 
     def at(number: int, end: int, offset: int) -> ConsumerGroup:
         look = watched(PAIR, looks=(10.0 * (number + 1 - len(offsets)),))[0].groups["g"]

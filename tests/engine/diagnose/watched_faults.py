@@ -1,7 +1,3 @@
-"""A group with each fault that shows in what consumers report, and in several looks."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
@@ -16,12 +12,10 @@ PAIR = running(Process("x"), Process("y"))
 
 
 def stops_at(since: float, before: Callable[[float], float]) -> Callable[[float], float]:
-    """As before, until it stops there."""
     return lambda t: before(min(t, since))
 
 
 def slower(share: float, since: float) -> Callable[[float], float]:
-    """It consumes that share of what arrives, from then on."""
     return lambda t: stored(t) - 2 if t < since else stored(since) - 2 + share * PER_S * (t - since)
 
 
@@ -65,7 +59,6 @@ PAUSED = Doing(done=stops_at(-300, stored), pulled=stops_at(-300, stored), consu
 
 
 def of(client_id: str, does: Doing, number: int | None = None) -> dict[tuple[str, MessageQueue], Doing]:
-    """The consumer does that with so many of its queues; with all of them without a number."""
     return {(client_id, queue): does for queue in owned(PAIR, client_id)[:number]}
 
 

@@ -1,7 +1,3 @@
-"""What differs between two snapshots, and which change explains each queue's new owners."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +39,6 @@ def group(
     reported: bool = True,
     lag: int = 0,
 ) -> ConsumerGroup:
-    """A group whose queues have the owners that its strategy predicts, or these."""
     found = owners_at_rest(routes, Members(tuple(ids), strategy)) if owners is None else owners
     return ConsumerGroup(
         name,
@@ -81,7 +76,6 @@ def codes(diff: SnapshotDiff) -> list[str]:
 
 
 def as_read(diff: SnapshotDiff) -> list[str]:
-    """The verdict, the rows of groups and topics, and the findings, as people read them."""
     report = diff_report(diff)
     rows = [row for section in report.sections if section.name in ("groups", "topics") for row in section.rows]
     findings = [f"{each.severity} {each.code}: {each.message}" for each in diff_findings(diff)]
@@ -97,7 +91,6 @@ TWO_MORE = route("T", a=4, b=4, c=2)
 
 
 def after(ids: str, owners: Mapping[MessageQueue, tuple[str, ...]] | None = None, **more: Any) -> ClusterSnapshot:
-    """The cluster with this group instead."""
     return cluster(replace(group(ids, [T], owners=owners), **more), routes=[T])
 
 
@@ -256,9 +249,6 @@ def test_only_the_named_groups_are_compared_and_system_ones_when_asked_for() -> 
     assert [*names.values()] == [["g", "h"], ["h"], ["CID_RMQ_SYS_TRACE", "g", "h"]]
 
 
-# -- offsets that went back -------------------------------------------------------------------------------------------
-
-
 def with_offset(seen: ConsumerGroup, offset: int | None, *queues: MessageQueue) -> ConsumerGroup:
     states = {queue: replace(seen.queues[queue], consumer_offset=offset) for queue in queues}
     return replace(seen, queues={**seen.queues, **states})
@@ -301,8 +291,6 @@ def test_offsets_that_went_back_for_a_cause_are_still_reported() -> None:
     assert compare_snapshots(replace(first, taken_at=LATER), then).groups[0].findings == ()  # swapped
 
 
-# -- properties -------------------------------------------------------------------------------------------------------
-
 IDS = st.lists(st.sampled_from([f"10.0.0.{n}@1" for n in range(1, 9)]), min_size=1, max_size=6)
 NAMES = ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"]
 ROUTES = st.lists(
@@ -319,7 +307,6 @@ ROUTES = st.lists(
 
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterSnapshot:
-    """A cluster with a group whose queues may have any owners, or none that are reported."""
     routes, ids, strategy = draw(ROUTES), draw(IDS), draw(st.sampled_from(NAMES))
     own = dict(owners_at_rest(routes, Members(tuple(ids), strategy)))
     for queue in draw(st.lists(st.sampled_from(sorted(own)), max_size=4)) if own else ():

@@ -1,7 +1,3 @@
-"""What-if: members and routes after a change, and changes that make no sense."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,3 @@
-"""How many queues joiners move, over all the places where their ids may sort."""
-
-from __future__ import annotations
-
 from itertools import combinations
 
 from hypothesis import given
@@ -16,7 +12,6 @@ from tests.support.builders import queues, route, side
 
 
 def moved_range(ids: str, joiners: str, number: int, strategy: str = "AVG", after: str = "") -> MovedRange | None:
-    """The range for joiners, whose ids are one letter each, in a group on so many queues."""
     old = side(ids, route(x=number), strategy=strategy)
     new = side(" ".join((ids, *joiners)), route(x=number), strategy=after or strategy)
     return over_places(plan_rebalance(None, old, new), old, new, joiners)[0].summary.moved_range

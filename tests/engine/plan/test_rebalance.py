@@ -1,7 +1,3 @@
-"""The plan: what it says of each queue, consumer and figure, and that it holds together."""
-
-from __future__ import annotations
-
 from itertools import product
 from operator import attrgetter
 from typing import Any
@@ -27,7 +23,6 @@ def changes(plan: RebalancePlan) -> str:
 
 
 def everybody(ids: str) -> Side:
-    """A broadcasting group's members on two queues."""
     return Side(Members(tuple(ids.split()), "AVG", broadcasting=True), (route(x=2),))
 
 

@@ -1,7 +1,3 @@
-"""Orders of changes: what a stage costs, and the order that costs least."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise, permutations
 

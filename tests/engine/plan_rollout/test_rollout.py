@@ -1,7 +1,3 @@
-"""Rollouts: what is tried, what is best, and that the simulation agrees with the stages at rest."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,7 +48,6 @@ def rolled(
     most_rebalances: int = MOST_REBALANCES,
     **asked: Any,
 ) -> Rollout:
-    """A plan; members in one text, times in seconds."""
     plan, findings = plan_rollout(
         "g",
         members or Members(tuple(client_ids.split()), strategy),

@@ -1,7 +1,3 @@
-"""Rollouts at rest: each stage equals what all consumers allocate, and no order does better than the one that is found."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
@@ -50,7 +46,6 @@ def changes(draw: st.DrawFn, most: int = 6, *, new_ids: bool = False) -> Change:
 
 
 def owners_at(rollout: RolloutModel, routes: Sequence[TopicRouteData], changed: int, away: int = 0) -> Owners:
-    """As each consumer of the stage allocates by itself."""
     members = rollout.members_when(changed, away)
     return {
         queue: owners
@@ -141,7 +136,6 @@ def restart(client_ids: str, strategy: str = "AVG", **becomes: str) -> RolloutMo
 
 
 def moves_of(rollout: RolloutModel, queues: int, order: Sequence[str], at_once: int = 1) -> int:
-    """How often queues change owners in all when the consumers restart in this order."""
     topic, moves, changed = [route(a=queues)], 0, 0
     bit = {client_id: 1 << index for index, client_id in enumerate(rollout.client_ids)}
     for start in range(0, len(order), at_once):

@@ -1,7 +1,3 @@
-"""What a step waits for holds, does not hold, or is unknown, as a snapshot says."""
-
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,7 +20,6 @@ def seen(of: TopicRouteData, *groups: ConsumerGroup, others: tuple[TopicRouteDat
 
 
 def offsets(*pairs: tuple[int | None, int | None]) -> ConsumerGroup:
-    """A group with these ends of the queues of a, and these offsets."""
     states = {queue: QueueState(None, *pair) for queue, pair in zip(queues(len(pairs), "a"), pairs, strict=True)}
     return ConsumerGroup("g", Seen("a test"), queues=states)
 

@@ -1,7 +1,3 @@
-"""What each step does: the owners of plan-rebalance, the keys of select-queue, times by hand."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -111,7 +107,6 @@ def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late
 
 
 def lagging(lag: int, per_second: float) -> PlannedGroup:
-    """A group with so many unread messages in queue 0 of a, of which it reads so many per second."""
     states = {queue: QueueState(broker_offset=100, consumer_offset=100) for queue in queues(4, "a") + queues(4, "b")}
     first = queues(1, "a")[0]
     states[first] = QueueState(broker_offset=100, consumer_offset=100 - lag)

@@ -1,7 +1,3 @@
-"""The steps of a change of a topic: hand-computed routes and commands, and the same from wherever one is on the way."""
-
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

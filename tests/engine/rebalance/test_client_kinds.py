@@ -1,7 +1,3 @@
-"""Consumers that rebalance by other rules than Java's push consumers: pull consumers, the Go and the C++ library."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -118,7 +114,6 @@ def test_a_member_says_which_consumer_it_is_and_brokers_only_that_it_pulls() -> 
 def simulate_sdk(
     client_ids: str, *events: Event, sdk: str = "go", of: dict[str, str] | None = None, **more: Any
 ) -> RebalanceResult:
-    """A group of a library, but for some consumers, on two brokers with four queues each."""
     members = Members(tuple(client_ids.split()), more.pop("strategy", "AVG"), sdk=sdk, sdk_of=of or {})
     trial = more.pop("trial", 0)
     return simulate_group("g", members, (route(a=4, b=4),), GroupScenario(events, **more), trial=trial, explain=True)

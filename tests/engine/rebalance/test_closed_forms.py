@@ -3,8 +3,6 @@
 With no latency at all nothing is left but the clocks, so that the lengths are exact.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from rmqlb.model.group_scenario import SECOND_US, Event, Timers

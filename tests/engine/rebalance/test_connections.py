@@ -1,7 +1,3 @@
-"""What a client does over its connections, and what its NameServers and brokers know of it and of each other."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp
 from statistics import NormalDist, fmean
@@ -33,7 +29,6 @@ def environment(topic: TopicRouteData, **scenario: object) -> GroupEnvironment:
 
 
 def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[GroupEnvironment, Client]:
-    """A client that knows one broker and is connected to it, in an environment where nothing else happens."""
     env = environment(route(a=4), latency_us=latency_us, consumer_type=kind)
     client = Client("c1", number=0, strategy="AVG", topics=("T",), env=env, created_us=0)
     view = env.name_server.views["T"]
@@ -140,8 +135,6 @@ def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:
 
 
 class Fixed(Draws):
-    """A stream that draws one number only."""
-
     def __init__(self, number: int) -> None:
         super().__init__(0)
         self.number = number
@@ -213,7 +206,6 @@ def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
 
 
 def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
-    """When the NameServers drop a broker from their routes."""
     more: dict[str, Any] = {"routes": [route(a=1, b=1, c=1)], "timers": timers, "until_us": 600 * SECOND_US}
     report = simulate("c1", *events, trial=trial, explain=True, **more)
     return [round(when * SECOND_US) for when in moments(report, "route", who="NameServer")]

@@ -1,7 +1,3 @@
-"""A plan's line about time: what it simulates, what it leaves alone, and where new owners start."""
-
-from __future__ import annotations
-
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.reported_clients import client_version
@@ -18,13 +14,11 @@ GROUP = side("a b c", route(x=8, y=8))
 
 
 def after(before: Side, changes: Changes) -> Side:
-    """The other end of the change."""
     members = change_members(before.members.client_ids, changes)
     return side(" ".join(members), *(change_route(each, changes) for each in before.routes))
 
 
 def takes(before: Side, version: str = "5.5.0") -> Convergence:
-    """What it takes when d joins."""
     changes = Changes(add=("d",))
     other = after(before, changes)
     plan = plan_rebalance("g", before, other)
@@ -70,7 +64,6 @@ def test_a_window_without_end_is_not_called_a_window() -> None:
 
 
 def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerGroup:
-    """A group whose members report these versions."""
     connections = tuple(
         Connection(f"c{number}", version=version, language=language) for number, version in enumerate(versions)
     )

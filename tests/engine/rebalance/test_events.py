@@ -1,7 +1,3 @@
-"""Events that cannot happen one after the other are refused in one line."""
-
-from __future__ import annotations
-
 import pytest
 
 from rmqlb.engine.rebalance.events import in_order, renamed, restarts

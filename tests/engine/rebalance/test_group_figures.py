@@ -1,7 +1,3 @@
-"""Conditions on a group's simulation, on many of them, and on a rollout."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,3 @@
-"""Rates of queues: dealt evenly, or what came between two snapshots."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -46,7 +42,6 @@ def test_a_queue_that_comes_later_has_the_rate_of_the_others(event: Event, more:
 
 
 def ends(*offsets: int | None) -> ConsumerGroup:
-    """A group whose queues of broker-a end there."""
     states = {queue: QueueState(broker_offset=end) for queue, end in zip(QUEUES, offsets, strict=False)}
     return replace(group("x"), queues=states)
 

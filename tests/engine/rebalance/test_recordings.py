@@ -1,7 +1,3 @@
-"""The simulation against groups of Java consumers that were recorded: no Java is needed here."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 
@@ -132,7 +128,6 @@ def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> Non
 
 
 def made(*lines: str, end_us: int = 1000) -> Recording:
-    """A recording of the only queue of a topic."""
     lived = Lived("5.5.0", "g", False, "T", {"x": 1}, end_us, 1000, 0, (0,))
     rows = (line.split() for line in lines)
     return Recording(

@@ -1,7 +1,3 @@
-"""Brokers and processes that fall silent: how long queues are not read, and what the others make of it."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 
@@ -31,7 +27,6 @@ DOWN, UP = at("broker-down", "b", 30), at("broker-up", "b", 300)
 
 
 def with_slave(topic: TopicRouteData, name: str) -> TopicRouteData:
-    """A slave, number 1, next to that broker's master."""
     addresses = {0: f"{name}:10911", 1: f"{name}s:10911"}
     found = (BrokerData("c", b.broker_name, addresses) if b.broker_name == name else b for b in topic.broker_datas)
     return replace(topic, broker_datas=tuple(found))

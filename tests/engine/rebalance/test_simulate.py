@@ -1,7 +1,3 @@
-"""What holds for every group and every event: time is covered exactly, the end is the plan's, equal seeds are equal."""
-
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +32,6 @@ Case = tuple[Members, tuple[TopicRouteData, ...], GroupScenario]
 
 @st.composite
 def groups(draw: st.DrawFn) -> Case:
-    """A group on one or two topics, some of whose members come, go, or get lost, and whose brokers may change."""
     ids = [f"c{i}" for i in range(draw(st.integers(1, 5)))]
     brokers = {name: draw(st.integers(1, 4)) for name in draw(st.sampled_from(["a", "ab", "abc"]))}
     topics = tuple(route(topic, **brokers) for topic in draw(st.sampled_from([("T",), ("T", "U")])))  # type: ignore[arg-type]
@@ -64,7 +59,6 @@ def groups(draw: st.DrawFn) -> Case:
 
 
 def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[Event]) -> dict[MessageQueue, object]:
-    """Who owns what after all events, as `plan-rebalance` plans it."""
     ids = Counter(members.client_ids)
     reads = None
     for event in sorted(events, key=lambda event: event.at_us):

@@ -1,7 +1,3 @@
-"""Where new owners start: every case of `computePullFromWhereWithException`, new queues, and whose timestamp counts."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
@@ -145,7 +141,6 @@ def ms(at: datetime) -> int:
 
 
 def moments(takers: str, started_at: datetime | None = NOON, **texts: str | None) -> tuple[int, ...]:
-    """From when these consumers begin a queue, where consumers report these texts."""
     at = None if started_at is None else ms(started_at)
     reports = {each: MemberReport(each, consume_timestamp=text, started_at=at) for each, text in texts.items()}
     return timestamps(reports, takers.split())

@@ -1,7 +1,3 @@
-"""Who owned a queue when, by hand: its stretches, how much is delivered again, and a group's figures."""
-
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace
@@ -64,7 +60,6 @@ def test_a_pause_is_one_of_the_time_in_which_the_owner_runs() -> None:
 
 
 def test_stretches_are_counted_over_changing_owners() -> None:
-    """Three owners, then two, then one: one stretch with several."""
     found = read(hold("c1", -500, 300), hold("c2", 200, 400), hold("c3", 250))
     assert (found.total_overlap_ms, found.longest_overlap_ms) == (0.2, 0.2)
     assert figures([found], EventLog(explain=False), 0, settled=True).queues_with_overlap == 1

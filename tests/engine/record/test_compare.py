@@ -1,7 +1,3 @@
-"""A recording held against plans made by hand and simulations: as predicted, earlier, later, other owner, not yet."""
-
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,3 @@
-"""Changes between looks: the truth is inside what is reported, and what nobody said is unknown."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -42,9 +38,6 @@ def states(queue: QueueRecording) -> list[str]:
         f"{each.from_ms / 1000:g}-{each.to_ms / 1000:g} {each.state} {','.join(each.owners)}".rstrip()
         for each in queue.intervals
     ]
-
-
-# -- what a look shows that is new ------------------------------------------------------------------------------------
 
 
 def test_the_first_look_says_who_owns_what_and_later_ones_only_what_is_new() -> None:
@@ -165,9 +158,6 @@ def test_a_recording_is_told_again_in_lines() -> None:
     assert len(again) == len(news) == 6
 
 
-# -- converged --------------------------------------------------------------------------------------------------------
-
-
 @every_case(("predicted", "expected"), [("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None)])
 def test_converged_is_one_owner_each_as_predicted_in_two_looks(predicted: str | None, expected: str | None) -> None:
     follower = Follower("g", 1000)
@@ -214,9 +204,6 @@ def test_convergence_counts_from_the_event_or_from_the_first_change() -> None:
     figures = recorded(seen, event_at_ms=T0 + 500).figures
     assert (figures.convergence_at_least_ms, figures.convergence_at_most_ms) == (1400, 2500)
     assert (figures.changed, figures.moved) == (2, 2)
-
-
-# -- the truth --------------------------------------------------------------------------------------------------------
 
 
 class Truth(Struct, frozen=True):

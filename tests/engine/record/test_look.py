@@ -1,7 +1,3 @@
-"""What one snapshot says of who owns what: who answered, who is listed, what is predicted, and what is unknown."""
-
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings

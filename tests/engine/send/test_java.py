@@ -1,7 +1,3 @@
-"""Java's hashes and remainders, its random numbers, and the order of its maps."""
-
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

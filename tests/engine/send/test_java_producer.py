@@ -3,8 +3,6 @@
 `test_reactions` compares single messages with those of real producers; here are whole simulations.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -54,9 +52,6 @@ def test_a_timeout_uses_up_the_deadline_and_is_not_retried() -> None:
     assert "timeouts-not-retried" in [finding.code for finding in report.findings]
 
 
-# -- the route ---------------------------------------------------------------------------------------------------------
-
-
 @every_case(
     ("notices_s", "polls", "dropped_ms"),
     [(0, (30, 30), 60_000), (40, (30, 30), 90_000), (None, (30, 30), None), (0, (2, 5), 32_000)],
@@ -96,9 +91,6 @@ def test_an_order_topic_keeps_the_queues_of_a_dead_broker() -> None:
     longer = sent(failed, client_version="5.1.3", **given | {"messages": 700})
     assert longer.brokers[0].isolations == 2
     assert longer.totals.lost_by == {"RemotingConnectException": 1, "MQClientException": 1}
-
-
-# -- the fault strategy ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("detector", [False, True])
@@ -183,11 +175,7 @@ def test_a_new_queue_list_leaves_the_index_among_isolated_brokers_as_it_is() -> 
     assert thread.info.send_which_queue != index
 
 
-# -- ASYNC and ONEWAY --------------------------------------------------------------------------------------------------
-
-
 def one(reaction: Reaction, mode: str, **fields: Any) -> Any:
-    """One message to queue 3 of a, which fails."""
     given: dict[str, Any] = {"messages": 1, "start_at": 3, "rate": Fraction(1), "mode": mode}
     return sent(Failure("a", reaction), topic=route(a=4, b=2, c=2), **given | fields)
 
@@ -220,11 +208,7 @@ def test_an_async_answer_counts_until_the_table_is_scanned(took_ms: int, outcome
     assert [attempt.outcome for attempt in report.attempts] == [outcome]
 
 
-# -- exceptions --------------------------------------------------------------------------------------------------------
-
-
 def exception_of(reaction: Reaction | None, brokers: str = "a", **fields: Any) -> MessageException:
-    """The exception for the first message, which is lost."""
     failures = () if reaction is None else tuple(Failure(name, reaction) for name in brokers)
     queues: dict[str, Any] = dict.fromkeys(brokers, 2)
     report = sent(*failures, topic=route(**queues), **{"messages": 1} | fields)
@@ -300,8 +284,6 @@ def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> No
     assert sum(tally.messages for tally in report.exceptions) == report.totals.lost
     assert all(kinds[tally.brokers_sent] == tally.messages for tally in report.exceptions if tally.brokers_sent)
 
-
-# -- selectors ---------------------------------------------------------------------------------------------------------
 
 GONE = Failure("b", REFUSED, Moment(us=0), notices_us=0)
 

@@ -5,8 +5,6 @@ at queue 3 of `a`, with nothing known of any broker. What a row leaves to chance
 in each of several trials.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -82,7 +80,6 @@ def reaction(name: str) -> Reaction | None:
 
 
 def scenario(row: Row, **more: Any) -> SendScenario:
-    """The row's case."""
     settings = {"sendMsgTimeout": row.get("timeoutMs"), **row.get("settings", {})}
     reacts = reaction(row["reaction"])
     brokers = (FAILING, *OTHERS) if row["everywhere"] else (FAILING,)
@@ -130,7 +127,6 @@ class Simulated:
         }
 
     def row(self) -> Row:
-        """What the row of the facts says too."""
         end = self.end()
         picked = [a for a in self.attempts if self.facts["mode"] != "async" or a.attempt == 1]
         item = self.items.get(FAILING)
@@ -147,7 +143,6 @@ class Simulated:
         }
 
     def end(self) -> End:
-        """How the application is told."""
         mode = self.facts["mode"]
         if not self.report.totals.lost:
             return End("HANDED_OVER" if mode == "oneway" else self.attempts[-1].outcome)
@@ -225,8 +220,6 @@ def test_the_simulated_producer_does_what_the_real_one_did(row: Row) -> None:
             theirs["text"] = None
         assert ours == theirs
 
-
-# -- what is left to chance: counted -----------------------------------------------------------------------------------
 
 SECOND_ATTEMPT = {"5.5.0": (0.27, 0.72), "4.9.7": (0.05, 0.35)}
 """Of so many messages whose time a silent broker used up was there another attempt, least and most; measured in seven

@@ -1,7 +1,3 @@
-"""Sends by producers of other SDKs: their attempts one by one, by what their sources say, and Go's by what it did itself."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -37,12 +33,10 @@ def sent(name: str, *failures: Failure, topic: TopicRouteData = AB, **fields: An
 
 
 def failing(name: str = "a", reaction: Reaction = REFUSED, start: int = 0, end: int | None = None) -> Failure:
-    """A broker that fails for some seconds, of which no NameServer hears."""
     return Failure(name, reaction, Moment(us=start * SECOND), None if end is None else Moment(us=end * SECOND))
 
 
 def tried(report: SendReport) -> list[str]:
-    """Message by message the brokers of its attempts."""
     of: dict[int, str] = {}
     for attempt in report.attempts or ():
         of[attempt.message] = of.get(attempt.message, "") + attempt.broker_name

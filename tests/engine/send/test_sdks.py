@@ -1,7 +1,3 @@
-"""What the SDKs themselves answered: where a key goes, and how a producer goes round its queues."""
-
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +35,6 @@ def answered(kind: str, name: str) -> list[tuple[dict[str, Any], Any]]:
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What the call returns, or that it refuses."""
     try:
         return call()
     except RmqlbError:

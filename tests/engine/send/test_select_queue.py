@@ -1,7 +1,3 @@
-"""Where keys go, SDK by SDK, and which of them a change of the queues moves."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

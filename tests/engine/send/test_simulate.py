@@ -1,7 +1,3 @@
-"""A whole simulation: what is accepted, how its counts add up, its findings, figures, and how long it takes."""
-
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from math import exp
@@ -58,9 +54,6 @@ def test_stretches_begin_with_the_version_that_they_name() -> None:
         since = ".".join(map(str, profile.since))
         assert profile_of(since) is profile
         assert profile is PROFILES[-1] or since == profile.name.split()[0]
-
-
-# -- what is accepted --------------------------------------------------------------------------------------------------
 
 
 def failing(*arguments: Any, **given: Any) -> dict[str, Any]:
@@ -150,9 +143,6 @@ def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
         lognormal(5000, -0.1, "x")
 
 
-# -- counts ------------------------------------------------------------------------------------------------------------
-
-
 def test_tallies_add_up() -> None:
     report = sent(
         Failure("a", TIMEOUT, Moment(us=500_000), Moment(us=9 * S)),
@@ -206,8 +196,6 @@ def test_a_timeline_has_at_most_120_slices() -> None:
     assert (line.next_slice, len(line.slices(1_210_000))) == (1_220_000, 61)
 
 
-# -- figures and findings ----------------------------------------------------------------------------------------------
-
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
 
 
@@ -248,7 +236,6 @@ def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
 
 
 def found(code: str, *failures: Failure, **fields: Any) -> list[str]:
-    """The texts of one kind of finding, after a message per second for 40 s."""
     given: dict[str, Any] = {"topic": TWO, "messages": 40, "rate": Fraction(1)}
     report = sent(*failures, **given | fields)
     return [each.message for each in report.findings if each.code == code]
@@ -289,9 +276,6 @@ def test_a_failure_that_never_begins_is_a_finding() -> None:
     assert found("failure-not-reached", Failure("a", REFUSED, Moment(us=40 * S))) == [
         "the failure of a never begins: the last message is done after 39.001 s"
     ]
-
-
-# -- how long it takes when no length is given -------------------------------------------------------------------------
 
 
 def broken(reaction: Reaction, start: float, end: float | None = None, notices: float | None = None) -> Failure:
@@ -352,8 +336,6 @@ def test_the_producer_knows_by_then(start: int, length: int | None, poll: int, f
     assert short.failures == longer.failures
     assert short.totals.failed_attempts == longer.totals.failed_attempts
 
-
-# -- producers while a group's events happen ---------------------------------------------------------------------------
 
 ORDERS, BILLS = route("Orders", a=2, b=2), route("Bills", b=2)
 

@@ -1,7 +1,3 @@
-"""Many trials of a scenario, and the small statistics of their means."""
-
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from math import erf, sqrt

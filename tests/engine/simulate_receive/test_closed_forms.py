@@ -1,7 +1,3 @@
-"""Closed forms are what the simulation shows, and what going round by hand shows."""
-
-from __future__ import annotations
-
 from fractions import Fraction
 
 from hypothesis import example, given, settings

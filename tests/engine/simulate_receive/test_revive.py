@@ -1,7 +1,3 @@
-"""When the service that brings messages back does so: worked out by hand, and within the closed form."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

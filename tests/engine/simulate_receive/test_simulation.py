@@ -1,7 +1,3 @@
-"""Receives over time: what is conserved, what is equal, and what each client, Proxy and broker does."""
-
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from fractions import Fraction
@@ -35,7 +31,6 @@ LOADED = ReceiveScenario(rates=rates(TWO, a=3, b=3), duration_us=3 * MINUTE_US)
 
 @some.composite
 def scenarios(draw: some.DrawFn) -> ReceiveScenario:
-    """Any scenario on TWO that is done soon."""
     client = draw(some.sampled_from(["simple", "push", "pop"]))
     consumers = draw(some.integers(1, 3))
     failures = draw(

@@ -1,7 +1,3 @@
-"""`rmqlb.size_group` equals brute force over `rmqlb.allocate`."""
-
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -59,7 +55,6 @@ def own(strategy: str, topics: Topics, client_ids: Sequence[str], work: Work | N
 
 
 def fails(strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits) -> set[str]:
-    """What does not hold without any loss."""
     if not client_ids or not any(topics):
         return {"nothing left"}
     found, uneven = own(strategy, topics, client_ids), set[str]()
@@ -100,7 +95,6 @@ def sized(*routes: TopicRouteData, limits: SizeLimits = EVEN, most: int = 12, **
 
 
 def ids(number: int, seed: int = 0) -> list[str]:
-    """Client IDs that sort in no particular order."""
     drawn = random.Random(seed)
     return [f"10.0.{drawn.randrange(256)}.{place}@{drawn.randrange(10**5)}" for place in range(number)]
 
@@ -118,7 +112,6 @@ limits_of = st.builds(
 
 
 def id_sets(strategy: str, settings: Settings, **asked: Any) -> list[list[str]]:
-    """Six IDs for each trial; one set where only a consumer's place counts."""
     by_id = strategy == "CONSISTENT_HASH"
     return future_ids(strategy, settings, SizeQuestion(**asked), 6) if by_id else [ids(6)]
 

@@ -1,7 +1,3 @@
-"""A sweep says what plan-rebalance says of every case, counted through one by one."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

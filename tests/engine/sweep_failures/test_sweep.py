@@ -1,7 +1,3 @@
-"""What a sweep finds in clusters that a reader can count through, and where something is unknown."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -25,13 +21,11 @@ IDS = tuple(f"10.1.0.{number}@app" for number in (1, 2, 3))
 
 
 def two_brokers(ids: Sequence[str] = IDS, **more: object) -> ClusterSnapshot:
-    """Broker a with a slave, broker b without one; a group on four queues of each."""
     brokers = broker("a", "10.0.0.1", "10.0.0.9"), broker("b", "10.0.0.2")
     return cluster([consumers("g", ids, ["T"], **more)], [route("T", brokers, [4, 4])])  # type: ignore[arg-type]
 
 
 def limited(**limits: float) -> Policy:
-    """These limits for all groups."""
     return policy(dict(limits), {})
 
 
