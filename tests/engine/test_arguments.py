@@ -140,16 +140,13 @@ def test_lists_and_sets_of_any_make_are_taken() -> None:
     require(settings_, Settings, "Settings")
 
 
-@every_case(
-    ("value", "text"),
-    [
-        ("a" * 99, "'" + "a" * 60 + "…'"),
-        ("\ud800\n", "'\\ud800\\n'"),
-        (2.5, "2.5"),
-        (b"x", "of type bytes"),
-        (None, "None"),
-    ],
-)
+@every_case(("value", "text"), [
+    ("a" * 99, "'" + "a" * 60 + "…'"),
+    ("\ud800\n", "'\\ud800\\n'"),
+    (2.5, "2.5"),
+    (b"x", "of type bytes"),
+    (None, "None"),
+])  # fmt: skip
 def test_values_in_messages_are_short_and_on_one_line(value: object, text: str) -> None:
     assert shown(value) == text
 

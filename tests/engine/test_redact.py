@@ -130,18 +130,15 @@ def test_consistent_hash_gives_other_owners_and_the_snapshot_says_so() -> None:
     assert "CONSISTENT_HASH hashes names and does not" in NOTE
 
 
-@every_case(
-    ("conf", "expected"),
-    [
-        ("b:2;a:1", "broker-2:2;broker-1:1"),
-        ("c:4;a:1", "broker-3:4;broker-1:1"),
-        ("a:secret;b:1", "broker-1:?;broker-2:1"),
-        ("secret", "broker-3"),
-        ("a:1:2;;", "broker-1:1:2;;"),
-        ("", ""),
-        (None, None),
-    ],
-)
+@every_case(("conf", "expected"), [
+    ("b:2;a:1", "broker-2:2;broker-1:1"),
+    ("c:4;a:1", "broker-3:4;broker-1:1"),
+    ("a:secret;b:1", "broker-1:?;broker-2:1"),
+    ("secret", "broker-3"),
+    ("a:1:2;;", "broker-1:1:2;;"),
+    ("", ""),
+    (None, None),
+])  # fmt: skip
 def test_an_order_configuration_counts_on_and_is_as_malformed_as_before(conf: str | None, expected: str | None) -> None:
     old = replace(route_of(["a", "b"]), order_topic_conf=conf)
     new = redact(seen(old, ["x@1"]))[0].routes["topic-2"].route

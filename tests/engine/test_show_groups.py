@@ -77,9 +77,7 @@ GROUPS: dict[str, ClusterSnapshot] = {
     "three topics, one route": cluster(members("x", topics="T U %RETRY%g", owners="x x x x")),
     "consumers not listed, one late": cluster(members("x y"), unread=UNREAD),
     "no consumer so far": cluster(members(""), unread=UNREAD[:1]),
-    "y late": cluster(
-        replace(SOME_SEEN, reports={"x": SOME_SEEN.reports["x"]}), unread=(Unread("member", "g", "late", "y"),)
-    ),
+    "y late": cluster(replace(SOME_SEEN, reports={"x": SOME_SEEN.reports["x"]}), unread=(Unread("member", "g", "late", "y"),)),
     "many parts not read": cluster(
         members("x y", owners="x x y y"),
         unread=(*UNREAD[1:], Unread("offsets", "g", "timed out", "b"), Unread("stored-offsets", "g", "late", "b")),
@@ -93,7 +91,7 @@ GROUPS: dict[str, ClusterSnapshot] = {
     "lite-pull consumers": reporting(PULLS, consumer_type="lite-pull"),
     "starts and subscriptions": reporting(SAYS, started_at=1_767_225_600_123),
     "a start at no time": reporting(members("x"), started_at=10**30),
-}
+}  # fmt: skip
 
 
 def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
@@ -182,39 +180,33 @@ ONE = line("one", "error", NUMBERS, 3, 4, 5, 60, 6, 7, 8, 9, 10, 11, 1.5)
 TWO = line("two", "warning", SUMMED, 600, 700, 800, 900, 1000, 1100, 1.25)
 
 
-@every_case(
-    ("name", "of_one", "of_both"),
-    [
-        ("consumers", 3, None),
-        ("processes", 4, None),
-        ("queues", 5, None),
-        ("lag", 6, 606),
-        ("unassigned", 7, 707),
-        ("duplicate-owners", 8, 808),
-        ("idle", 9, 909),
-        ("duplicate-client-ids", 10, 1010),
-        ("mismatches", 11, 1111),
-        ("imbalance", 1.5, 1.5),
-    ],
-)
+@every_case(("name", "of_one", "of_both"), [
+    ("consumers", 3, None),
+    ("processes", 4, None),
+    ("queues", 5, None),
+    ("lag", 6, 606),
+    ("unassigned", 7, 707),
+    ("duplicate-owners", 8, 808),
+    ("idle", 9, 909),
+    ("duplicate-client-ids", 10, 1010),
+    ("mismatches", 11, 1111),
+    ("imbalance", 1.5, 1.5),
+])  # fmt: skip
 def test_each_figure_of_groups_is_its_own(name: str, of_one: float, of_both: float | None) -> None:
     assert try_on_groups(parse_condition(f"{name}[one]>0", GROUPS_FIGURES), (TWO, ONE)).value == of_one
     if of_both is not None:
         assert try_on_groups(parse_condition(f"{name}>0", GROUPS_FIGURES), (TWO, ONE)).value == of_both
 
 
-@every_case(
-    ("name", "broadcasting", "pop", "proxy", "offline"),
-    [
-        ("lag", 600, 606, 606, 606),
-        ("unassigned", 700, 700, 700, 700),
-        ("duplicate-owners", 800, 800, 800, 808),
-        ("idle", 909, 900, 900, 909),
-        ("duplicate-client-ids", 1010, 1010, 1010, 1010),
-        ("mismatches", 1100, 1100, 1100, 1111),
-        ("imbalance", 1.25, 1.25, 1.25, 1.5),
-    ],
-)
+@every_case(("name", "broadcasting", "pop", "proxy", "offline"), [
+    ("lag", 600, 606, 606, 606),
+    ("unassigned", 700, 700, 700, 700),
+    ("duplicate-owners", 800, 800, 800, 808),
+    ("idle", 909, 900, 900, 909),
+    ("duplicate-client-ids", 1010, 1010, 1010, 1010),
+    ("mismatches", 1100, 1100, 1100, 1111),
+    ("imbalance", 1.25, 1.25, 1.25, 1.5),
+])  # fmt: skip
 def test_a_group_adds_only_to_figures_that_it_can_have(
     name: str, broadcasting: float, pop: float, proxy: float, offline: float
 ) -> None:
@@ -243,19 +235,16 @@ def test_queues_that_nobody_reads_are_even_and_those_not_known_are_unknown() -> 
         assert (found.value, found.met) == (value, met)
 
 
-@every_case(
-    ("compare", "value", "met"),
-    [
-        (">=2", 2, True),
-        ("<=1", 2, False),
-        ("<=2", None, None),
-        (">1", 2, True),
-        ("<2", 2, False),
-        (">2", None, None),
-        ("=2", None, None),
-        ("!=2", None, None),
-    ],
-)
+@every_case(("compare", "value", "met"), [
+    (">=2", 2, True),
+    ("<=1", 2, False),
+    ("<=2", None, None),
+    (">1", 2, True),
+    ("<2", 2, False),
+    (">2", None, None),
+    ("=2", None, None),
+    ("!=2", None, None),
+])  # fmt: skip
 def test_what_is_not_known_can_only_add(compare: str, value: float | None, met: bool | None) -> None:
     assert tried(f"unassigned{compare}", BAD, ACTIVE) == (value, met)
     assert tried("lag>0", FINE, ACTIVE) == (5, True)

@@ -109,10 +109,8 @@ SHOWN = {
     "two looks at two places": diagnosis(looks=(BEFORE, OTHER), counts=replace(COUNTS, lag=None, lag_at_least=None)),
     "one look at an unknown time": diagnosis(looks=(OTHER,), counts=GroupCounts()),
     "no look": diagnosis(finding(), looks=()),
-    "evidence of two places": diagnosis(
-        finding(evidence=(evidence(), evidence("of y", "text", source="there", at="?")))
-    ),
-}
+    "evidence of two places": diagnosis(finding(evidence=(evidence(), evidence("of y", "text", source="there", at="?")))),
+}  # fmt: skip
 
 
 def test_what_people_see_of_a_diagnosis(request: pytest.FixtureRequest) -> None:

@@ -70,29 +70,23 @@ def test_the_first_line_says_what_happened_and_when_it_was_over(
     assert found.endswith(end), found
 
 
-@every_case(
-    ("again", "seconds", "told"),
-    [
-        (12, 2.0, "  at most 12 messages redelivered · a message waits up to 500 ms"),
-        (1, 2.0, "at most 1 message redelivered · "),
-        (None, 2.0, "redelivered: at most a queue's last 2.0 s, how many messages is unknown without --rate · "),
-        (0, 0.0, "at most 0 messages redelivered · "),
-    ],
-)
+@every_case(("again", "seconds", "told"), [
+    (12, 2.0, "  at most 12 messages redelivered · a message waits up to 500 ms"),
+    (1, 2.0, "at most 1 message redelivered · "),
+    (None, 2.0, "redelivered: at most a queue's last 2.0 s, how many messages is unknown without --rate · "),
+    (0, 0.0, "at most 0 messages redelivered · "),
+])  # fmt: skip
 def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, seconds: float, told: str) -> None:
     line = timeline("aaa  bbb", Q0, [takeover(Q0, "b", 5, again=again, again_s=seconds)])
     assert told in group_report(simulated([line])).facts[1]
 
 
-@every_case(
-    ("strip", "settled_us", "grave"),
-    [
-        ("aaaa", 0, "inOrder"),
-        *((f"aa{bad}bb", SECOND_US, "warning") for bad in ("  ", "!!", "##")),
-        *((f"aa{bad}", SECOND_US, "error") for bad in ("  ", "!!", "##")),
-        ("aa  bb", None, "error"),
-    ],
-)
+@every_case(("strip", "settled_us", "grave"), [
+    ("aaaa", 0, "inOrder"),
+    *((f"aa{bad}bb", SECOND_US, "warning") for bad in ("  ", "!!", "##")),
+    *((f"aa{bad}", SECOND_US, "error") for bad in ("  ", "!!", "##")),
+    ("aa  bb", None, "error"),
+])  # fmt: skip
 def test_what_passes_is_a_warning_and_what_stays_an_error(strip: str, settled_us: int | None, grave: str) -> None:
     assert group_report(simulated({"broker-a 0": strip}, settled_us=settled_us)).grave == grave
     if "!" in strip:

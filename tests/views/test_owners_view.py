@@ -76,17 +76,14 @@ def test_a_screen_has_a_line_per_owner_what_is_bad_first() -> None:
     assert "\n3 queues whose observed owner AVG does not predict" in shown
 
 
-@every_case(
-    ("owners", "grave"),
-    [
-        (("a", "a", "b", "b"), "inOrder"),
-        (("a", "b", "a", "b"), "inOrder"),
-        (("b", "b", "a", "a"), "warning"),
-        (("a", "", "b", "b"), "error"),
-        (("a", "a b", "b", "b"), "error"),
-        ((), ""),
-    ],
-)
+@every_case(("owners", "grave"), [
+    (("a", "a", "b", "b"), "inOrder"),
+    (("a", "b", "a", "b"), "inOrder"),
+    (("b", "b", "a", "a"), "warning"),
+    (("a", "", "b", "b"), "error"),
+    (("a", "a b", "b", "b"), "error"),
+    ((), ""),
+])  # fmt: skip
 def test_the_verdict_is_as_grave_as_what_is_observed(owners: tuple[str, ...], grave: str) -> None:
     assert report_of(*owners).grave == grave
 

@@ -142,17 +142,14 @@ def test_the_tables_of_a_screen_add_up_to_the_data(
 SAME = side("a b", route(x=4))
 
 
-@every_case(
-    ("before", "after", "states", "grave"),
-    [
-        (SAME, side("a", route(x=4)), None, ""),
-        (SAME, SAME, None, "inOrder"),
-        (SAME, side("", route(x=4)), None, "error"),
-        (SAME, side("a a b", route(x=4)), None, "error"),
-        (SAME, SAME, seen(*"aaaa"), "warning"),
-        (side("a", route(x=2)), side("a", route(x=1)), seen("a", "a", lag=3), "warning"),
-    ],
-)
+@every_case(("before", "after", "states", "grave"), [
+    (SAME, side("a", route(x=4)), None, ""),
+    (SAME, SAME, None, "inOrder"),
+    (SAME, side("", route(x=4)), None, "error"),
+    (SAME, side("a a b", route(x=4)), None, "error"),
+    (SAME, SAME, seen(*"aaaa"), "warning"),
+    (side("a", route(x=2)), side("a", route(x=1)), seen("a", "a", lag=3), "warning"),
+])  # fmt: skip
 def test_the_verdict_is_as_grave_as_what_is_left(before: Side, after: Side, states: States | None, grave: str) -> None:
     assert plan_report(plan(before, after, states=states)).grave == grave
 
@@ -170,14 +167,11 @@ ALL = Convergence(5, 5, 1054.321, 1062, 1001, 56, 0)
 GAP = "longest gap 1.0 s · longest overlap 56 ms"
 
 
-@every_case(
-    ("found", "line"),
-    [
-        (ALL, f"converges in about 1.1 s (max 1.1 s over 5 simulations) · {GAP}"),
-        (replace(ALL, max_convergence_ms=None), f"converges in about 1.1 s (not in each of 5 simulations) · {GAP}"),
-        (Convergence(5, 0, None, None, None, None, 0), "does not converge in any of 5 simulations"),
-    ],
-)
+@every_case(("found", "line"), [
+    (ALL, f"converges in about 1.1 s (max 1.1 s over 5 simulations) · {GAP}"),
+    (replace(ALL, max_convergence_ms=None), f"converges in about 1.1 s (not in each of 5 simulations) · {GAP}"),
+    (Convergence(5, 0, None, None, None, None, 0), "does not converge in any of 5 simulations"),
+])  # fmt: skip
 def test_a_plan_says_in_how_many_simulations_it_converges(found: Convergence, line: str) -> None:
     assert facts(replace(plan(SAME, SAME), convergence=found))[2] == f"  {line}"
 

@@ -26,24 +26,18 @@ def test_the_first_line_names_who_never_leaves_and_the_loss() -> None:
     assert "java-grpc" not in first
 
 
-@every_case(
-    ("args", "lines"),
-    [
-        # Rust never asks for the route again: half of 600 messages, and 4 more since broker-b's queues come first.
-        (
-            ("--fail", "broker-b", *MINUTE, "--first-poll", "30s", "--compare-sdks"),
-            [
-                "never leave broker-b: rust-grpc (304 lost)",
-                "leave broker-b after messages are lost: go (60 lost), python-grpc (60 lost), go-grpc (150 lost)",
-            ],
-        ),
-        # Latency fault is Java's alone.
-        (
-            (*DEAD, "--latency-fault", "on"),
-            ["never leave broker-b: cpp, go ", "java: OrderEvents, broker-b refused from 10s to 40s: "],
-        ),
-    ],
-)
+@every_case(("args", "lines"), [
+    # Rust never asks for the route again: half of 600 messages, and 4 more since broker-b's queues come first.
+    (
+        ("--fail", "broker-b", *MINUTE, "--first-poll", "30s", "--compare-sdks"),
+        [
+            "never leave broker-b: rust-grpc (304 lost)",
+            "leave broker-b after messages are lost: go (60 lost), python-grpc (60 lost), go-grpc (150 lost)",
+        ],
+    ),
+    # Latency fault is Java's alone.
+    ((*DEAD, "--latency-fault", "on"), ["never leave broker-b: cpp, go ", "java: OrderEvents, broker-b refused from 10s to 40s: "]),
+])  # fmt: skip
 def test_lines_about_each_broker_come_before_that_of_the_first_producer(
     args: tuple[str, ...], lines: list[str]
 ) -> None:
@@ -71,28 +65,22 @@ def test_two_sdks_are_compared_when_two_are_named() -> None:
     assert (found["scenario"]["sdk"], found["sdks"][1]["profile"]) == ("rust-grpc", "4.9.4 to 4.9.7")
 
 
-@every_case(
-    ("sdk", "line"),
-    [
-        ("go", "SDK go (rules of go 2.1.2)"),
-        ("go-grpc@5.1.4", "SDK go-grpc@5.1.4 (rules of go-grpc 5.1.4), Proxy in local mode"),
-        ("java@4.9.7", "client 4.9.7 (rules of 4.9.4 to 4.9.7)"),
-    ],
-)
+@every_case(("sdk", "line"), [
+    ("go", "SDK go (rules of go 2.1.2)"),
+    ("go-grpc@5.1.4", "SDK go-grpc@5.1.4 (rules of go-grpc 5.1.4), Proxy in local mode"),
+    ("java@4.9.7", "client 4.9.7 (rules of 4.9.4 to 4.9.7)"),
+])  # fmt: skip
 def test_the_last_lines_name_the_rules(sdk: str, line: str) -> None:
     lines = simulated("--messages", "5", "--sdk", sdk, "-o", "plain").stdout.splitlines()
     assert any(each.startswith(line) for each in lines)
 
 
-@every_case(
-    ("name", "rules"),
-    [
-        ("python", "cpp 2.2.0"),
-        ("php-grpc", "java-grpc 5.2.0"),
-        ("php", "java 5.5.0"),
-        ("go-grpc@5.1.2", "go-grpc 5.1.4"),
-    ],
-)
+@every_case(("name", "rules"), [
+    ("python", "cpp 2.2.0"),
+    ("php-grpc", "java-grpc 5.2.0"),
+    ("php", "java 5.5.0"),
+    ("go-grpc@5.1.2", "go-grpc 5.1.4"),
+])  # fmt: skip
 def test_an_sdk_that_was_not_read_has_the_rules_of_the_nearest_one(name: str, rules: str) -> None:
     told = simulated("--messages", "5", "--sdk", name, "-o", "plain").stderr
     assert f"{name} was not read: its rules are taken to be those of " in told
@@ -100,16 +88,13 @@ def test_an_sdk_that_was_not_read_has_the_rules_of_the_nearest_one(name: str, ru
     assert "[assumed-sdk]" in told
 
 
-@every_case(
-    ("name", "more", "first_ms"),
-    [
-        ("java", (), 30_000),
-        ("java-grpc", (), 10_000),
-        ("go-grpc", (), 30_000),
-        ("java-grpc", ("--first-poll", "3s"), 3_000),
-        ("java-grpc", ("--route-poll", "20s"), 20_000),
-    ],
-)
+@every_case(("name", "more", "first_ms"), [
+    ("java", (), 30_000),
+    ("java-grpc", (), 10_000),
+    ("go-grpc", (), 30_000),
+    ("java-grpc", ("--first-poll", "3s"), 3_000),
+    ("java-grpc", ("--route-poll", "20s"), 20_000),
+])  # fmt: skip
 def test_each_sdk_polls_its_route_first_when_it_does(name: str, more: tuple[str, ...], first_ms: int) -> None:
     assert data("--sdk", name, "--messages", "5", *more)["scenario"]["firstPollMs"] == first_ms
 

@@ -102,16 +102,13 @@ def test_a_wrong_answer_is_an_error_of_its_own(answer: Callable[[Any], Any], tol
     assert not isinstance(caught.value, AllocationError)
 
 
-@every_case(
-    ("strategy", "told"),
-    [
-        (lambda group: [], "<lambda> does not take 4 arguments"),
-        (ByCircle.allocate, "allocate does not take 4 arguments"),
-        (5, "an int cannot be called"),
-        (dict, "the class dict cannot be called"),
-        (None, "a NoneType cannot be called"),
-    ],
-)
+@every_case(("strategy", "told"), [
+    (lambda group: [], "<lambda> does not take 4 arguments"),
+    (ByCircle.allocate, "allocate does not take 4 arguments"),
+    (5, "an int cannot be called"),
+    (dict, "the class dict cannot be called"),
+    (None, "a NoneType cannot be called"),
+])  # fmt: skip
 def test_what_is_no_strategy_is_refused(strategy: Any, told: str) -> None:
     for ask in (lambda: allocate(strategy, queues(4), IDS), lambda: Members(IDS, strategy)):
         with pytest.raises(UsageError) as caught:

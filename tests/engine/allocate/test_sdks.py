@@ -91,17 +91,14 @@ def test_what_is_no_library_is_refused(given_: dict[str, Any]) -> None:
         allocate("AVG", queues(1), ["x"], **given_)
 
 
-@every_case(
-    ("connections", "name", "assumed"),
-    [
-        ("JAVA V5_5_0, JAVA", "java", False),
-        ("GO V4_5_2, GO", "go", False),
-        ("GO V5_0_0", "go", True),
-        ("CPP V4_6_0, CPP V3_1_8", "cpp", False),
-        ("CPP V4_9_0, PYTHON V4_6_0, NODE_JS", "cpp", True),
-        ("RUST, OTHER V5_5_0,", "java", True),
-    ],
-)
+@every_case(("connections", "name", "assumed"), [
+    ("JAVA V5_5_0, JAVA", "java", False),
+    ("GO V4_5_2, GO", "go", False),
+    ("GO V5_0_0", "go", True),
+    ("CPP V4_6_0, CPP V3_1_8", "cpp", False),
+    ("CPP V4_9_0, PYTHON V4_6_0, NODE_JS", "cpp", True),
+    ("RUST, OTHER V5_5_0,", "java", True),
+])  # fmt: skip
 def test_a_connection_tells_the_library_or_the_nearest_is_assumed(connections: str, name: str, assumed: bool) -> None:
     for each in connections.split(","):
         language, _, version = each.strip().partition(" ")

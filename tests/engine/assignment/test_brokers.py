@@ -89,15 +89,12 @@ def test_by_pop_every_queue_has_a_reader_and_with_a_share_one_more_for_each(
         assert [short(its) for its in readers.values()] == [[f"broker-a{index % number}"] for index in range(consumers)]
 
 
-@every_case(
-    ("listed", "strategy", "topic", "numbers"),
-    [
-        (("x", "y"), "AVG", "%RETRY%g", [2, 2]),  # a retry topic is pulled, whatever the mode is
-        (("x",), "AVG", "%RETRY%g", [4, 0]),
-        (None, "AVG", "T", [None, None]),
-        *(((("x", "y"), name, "T", [None, None])) for name in ("CONSISTENT_HASH", "CONFIG", "avg", "PIN")),
-    ],
-)
+@every_case(("listed", "strategy", "topic", "numbers"), [
+    (("x", "y"), "AVG", "%RETRY%g", [2, 2]),  # a retry topic is pulled, whatever the mode is
+    (("x",), "AVG", "%RETRY%g", [4, 0]),
+    (None, "AVG", "T", [None, None]),
+    *(((("x", "y"), name, "T", [None, None])) for name in ("CONSISTENT_HASH", "CONFIG", "avg", "PIN")),
+])  # fmt: skip
 def test_a_broker_answers_by_its_own_list_and_by_two_strategies(
     listed: tuple[str, ...] | None, strategy: str, topic: str, numbers: list[int | None]
 ) -> None:

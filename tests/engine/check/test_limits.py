@@ -201,9 +201,7 @@ INCOMPLETE = [
     Case(SILENT, "mixedStrategies", 0, "incomplete", None, "x, y did not report a strategy"),
     Case(half_told("x y x y"), "mixedStrategies", 0, "incomplete", None, Y_SILENT),
     Case(cluster(members("")), "imbalance", 2, "incomplete", None, "no consumer is visible"),
-    Case(
-        cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no consumer is visible to report its topics"
-    ),
+    Case(cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no consumer is visible to report its topics"),
     Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics are unknown"),
     Case(cluster(members("x", topics="%RETRY%g")), "idle", 2, "incomplete", None, "it subscribes to no topic"),
     Case(NO_ROUTE, "idle", 2, "incomplete", None, U_UNKNOWN),
@@ -238,7 +236,7 @@ INCOMPLETE = [
     Case(cluster(members("x y", owners="- - - -")), "imbalance", 2, "incomplete", None, "no queue has an owner"),
     Case(cluster(members("x y"), routes=(STATIC,)), "movedOnBrokerLoss", 1.0, "incomplete", None),
     Case(UNSET, "idle", 2, "incomplete", None),
-]
+]  # fmt: skip
 
 
 @every_case("case", [*MEASURED, *INCOMPLETE], ids=lambda case: f"{case.limit}-{case.verdict}-{case.why[:40]}")
@@ -253,15 +251,12 @@ DEALT = ("imbalance", "idle", "unassigned", "duplicateOwners", "movedOnConsumerL
 
 
 @every_case("limit", DEALT)
-@every_case(
-    ("snapshot", "why"),
-    [
-        (cluster(members("x", message_model="BROADCASTING")), "group g is BROADCASTING: every consumer reads"),
-        (cluster(members("x", consume_type=CONSUME_POP)), "group g consumes by POP: several consumers may take"),
-        (cluster(replace(members(""), polling_num=2)), "brokers list no consumer of group g, but 2 receive requests"),
-        (cluster(members(GRPC)), "the consumers of group g look like gRPC clients (host@1@0@abc): the Proxy gives"),
-    ],
-)
+@every_case(("snapshot", "why"), [
+    (cluster(members("x", message_model="BROADCASTING")), "group g is BROADCASTING: every consumer reads"),
+    (cluster(members("x", consume_type=CONSUME_POP)), "group g consumes by POP: several consumers may take"),
+    (cluster(replace(members(""), polling_num=2)), "brokers list no consumer of group g, but 2 receive requests"),
+    (cluster(members(GRPC)), "the consumers of group g look like gRPC clients (host@1@0@abc): the Proxy gives"),
+])  # fmt: skip
 def test_a_group_that_deals_out_no_queues_is_apart(snapshot: ClusterSnapshot, why: str, limit: str) -> None:
     judgement = one(snapshot, limit, 1)
     assert judgement.verdict == "notApplicable"
@@ -273,15 +268,12 @@ def test_a_broadcasting_group_has_no_lag_at_the_brokers() -> None:
     assert one(snapshot, "lag", 0).verdict == "notApplicable"
 
 
-@every_case(
-    ("snapshot", "assume", "bound", "value", "basis"),
-    [
-        (SILENT, "AVG_BY_CIRCLE", 0, 0, "assumed"),
-        (XYZ, "CONFIG", 0, 0, "predicted"),  # what members report goes before what a rule assumes
-        (cluster(members("x y", consume_type=None)), None, 0, 0, "predicted"),  # taken for push consumers
-        (ONE_OWNER, None, 1, 1, "observed"),
-    ],
-)
+@every_case(("snapshot", "assume", "bound", "value", "basis"), [
+    (SILENT, "AVG_BY_CIRCLE", 0, 0, "assumed"),
+    (XYZ, "CONFIG", 0, 0, "predicted"),  # what members report goes before what a rule assumes
+    (cluster(members("x y", consume_type=None)), None, 0, 0, "predicted"),  # taken for push consumers
+    (ONE_OWNER, None, 1, 1, "observed"),
+])  # fmt: skip
 def test_how_owners_are_known_is_told(
     snapshot: ClusterSnapshot, assume: str | None, bound: int, value: int, basis: str
 ) -> None:
@@ -289,17 +281,14 @@ def test_how_owners_are_known_is_told(
     assert (judgement.verdict, judgement.value, judgement.basis) == ("passed", value, basis)
 
 
-@every_case(
-    ("strategy", "by_client", "basis"),
-    [
-        (AVG_CLASS, True, "predicted"),
-        (AVG_CLASS, False, "predicted"),
-        (BY_CIRCLE, False, "predicted"),
-        (BY_HASH, True, "predicted"),
-        (BY_HASH, None, "predicted"),
-        (BY_HASH, False, None),
-    ],
-)
+@every_case(("strategy", "by_client", "basis"), [
+    (AVG_CLASS, True, "predicted"),
+    (AVG_CLASS, False, "predicted"),
+    (BY_CIRCLE, False, "predicted"),
+    (BY_HASH, True, "predicted"),
+    (BY_HASH, None, "predicted"),
+    (BY_HASH, False, None),
+])  # fmt: skip
 def test_what_brokers_deal_out_is_known_where_they_have_the_strategy(
     strategy: str, by_client: bool | None, basis: str | None
 ) -> None:

@@ -25,21 +25,18 @@ FIVE_MINUTES_BEHIND = (
 )
 
 
-@every_case(
-    ("looks", "time", "ms", "expected"),
-    [
-        # 9 s lie between its own times; 10 s by our clock, unless its clock is behind.
-        *((ONE, 990_000, ms, old) for ms, old in ((8_999, True), (10_000, False), (9_000, BEHIND), (9_999, BEHIND))),
-        (IN_THE_FUTURE, 1_000_500, 10_000, AHEAD),
-        (IN_THE_FUTURE, 1_000_500, 500, True),
-        (A_LITTLE, 1_000_500, 10_000, False),
-        # The pull was between the looks, less the 5 s that the first report may have been on its way.
-        (FIVE_MINUTES_BEHIND, 600_000, 105_999, True),
-        (FIVE_MINUTES_BEHIND, 600_000, 106_000, BEHIND),
-        (FIVE_MINUTES_BEHIND, 600_000, 121_000, False),
-        (FIVE_MINUTES_BEHIND, 706_000, 15_000, False),
-    ],
-)
+@every_case(("looks", "time", "ms", "expected"), [
+    # 9 s lie between its own times; 10 s by our clock, unless its clock is behind.
+    *((ONE, 990_000, ms, old) for ms, old in ((8_999, True), (10_000, False), (9_000, BEHIND), (9_999, BEHIND))),
+    (IN_THE_FUTURE, 1_000_500, 10_000, AHEAD),
+    (IN_THE_FUTURE, 1_000_500, 500, True),
+    (A_LITTLE, 1_000_500, 10_000, False),
+    # The pull was between the looks, less the 5 s that the first report may have been on its way.
+    (FIVE_MINUTES_BEHIND, 600_000, 105_999, True),
+    (FIVE_MINUTES_BEHIND, 600_000, 106_000, BEHIND),
+    (FIVE_MINUTES_BEHIND, 600_000, 121_000, False),
+    (FIVE_MINUTES_BEHIND, 706_000, 15_000, False),
+])  # fmt: skip
 def test_whether_a_time_is_older(looks: tuple[ConsumerEvidence, ...], time: int, ms: int, expected: bool | str) -> None:
     answer: bool | str
     try:

@@ -69,9 +69,7 @@ Y_FIRST = owned(PAIR, "y")[0]
 
 WATCHED_FAULTS: Mapping[str, Looks] = {
     "frozen-consumer": watched(PAIR, of("x", BLOCKED), {"x": Reporting(answers=False)}),
-    "consume-failing": watched(
-        PAIR, of("x", FAILS_IN_ORDER), {"x": replace(FAILS, orderly=True), "y": Reporting(orderly=True)}
-    ),
+    "consume-failing": watched(PAIR, of("x", FAILS_IN_ORDER), {"x": replace(FAILS, orderly=True), "y": Reporting(orderly=True)}),
     "blocked-consumer": watched(PAIR, of("x", BLOCKED)),
     "head-blocked": watched(PAIR, of("x", HEAD, 1)),
     "pull-stopped": watched(PAIR, of("x", UNPULLED, 1)),
@@ -82,14 +80,11 @@ WATCHED_FAULTS: Mapping[str, Looks] = {
     "flow-control": watched(PAIR, {**of("x", LIMITED), **of("y", LIMITED)}),
     "lag-growing": watched(PAIR, {**of("x", SLOW), **of("y", SLOW)}),
     "lag-stalled": watched(PAIR, of("x", PAUSED)),
-}
+}  # fmt: skip
 """Code → looks at a group that has what the code means, and no other fault."""
 
 WATCHED_PAIRS: Mapping[str, tuple[Looks, set[str]]] = {
-    "x blocked, y held back": (
-        watched(PAIR, {**of("x", FULL), **of("y", LIMITED)}),
-        {"blocked-consumer", "flow-control"},
-    ),
+    "x blocked, y held back": (watched(PAIR, {**of("x", FULL), **of("y", LIMITED)}), {"blocked-consumer", "flow-control"}),
     "x frozen, a message of y not finished": (
         watched(PAIR, {**of("x", BLOCKED), **of("y", HEAD, 1)}, {"x": Reporting(answers=False)}),
         {"frozen-consumer", "head-blocked"},
@@ -98,13 +93,10 @@ WATCHED_PAIRS: Mapping[str, tuple[Looks, set[str]]] = {
         watched(PAIR, {**of("x", UNLOCKED, 1), **of("y", UNPULLED, 1)}, ORDERLY),
         {"lock-lost", "pull-stopped"},
     ),
-    "x blocked, y suspended": (
-        watched(PAIR, {**of("x", BLOCKED), **of("y", PAUSED)}),
-        {"blocked-consumer", "lag-stalled"},
-    ),
+    "x blocked, y suspended": (watched(PAIR, {**of("x", BLOCKED), **of("y", PAUSED)}), {"blocked-consumer", "lag-stalled"}),
     "x slow, y consumes what was taken from it": (
         watched(PAIR, {**of("x", SLOW), ("y", X_FIRST): DROPPED}, {"x": Reporting(call_ms=200.0, consumed_per_s=16.0)}),
         {"slow-consumer", "dropped-but-consuming"},
     ),
-}
+}  # fmt: skip
 """What is planted → the looks, and the codes that are named."""

@@ -118,10 +118,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
         ABC,
         cluster(group("abc", [T], owners=dict.fromkeys(T.subscribe_queues(), ("a",)), reported=False), routes=[T]),
     ),
-    "two changes explain together what neither does alone": (
-        ABC,
-        cluster(group("abcd", [T], "AVG_BY_CIRCLE"), routes=[T]),
-    ),
+    "two changes explain together what neither does alone": (ABC, cluster(group("abcd", [T], "AVG_BY_CIRCLE"), routes=[T])),
     "more queues explain new ones and moves": (ABC, cluster(group("abc", [WIDER]), routes=[WIDER])),
     "a broker more": (ABC, cluster(group("abc", [TWO_MORE]), routes=[TWO_MORE])),
     "a new topic of the subscription takes both changes": (ABC, cluster(group("abc", [T, U]), routes=[T, U])),
@@ -130,16 +127,10 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "one queue with its former owner is pending": (ABC, after("abcd", FOUR | {MOVING: AVG[MOVING]})),
     "queues that nobody has taken yet are pending": (ABC, taken_by(())),
     "queues that two consumers have meanwhile are pending": (ABC, taken_by(("c", "d"))),
-    "a group without consumers": (
-        ABC,
-        after("", dict.fromkeys(T.subscribe_queues(), ()), views=(), topics=None, reports={}),
-    ),
+    "a group without consumers": (ABC, after("", dict.fromkeys(T.subscribe_queues(), ()), views=(), topics=None, reports={})),
     "a second process of a client ID": (ABC, after("abcc")),
     "a second process that moves nothing": (ABC, after("abcc", AVG)),
-    "consumers that no queue is for": (
-        cluster(group("a", [NONE]), routes=[NONE]),
-        cluster(group("b", [NONE]), routes=[NONE]),
-    ),
+    "consumers that no queue is for": (cluster(group("a", [NONE]), routes=[NONE]), cluster(group("b", [NONE]), routes=[NONE])),
     "a group and a topic more": (ABC, cluster(group("abc", [T]), group("x", [U], name="h"), routes=[T, U])),
     "a group and a topic less": (cluster(group("abc", [T]), group("x", [U], name="h"), routes=[T, U]), ABC),
     "two clusters": (ABC, cluster(group("x", [U], name="h"), routes=[U])),
@@ -180,11 +171,8 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "a queue with two owners": (ABC, after("abc", AVG | {FIRST: ("a", "b")})),
     "offsets alone make no group changed": (ABC, cluster(group("abc", [T], lag=5), routes=[T])),
     "a setting": (ABC, after("abc", consume_from_where="CONSUME_FROM_FIRST_OFFSET")),
-    "a broadcasting group moves no queue": (
-        after("abc", message_model="BROADCASTING"),
-        after("abcd", message_model="BROADCASTING"),
-    ),
-}
+    "a broadcasting group moves no queue": (after("abc", message_model="BROADCASTING"), after("abcd", message_model="BROADCASTING")),
+}  # fmt: skip
 
 
 @every_case("name", CASES)

@@ -29,26 +29,23 @@ def counts(data: TopicRouteData) -> dict[str, tuple[int, int]]:
     return {queue.broker_name: (queue.read_queue_nums, queue.write_queue_nums) for queue in data.queue_datas}
 
 
-@every_case(
-    ("members", "changes", "after"),
-    [
-        ("c b a", NAMED, "c placeholder-01 y z"),
-        ("a", Changes(add_brokers=(NewBroker("x"),), remove_brokers=("y",)), "a"),
-        ("9 10 8 7", Changes(remove=(1,)), "10 7 8"),
-        ("b a", Changes(remove=(2,)), ""),
-        ("d c b a", Changes(remove=(1, "a", 1)), "b"),
-        ("a a", Changes(remove=("a",)), "a"),
-        ("a b a", Changes(remove=("a", "a")), "b"),
-        ("c a b", Changes(scale_to=4), "a b c placeholder-01"),
-        ("c a b", Changes(scale_to=3), "a b c"),
-        ("c a b", Changes(scale_to=1), "a"),
-        ("c a b", Changes(scale_to=0), ""),
-        ("a a b", Changes(scale_to=2), "a a"),
-        ("c a b", replace(NAMED, add=("z",), scale_to=4), "c placeholder-01 y z"),
-        ("c a b", replace(NAMED, add=("z",), scale_to=1), "c"),
-        ("placeholder-01", Changes(add=(2,)), "placeholder-01 placeholder-02 placeholder-03"),
-    ],
-)
+@every_case(("members", "changes", "after"), [
+    ("c b a", NAMED, "c placeholder-01 y z"),
+    ("a", Changes(add_brokers=(NewBroker("x"),), remove_brokers=("y",)), "a"),
+    ("9 10 8 7", Changes(remove=(1,)), "10 7 8"),
+    ("b a", Changes(remove=(2,)), ""),
+    ("d c b a", Changes(remove=(1, "a", 1)), "b"),
+    ("a a", Changes(remove=("a",)), "a"),
+    ("a b a", Changes(remove=("a", "a")), "b"),
+    ("c a b", Changes(scale_to=4), "a b c placeholder-01"),
+    ("c a b", Changes(scale_to=3), "a b c"),
+    ("c a b", Changes(scale_to=1), "a"),
+    ("c a b", Changes(scale_to=0), ""),
+    ("a a b", Changes(scale_to=2), "a a"),
+    ("c a b", replace(NAMED, add=("z",), scale_to=4), "c placeholder-01 y z"),
+    ("c a b", replace(NAMED, add=("z",), scale_to=1), "c"),
+    ("placeholder-01", Changes(add=(2,)), "placeholder-01 placeholder-02 placeholder-03"),
+])  # fmt: skip
 def test_members_are_replaced_removed_added_and_scaled(members: str, changes: Changes, after: str) -> None:
     assert change_members(members.split(), changes) == tuple(after.split())
 

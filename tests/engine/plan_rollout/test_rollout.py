@@ -293,19 +293,16 @@ ONE_AT_A_TIME = "no order with 1 consumer at a time, each back before the next g
 IN_PAIRS = "no order with 2 consumers at a time, each back before the next goes down, prevents it: "
 
 
-@every_case(
-    ("at_once", "bound", "least", "proven", "claim"),
-    [
-        (1, 5, None, ONE_AT_A_TIME, "the least is 3 or more"),
-        (1, 3, None, ONE_AT_A_TIME, "the least is 1 or more"),
-        (1, 2, None, "", "another order may have fewer"),
-        (2, 5, None, "", "another order may have fewer"),
-        (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=True), ONE_AT_A_TIME, "the least is 3"),
-        (2, 3, LeastOverlap(("a", "b", "c"), 3, is_least=True), IN_PAIRS, "the least is 1"),
-        (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the least is 1 or more"),
-        (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the least is 0"),
-    ],
-)
+@every_case(("at_once", "bound", "least", "proven", "claim"), [
+    (1, 5, None, ONE_AT_A_TIME, "the least is 3 or more"),
+    (1, 3, None, ONE_AT_A_TIME, "the least is 1 or more"),
+    (1, 2, None, "", "another order may have fewer"),
+    (2, 5, None, "", "another order may have fewer"),
+    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=True), ONE_AT_A_TIME, "the least is 3"),
+    (2, 3, LeastOverlap(("a", "b", "c"), 3, is_least=True), IN_PAIRS, "the least is 1"),
+    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the least is 1 or more"),
+    (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the least is 0"),
+])  # fmt: skip
 def test_of_the_least_overlap_only_what_is_proven_is_said(
     at_once: int, bound: int, least: LeastOverlap | None, proven: str, claim: str
 ) -> None:

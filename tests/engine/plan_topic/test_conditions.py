@@ -37,34 +37,31 @@ def owned(*client_ids: str, owners: dict[MessageQueue, str] = {}, **more: Any) -
     return seen(route(a=4), group(*client_ids, owners=owners, **more))
 
 
-@every_case(
-    ("kind", "snapshot", "holds", "found"),
-    [
-        ("readable", seen(route(a=4)), True, ""),
-        ("readable", seen(route(a=6)), True, ""),
-        ("readable", seen(route(a=2)), False, "consumers cannot read a 2, a 3"),
-        ("readable", seen(route(a=4, perm=2)), False, "consumers cannot read a 0, a 1, a 2 and 1 more"),
-        ("readable", seen(route(a=4), others=(route(a=3),)), False, "consumers cannot read a 3"),
-        ("writable", seen(route(a=4)), True, ""),
-        ("writable", seen(route(a=5)), False, "producers have 5 queues: a 0, a 1, a 2 and 2 more"),
-        ("writable", seen(route(a=4, masters=False)), False, "producers have 0 queues: "),
-        ("not-readable", seen(route(b=4)), True, ""),
-        ("not-readable", seen(route(a=1)), False, "consumers can still read a 0"),
-        ("drained", seen(route(a=4), ALL_READ), True, ""),
-        ("drained", read((5, 5), (0, -1), (7, 7), (9, 9)), True, ""),
-        ("drained", read((5, 5), (3, -1), (7, 6), (9, 9)), False, "group g has 4 unread messages in a 1, a 2"),
-        ("drained", read((5, 5), (3, None), (7, 6), (9, 9)), False, "group g has 1 unread message in a 2"),
-        ("drained", read((5, 5), (3, None), (7, 7)), None, "unknown: group g: lag of 2 queues"),
-        ("drained", UNREAD, None, "unknown: groups of broker a"),
-        ("drained", seen(route(a=4)), None, "unknown: the source has no group of the topic"),
-        ("owned", owned("c1 c2", owners=HELD), True, ""),
-        ("owned", owned("c1 c2", owners={**HELD, queues(4, "a")[3]: ""}), False, "group g: a 3 without an owner"),
-        ("owned", owned("c1"), None, "unknown: group g: owners of 4 queues"),
-        ("owned", owned(""), True, ""),
-        ("owned", owned("c1", message_model="BROADCASTING"), True, ""),
-        ("owned", owned("c1", consume_type="CONSUME_POP"), True, ""),
-    ],
-)
+@every_case(("kind", "snapshot", "holds", "found"), [
+    ("readable", seen(route(a=4)), True, ""),
+    ("readable", seen(route(a=6)), True, ""),
+    ("readable", seen(route(a=2)), False, "consumers cannot read a 2, a 3"),
+    ("readable", seen(route(a=4, perm=2)), False, "consumers cannot read a 0, a 1, a 2 and 1 more"),
+    ("readable", seen(route(a=4), others=(route(a=3),)), False, "consumers cannot read a 3"),
+    ("writable", seen(route(a=4)), True, ""),
+    ("writable", seen(route(a=5)), False, "producers have 5 queues: a 0, a 1, a 2 and 2 more"),
+    ("writable", seen(route(a=4, masters=False)), False, "producers have 0 queues: "),
+    ("not-readable", seen(route(b=4)), True, ""),
+    ("not-readable", seen(route(a=1)), False, "consumers can still read a 0"),
+    ("drained", seen(route(a=4), ALL_READ), True, ""),
+    ("drained", read((5, 5), (0, -1), (7, 7), (9, 9)), True, ""),
+    ("drained", read((5, 5), (3, -1), (7, 6), (9, 9)), False, "group g has 4 unread messages in a 1, a 2"),
+    ("drained", read((5, 5), (3, None), (7, 6), (9, 9)), False, "group g has 1 unread message in a 2"),
+    ("drained", read((5, 5), (3, None), (7, 7)), None, "unknown: group g: lag of 2 queues"),
+    ("drained", UNREAD, None, "unknown: groups of broker a"),
+    ("drained", seen(route(a=4)), None, "unknown: the source has no group of the topic"),
+    ("owned", owned("c1 c2", owners=HELD), True, ""),
+    ("owned", owned("c1 c2", owners={**HELD, queues(4, "a")[3]: ""}), False, "group g: a 3 without an owner"),
+    ("owned", owned("c1"), None, "unknown: group g: owners of 4 queues"),
+    ("owned", owned(""), True, ""),
+    ("owned", owned("c1", message_model="BROADCASTING"), True, ""),
+    ("owned", owned("c1", consume_type="CONSUME_POP"), True, ""),
+])  # fmt: skip
 def test_what_is_waited_for(kind: WaitKind, snapshot: ClusterSnapshot, holds: bool | None, found: str) -> None:
     checked = check(WaitFor(kind, FOUR), snapshot, "T", [*snapshot.groups])
     assert (checked.holds, checked.found) == (holds, found)

@@ -57,18 +57,15 @@ def stored(end: int, offset: int, first: int) -> QueueState:
     return QueueState(broker_offset=end, consumer_offset=offset, stored_offset=offset, min_offset=first)
 
 
-@every_case(
-    ("state", "expected"),
-    [
-        (stored(90, -1, 60), ("end", 30, 1)),
-        (stored(90, -1, 90), ("end", 0, 1)),  # all are expired
-        (stored(0, -1, 0), ("end", 0, 0)),
-        (stored(90, 0, 0), ("stored", 0, 0)),  # the first is in memory
-        (stored(90, 70, 60), ("stored", 0, 0)),
-        (QueueState(broker_offset=90, consumer_offset=0), ("unknown", None, None)),
-        (None, ("unknown", None, None)),
-    ],
-)
+@every_case(("state", "expected"), [
+    (stored(90, -1, 60), ("end", 30, 1)),
+    (stored(90, -1, 90), ("end", 0, 1)),  # all are expired
+    (stored(0, -1, 0), ("end", 0, 0)),
+    (stored(90, 0, 0), ("stored", 0, 0)),  # the first is in memory
+    (stored(90, 70, 60), ("stored", 0, 0)),
+    (QueueState(broker_offset=90, consumer_offset=0), ("unknown", None, None)),
+    (None, ("unknown", None, None)),
+])  # fmt: skip
 def test_where_messages_are_lost_that_come_before_an_owner(
     state: QueueState | None, expected: tuple[str, int | None, int | None]
 ) -> None:
@@ -82,15 +79,12 @@ def test_where_messages_are_lost_that_come_before_an_owner(
     assert (start.rule, effect.skipped, effect.first_lost) == expected
 
 
-@every_case(
-    ("number", "keys", "late"),
-    [
-        (8, None, 30),  # 8 queues become 16: of each queue half of the hashes leave
-        (4, None, 0),
-        (3, None, 60),  # of 0, 8 and 16 the first stays in a 0; 4, 12 and 20 leave b 0, the fourth queue of six
-        (8, Keys(KEYS, SDKS[:1]), None),
-    ],
-)
+@every_case(("number", "keys", "late"), [
+    (8, None, 30),  # 8 queues become 16: of each queue half of the hashes leave
+    (4, None, 0),
+    (3, None, 60),  # of 0, 8 and 16 the first stays in a 0; 4, 12 and 20 leave b 0, the fourth queue of six
+    (8, Keys(KEYS, SDKS[:1]), None),
+])  # fmt: skip
 def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late: int | None) -> None:
     """Of 60 and 20 unread messages in the first queue of each broker."""
     lags = {queues(4, "a")[0]: 60, queues(4, "b")[0]: 20 if number == 3 else 0}
@@ -136,14 +130,11 @@ def test_rates_are_what_was_read_between_two_snapshots() -> None:
     assert consumed_per_ms(now, replace(then, groups={}), "g", "then") == {}
 
 
-@every_case(
-    ("now", "then", "problem"),
-    [
-        (NOON, NOON, "then is not earlier than the source"),
-        (NOON, None, "then does not report when"),
-        (None, NOON, "the source does not report when"),
-    ],
-)
+@every_case(("now", "then", "problem"), [
+    (NOON, NOON, "then is not earlier than the source"),
+    (NOON, None, "then does not report when"),
+    (None, NOON, "the source does not report when"),
+])  # fmt: skip
 def test_rates_need_two_moments(now: datetime | None, then: datetime | None, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         consumed_per_ms(snapshot(90, now), snapshot(30, then), "g", "then")

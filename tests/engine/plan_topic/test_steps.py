@@ -114,15 +114,12 @@ def test_a_broker_that_gets_the_topic_is_told_its_type_once() -> None:
         assert (found[0], found[2]) == ([new.format(4, 4) + more], [new.format(4, 6)])
 
 
-@every_case(
-    ("of", "request_", "problem", "hint"),
-    [
-        (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n"),)), "--add-broker n: producers", "more: n:8"),
-        (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n", 2, 4),)), "--add-broker n:2:4: prod", "more: n:4"),
-        (topic((3, 8, 6)), TopicRequest(move_to_cluster="west"), "--move-to-cluster west: .* of n ", "--queues 8"),
-        (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8), "--queues 8: .* of b that consumers", "--add-broker b"),
-    ],
-)
+@every_case(("of", "request_", "problem", "hint"), [
+    (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n"),)), "--add-broker n: producers", "more: n:8"),
+    (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n", 2, 4),)), "--add-broker n:2:4: prod", "more: n:4"),
+    (topic((3, 8, 6)), TopicRequest(move_to_cluster="west"), "--move-to-cluster west: .* of n ", "--queues 8"),
+    (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8), "--queues 8: .* of b that consumers", "--add-broker b"),
+])  # fmt: skip
 def test_no_broker_gets_write_queues_that_consumers_cannot_read(
     of: TopicRouteData, request_: TopicRequest, problem: str, hint: str
 ) -> None:
@@ -183,14 +180,11 @@ def test_on_the_way_of_any_change(a: tuple[int, int, int], b: tuple[int, int, in
     assert plans[-1].next_step is None
 
 
-@every_case(
-    ("request_", "problem"),
-    [
-        (TopicRequest(drain_brokers=("x",)), "--drain-broker x: topic T has no such broker"),
-        (TopicRequest(drain_brokers=("a",)), "topic T would have no queue left"),
-        (TopicRequest(drain_brokers=("a",), add_brokers=(NewBroker("a"),)), "broker a is added and drained"),
-    ],
-)
+@every_case(("request_", "problem"), [
+    (TopicRequest(drain_brokers=("x",)), "--drain-broker x: topic T has no such broker"),
+    (TopicRequest(drain_brokers=("a",)), "topic T would have no queue left"),
+    (TopicRequest(drain_brokers=("a",), add_brokers=(NewBroker("a"),)), "broker a is added and drained"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(request_: TopicRequest, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         routes_of(route(a=4), request_)

@@ -43,17 +43,14 @@ def run_until(env: GroupEnvironment, end_us: int) -> None:
         pass
 
 
-@every_case(
-    ("connected", "loss", "arrives", "after_us"),
-    [
-        (True, None, True, 0),
-        (False, None, True, Timers().connect_us),
-        (True, "its process", False, 0),
-        (False, "its process", False, 0),
-        (True, "its machine", False, Timers().rpc_timeout_us),
-        (False, "its machine", False, Timers().rpc_timeout_us),
-    ],
-)
+@every_case(("connected", "loss", "arrives", "after_us"), [
+    (True, None, True, 0),
+    (False, None, True, Timers().connect_us),
+    (True, "its process", False, 0),
+    (False, "its process", False, 0),
+    (True, "its machine", False, Timers().rpc_timeout_us),
+    (False, "its machine", False, Timers().rpc_timeout_us),
+])  # fmt: skip
 def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machine_is_lost(
     connected: bool, loss: str | None, arrives: bool, after_us: int
 ) -> None:
@@ -211,14 +208,10 @@ def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
     return [round(when * SECOND_US) for when in moments(report, "route", who="NameServer")]
 
 
-@pytest.mark.parametrize(
-    ("events", "apart_us"),
-    [
-        ((at("broker-loss", "a", 10), at("broker-loss", "b", 10)), 0),
-        ((at("broker-loss", "a", 10), at("broker-up", "a", 300), at("broker-loss", "a", 310)), 300 * SECOND_US),
-    ],
-    ids=["two brokers", "one broker twice"],
-)
+@pytest.mark.parametrize(("events", "apart_us"), [
+    ((at("broker-loss", "a", 10), at("broker-loss", "b", 10)), 0),
+    ((at("broker-loss", "a", 10), at("broker-up", "a", 300), at("broker-loss", "a", 310)), 300 * SECOND_US),
+], ids=["two brokers", "one broker twice"])  # fmt: skip
 def test_each_lost_broker_has_registered_in_its_own_time(events: Sequence[Event], apart_us: int) -> None:
     """Each registers every 30 s by a timer of its own, and is dropped 120 s after the last time."""
     apart = set()

@@ -70,21 +70,18 @@ def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerG
     return ConsumerGroup("g", HERE, views=(MemberView(connections, HERE),))
 
 
-@every_case(
-    ("group", "given", "version", "codes"),
-    [
-        (None, None, "5.5.0", []),
-        (None, "4.9", "4.9", []),
-        (reporting(), None, "5.5.0", []),
-        (reporting(None, "HIGHER_VERSION"), None, "5.5.0", []),
-        (reporting("V4_9_7", "V4_9_7"), None, "4.9.7", []),
-        (reporting("V4_9_7"), "5.2.0", "5.2.0", []),
-        (reporting("V5_5_0", "V4_9_7"), None, "4.9.7", ["mixed-versions"]),
-        (reporting("V5_5_0", "V5_5_0", "V5_1_4"), None, "5.5.0", ["mixed-versions"]),
-        (reporting("V5_3_0", "V5_2_0"), None, "5.2.0", []),
-        (reporting("V4_6_0", language="CPP"), None, "5.5.0", []),
-    ],
-)
+@every_case(("group", "given", "version", "codes"), [
+    (None, None, "5.5.0", []),
+    (None, "4.9", "4.9", []),
+    (reporting(), None, "5.5.0", []),
+    (reporting(None, "HIGHER_VERSION"), None, "5.5.0", []),
+    (reporting("V4_9_7", "V4_9_7"), None, "4.9.7", []),
+    (reporting("V4_9_7"), "5.2.0", "5.2.0", []),
+    (reporting("V5_5_0", "V4_9_7"), None, "4.9.7", ["mixed-versions"]),
+    (reporting("V5_5_0", "V5_5_0", "V5_1_4"), None, "5.5.0", ["mixed-versions"]),
+    (reporting("V5_3_0", "V5_2_0"), None, "5.2.0", []),
+    (reporting("V4_6_0", language="CPP"), None, "5.5.0", []),
+])  # fmt: skip
 def test_the_version_is_said_or_what_most_members_report(
     group: ConsumerGroup | None, given: str | None, version: str, codes: list[str]
 ) -> None:

@@ -31,15 +31,12 @@ def test_a_group_that_does_not_settle_takes_longer_than_anything(text: str, met:
     assert tried(text, replace(FIGURES, convergence_ms=None)) == (None, met)
 
 
-@every_case(
-    ("field", "names"),
-    [
-        ("queues_with_gap_at_end", ["longest-gap-ms", "total-gap-ms"]),
-        ("queues_with_overlap_at_end", ["longest-overlap-ms", "total-overlap-ms"]),
-        ("queues_with_outage_at_end", ["longest-outage-ms", "total-outage-ms"]),
-        ("queues_unread_at_end", ["unread-ms"]),
-    ],
-)
+@every_case(("field", "names"), [
+    ("queues_with_gap_at_end", ["longest-gap-ms", "total-gap-ms"]),
+    ("queues_with_overlap_at_end", ["longest-overlap-ms", "total-overlap-ms"]),
+    ("queues_with_outage_at_end", ["longest-outage-ms", "total-outage-ms"]),
+    ("queues_unread_at_end", ["unread-ms"]),
+])  # fmt: skip
 def test_what_is_not_over_at_the_end_lasts_longer_than_anything(field: str, names: list[str]) -> None:
     for name in [each for each in GROUP_FIGURES.names if each.endswith("-ms") and each != "convergence-ms"]:
         assert tried(f"{name}>999999999", replace(FIGURES, **{field: 1}))[1] is (name in names)
@@ -70,18 +67,15 @@ def test_a_spread_needs_trials_and_a_name() -> None:
         tried("total-gap-ms[mean]>0", trials(total_gap_ms=(1, 2, 3)))
 
 
-@every_case(
-    ("text", "takes_ms", "value", "met"),
-    [
-        ("misassigned>0", 1, 4, True),
-        ("takes-ms>100", 90, 90, False),
-        ("takes-ms>100", None, None, True),
-        ("longest-gap-ms>1500", 1, 2000, True),
-        ("unread-ms>0", 90, 0, False),
-        ("convergence-ms>0", None, None, None),
-        ("longest-gap-ms[p50]>1500", 1, 1000, False),
-    ],
-)
+@every_case(("text", "takes_ms", "value", "met"), [
+    ("misassigned>0", 1, 4, True),
+    ("takes-ms>100", 90, 90, False),
+    ("takes-ms>100", None, None, True),
+    ("longest-gap-ms>1500", 1, 2000, True),
+    ("unread-ms>0", 90, 0, False),
+    ("convergence-ms>0", None, None, None),
+    ("longest-gap-ms[p50]>1500", 1, 1000, False),
+])  # fmt: skip
 def test_a_rollout_is_judged_by_its_best_choice(
     text: str, takes_ms: float | None, value: float | None, met: bool | None
 ) -> None:

@@ -23,18 +23,15 @@ def test_a_topics_rate_is_dealt_evenly() -> None:
     assert spread_evenly({"T": 6.0}, [route()]) == {}
 
 
-@every_case(
-    ("event", "more"),
-    [
-        (Event("route-change", 1, "T", read_queues=3, write_queues=3), [("a", 2), ("b", 1), ("b", 2)]),
-        (Event("route-change", 1, "T", broker_name="b", read_queues=2), [("b", 1)]),
-        (Event("route-change", 1, "U", read_queues=9), []),
-        (Event("broker-up", 1, "c", read_queues=1), [("c", 0)]),
-        (Event("broker-up", 1, "c"), [("c", 0), ("c", 1)]),
-        (Event("broker-up", 1, "a"), []),
-        (Event("leave", 1, "c"), []),
-    ],
-)
+@every_case(("event", "more"), [
+    (Event("route-change", 1, "T", read_queues=3, write_queues=3), [("a", 2), ("b", 1), ("b", 2)]),
+    (Event("route-change", 1, "T", broker_name="b", read_queues=2), [("b", 1)]),
+    (Event("route-change", 1, "U", read_queues=9), []),
+    (Event("broker-up", 1, "c", read_queues=1), [("c", 0)]),
+    (Event("broker-up", 1, "c"), [("c", 0), ("c", 1)]),
+    (Event("broker-up", 1, "a"), []),
+    (Event("leave", 1, "c"), []),
+])  # fmt: skip
 def test_a_queue_that_comes_later_has_the_rate_of_the_others(event: Event, more: list[tuple[str, int]]) -> None:
     before = [("a", 0), ("a", 1), ("b", 0)]
     found = spread_evenly({"T": 6.0}, [route(a=2, b=1)], [event])
@@ -52,18 +49,15 @@ def test_what_came_between_two_snapshots_is_the_rate() -> None:
     assert observed_rates(now, then, (MINUTE, EARLIER), QUEUES[1:], "then.json") == {QUEUES[1]: 0.0}
 
 
-@every_case(
-    ("now", "then", "taken", "error"),
-    [
-        (ends(100), ends(40), (MINUTE, None), "then.json does not report when it was taken"),
-        (ends(100), ends(40), (None, EARLIER), "the source does not report when it was taken"),
-        (ends(100), ends(40), (EARLIER, EARLIER), "then.json is not earlier than the source"),
-        (ends(100), ends(40), (EARLIER, MINUTE), "2026-01-01T00:01:00Z"),
-        (ends(40), ends(100), (MINUTE, EARLIER), "queue broker-a:0 of T ends at 40, and in then.json at 100"),
-        (ends(100), ends(None), (MINUTE, EARLIER), "no queue whose end both know"),
-        (ends(), ends(40), (MINUTE, EARLIER), "no queue whose end both know"),
-    ],
-)
+@every_case(("now", "then", "taken", "error"), [
+    (ends(100), ends(40), (MINUTE, None), "then.json does not report when it was taken"),
+    (ends(100), ends(40), (None, EARLIER), "the source does not report when it was taken"),
+    (ends(100), ends(40), (EARLIER, EARLIER), "then.json is not earlier than the source"),
+    (ends(100), ends(40), (EARLIER, MINUTE), "2026-01-01T00:01:00Z"),
+    (ends(40), ends(100), (MINUTE, EARLIER), "queue broker-a:0 of T ends at 40, and in then.json at 100"),
+    (ends(100), ends(None), (MINUTE, EARLIER), "no queue whose end both know"),
+    (ends(), ends(40), (MINUTE, EARLIER), "no queue whose end both know"),
+])  # fmt: skip
 def test_what_does_not_fit_is_refused(
     now: ConsumerGroup, then: ConsumerGroup, taken: tuple[datetime | None, datetime | None], error: str
 ) -> None:

@@ -32,19 +32,16 @@ def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: s
     assert disagreements(comparisons) == []
 
 
-@every_case(
-    ("name", "changed"),
-    [
-        ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
-        ("5.5.0-stale-after-leave", {"version": "4.9.7"}),
-        ("5.5.0-orderly", {"orderly": False}),
-        ("5.5.0-new-broker", {"version": "5.1.4"}),
-        ("4.9.7", {"version": "5.5.0"}),
-        ("5.5.0-freeze", {"version": "5.1.4"}),
-        ("5.5.0-freeze-quiet", {"version": "4.9.7"}),
-        ("4.9.7-freeze", {"version": "5.5.0"}),
-    ],
-)
+@every_case(("name", "changed"), [
+    ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
+    ("5.5.0-stale-after-leave", {"version": "4.9.7"}),
+    ("5.5.0-orderly", {"orderly": False}),
+    ("5.5.0-new-broker", {"version": "5.1.4"}),
+    ("4.9.7", {"version": "5.5.0"}),
+    ("5.5.0-freeze", {"version": "5.1.4"}),
+    ("5.5.0-freeze-quiet", {"version": "4.9.7"}),
+    ("4.9.7-freeze", {"version": "5.5.0"}),
+])  # fmt: skip
 def test_other_rules_foretell_something_else(name: str, changed: dict[str, object]) -> None:
     recording = saved(name)
     told_otherwise = replace(recording, lived=replace(recording.lived, **changed))

@@ -144,39 +144,32 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
     assert found.converged == 20
 
 
-@every_case(
-    ("scenario", "complaint"),
-    [
-        *(
-            (GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ")
-            for field in TIMER_NAMES.values()
-        ),
-        (GroupScenario(timers=Timers(broker_scan_us=0)), "timers.broker_scan_us is 0: a number from 1 "),
-        (GroupScenario(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1 "),
-        (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
-        (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "is inf: a number is needed"),
-        (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "is nan: a number is needed"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@every_case(("scenario", "complaint"), [
+    *(
+        (GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ")
+        for field in TIMER_NAMES.values()
+    ),
+    (GroupScenario(timers=Timers(broker_scan_us=0)), "timers.broker_scan_us is 0: a number from 1 "),
+    (GroupScenario(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1 "),
+    (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
+    (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "is inf: a number is needed"),
+    (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "is nan: a number is needed"),
+], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario)
 
 
-@every_case(
-    ("timer", "more"),
-    [
-        ("rebalance-wait", {"client_version": "5.1.0", "latency_us": 0}),
-        ("rebalance-wait", {"client_version": "4.9.7", "broadcasting": True}),
-        ("rebalance-min", {"latency_us": 0, "orderly": True}),
-        ("route-poll", {}),
-        ("heartbeat", {}),
-        ("lock-renewal", {"orderly": True}),
-        ("broker-scan", {}),
-        ("notify-batch", {}),
-    ],
-)
+@every_case(("timer", "more"), [
+    ("rebalance-wait", {"client_version": "5.1.0", "latency_us": 0}),
+    ("rebalance-wait", {"client_version": "4.9.7", "broadcasting": True}),
+    ("rebalance-min", {"latency_us": 0, "orderly": True}),
+    ("route-poll", {}),
+    ("heartbeat", {}),
+    ("lock-renewal", {"orderly": True}),
+    ("broker-scan", {}),
+    ("notify-batch", {}),
+])  # fmt: skip
 def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict[str, Any]) -> None:
     shorter, shortest = (Timers(**{TIMER_NAMES[timer]: length}) for length in (999, 1000))
     with pytest.raises(UsageError, match=f"timer {timer} is 999 us: what happens again and again is 1 ms") as raised:
@@ -206,14 +199,11 @@ def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> N
     assert not moments(report, "wake")
 
 
-@every_case(
-    ("consume_from", "rule", "offset"),
-    [
-        ("CONSUME_FROM_LAST_OFFSET", "end", 120),
-        ("CONSUME_FROM_FIRST_OFFSET", "beginning", 20),  # the broker sends it to the first message that is still there
-        ("CONSUME_FROM_TIMESTAMP", "timestamp", 70),
-    ],
-)
+@every_case(("consume_from", "rule", "offset"), [
+    ("CONSUME_FROM_LAST_OFFSET", "end", 120),
+    ("CONSUME_FROM_FIRST_OFFSET", "beginning", 20),  # the broker sends it to the first message that is still there
+    ("CONSUME_FROM_TIMESTAMP", "timestamp", 70),
+])  # fmt: skip
 def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store(
     consume_from: str, rule: str, offset: int
 ) -> None:

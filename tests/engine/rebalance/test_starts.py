@@ -34,17 +34,14 @@ def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
         assert (start.rule, start.offset) == ("stored", stored)
 
 
-@every_case(
-    ("where", "topic", "rule", "offset"),
-    [
-        *((where, NORMAL, "end", 70) for where in LASTS),
-        *((where, RETRY, "beginning", 0) for where in LASTS),
-        (FIRST, NORMAL, "beginning", 0),
-        (FIRST, RETRY, "beginning", 0),
-        (TIMESTAMP, NORMAL, "timestamp", None),
-        (TIMESTAMP, RETRY, "end", 70),
-    ],
-)
+@every_case(("where", "topic", "rule", "offset"), [
+    *((where, NORMAL, "end", 70) for where in LASTS),
+    *((where, RETRY, "beginning", 0) for where in LASTS),
+    (FIRST, NORMAL, "beginning", 0),
+    (FIRST, RETRY, "beginning", 0),
+    (TIMESTAMP, NORMAL, "timestamp", None),
+    (TIMESTAMP, RETRY, "end", 70),
+])  # fmt: skip
 def test_without_a_stored_offset_consume_from_where_decides(
     where: str, topic: str, rule: str, offset: int | None
 ) -> None:
@@ -52,17 +49,14 @@ def test_without_a_stored_offset_consume_from_where_decides(
     assert (start.rule, start.offset) == (rule, offset)
 
 
-@every_case(
-    ("state", "where", "rule", "offset"),
-    [
-        # `AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset
-        (QueueState(broker_offset=9, consumer_offset=0), FIRST, "unknown", None),
-        (QueueState(broker_offset=0, consumer_offset=0), FIRST, "stored", 0),
-        # `ConsumerManageProcessor.queryConsumerOffset` answers any offset below 0 as it answers none
-        *((QueueState(broker_offset=100, consumer_offset=stored), LAST, "end", 100) for stored in (-1, -2, -(2**63))),
-        *((QueueState(broker_offset=100, consumer_offset=stored), FIRST, "beginning", 0) for stored in (-1, -2)),
-    ],
-)
+@every_case(("state", "where", "rule", "offset"), [
+    # `AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset
+    (QueueState(broker_offset=9, consumer_offset=0), FIRST, "unknown", None),
+    (QueueState(broker_offset=0, consumer_offset=0), FIRST, "stored", 0),
+    # `ConsumerManageProcessor.queryConsumerOffset` answers any offset below 0 as it answers none
+    *((QueueState(broker_offset=100, consumer_offset=stored), LAST, "end", 100) for stored in (-1, -2, -(2**63))),
+    *((QueueState(broker_offset=100, consumer_offset=stored), FIRST, "beginning", 0) for stored in (-1, -2)),
+])  # fmt: skip
 def test_what_consume_stats_report_may_mean_that_nothing_is_stored(
     state: QueueState, where: str, rule: str, offset: int | None
 ) -> None:

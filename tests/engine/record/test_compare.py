@@ -42,16 +42,13 @@ def against(expected: Expected, *looks: Look, tolerance_ms: int = 0, event_at_ms
     return outcomes(compared(recorded(looks or LOOKS, event_at_ms=event_at_ms), expected, "f", tolerance_ms))
 
 
-@every_case(
-    ("after", "found"),
-    [
-        ("aabb", ["as-predicted"] * 4),
-        ("abbb", ["as-predicted", "not-yet", "as-predicted", "as-predicted"]),
-        ("aaab", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
-        ("aacc", ["as-predicted", "as-predicted", "other-owner", "other-owner"]),
-        ("aa-b", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
-    ],
-)
+@every_case(("after", "found"), [
+    ("aabb", ["as-predicted"] * 4),
+    ("abbb", ["as-predicted", "not-yet", "as-predicted", "as-predicted"]),
+    ("aaab", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
+    ("aacc", ["as-predicted", "as-predicted", "other-owner", "other-owner"]),
+    ("aa-b", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
+])  # fmt: skip
 def test_a_plan_is_compared_by_the_owners_of_the_end(after: str, found: list[str]) -> None:
     assert against(plan(after)) == found
 

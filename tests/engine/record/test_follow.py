@@ -131,15 +131,12 @@ def test_owners_at_both_ends_are_unknown_new_or_none() -> None:
     assert recorded(gone).figures.unassigned == 0
 
 
-@every_case(
-    ("ended", "by", "change", "reason"),
-    [
-        ("converged", "prediction", "converged", "as the strategy predicts"),
-        ("converged", "unchanged", "converged", "unchanged for 25 s"),
-        ("time", "prediction", "ended", "the time is over"),
-        ("interrupted", None, "ended", "interrupted"),
-    ],
-)
+@every_case(("ended", "by", "change", "reason"), [
+    ("converged", "prediction", "converged", "as the strategy predicts"),
+    ("converged", "unchanged", "converged", "unchanged for 25 s"),
+    ("time", "prediction", "ended", "the time is over"),
+    ("interrupted", None, "ended", "interrupted"),
+])  # fmt: skip
 def test_the_last_line_says_why_it_ended(ended: Ended, by: ConvergedBy | None, change: str, reason: str) -> None:
     follower = Follower("g", 1000)
     follower.add(look(0, "a:0123"))

@@ -24,20 +24,17 @@ OLD, NEW = "http://rocketmq.apache.org/docs/faq/", "https://rocketmq.apache.org/
 ONE_A_SECOND: dict[str, Any] = {"messages": 100, "rate": Fraction(1)}
 
 
-@every_case(
-    ("version", "number", "retried"),
-    [
-        ("5.5.0", 1, True),
-        ("5.5.0", 2, True),
-        ("5.5.0", 13, False),
-        ("5.5.0", 1500, True),
-        ("5.3.0", 2, True),
-        ("5.2.0", 2, False),
-        ("4.9.7", 14, True),
-        ("4.9.7", 1500, False),
-        ("4.7.1", 205, True),
-    ],
-)
+@every_case(("version", "number", "retried"), [
+    ("5.5.0", 1, True),
+    ("5.5.0", 2, True),
+    ("5.5.0", 13, False),
+    ("5.5.0", 1500, True),
+    ("5.3.0", 2, True),
+    ("5.2.0", 2, False),
+    ("4.9.7", 14, True),
+    ("4.9.7", 1500, False),
+    ("4.7.1", 205, True),
+])  # fmt: skip
 def test_which_error_codes_are_retried_depends_on_the_version(version: str, number: int, retried: bool) -> None:
     report = sent(Failure("a", Reaction("code", "SOME_CODE", number)), client_version=version, messages=1)
     assert (report.totals.attempts, report.totals.stored) == ((2, 1) if retried else (1, 0))
@@ -109,20 +106,16 @@ def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> No
     assert run.strategy.items["a"].reachable is found
 
 
-@every_case(
-    ("reaction", "expected"),
-    [
-        (None, False),
-        (REFUSED, True),
-        (TIMEOUT, True),
-        (Reaction("slow", "slow", 0, 200_000), False),
-        (Reaction("slow", "slow", 0, 200_001), True),
-        (Reaction("code", "SYSTEM_BUSY", 2, 300_000), False),
-        (UNSAFE, False),
-        (READ_ONLY, False),
-    ],
-    ids=str,
-)
+@every_case(("reaction", "expected"), [
+    (None, False),
+    (REFUSED, True),
+    (TIMEOUT, True),
+    (Reaction("slow", "slow", 0, 200_000), False),
+    (Reaction("slow", "slow", 0, 200_001), True),
+    (Reaction("code", "SYSTEM_BUSY", 2, 300_000), False),
+    (UNSAFE, False),
+    (READ_ONLY, False),
+], ids=str)  # fmt: skip
 def test_the_detector_waits_200_ms_for_an_answer(reaction: Reaction | None, expected: bool) -> None:
     assert is_silent(reaction) == expected
 
@@ -238,16 +231,13 @@ def test_a_selector_that_finds_nothing_and_one_whose_broker_is_gone() -> None:
     assert exception_of(TIMEOUT, **hashed) == MessageException("RemotingTimeoutException")
 
 
-@every_case(
-    ("version", "attempts", "expected"),
-    [
-        ("4.7.1", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
-        ("4.9.2", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
-        ("4.9.3", 3, ("RemotingConnectException", None, None, "connect to ")),
-        ("5.2.0", 3, ("RemotingConnectException", None, None, "connect to ")),
-        ("5.3.0", 3, ("MQClientException", -1, "RemotingConnectException", "unknown reason\n")),
-    ],
-)
+@every_case(("version", "attempts", "expected"), [
+    ("4.7.1", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
+    ("4.9.2", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
+    ("4.9.3", 3, ("RemotingConnectException", None, None, "connect to ")),
+    ("5.2.0", 3, ("RemotingConnectException", None, None, "connect to ")),
+    ("5.3.0", 3, ("MQClientException", -1, "RemotingConnectException", "unknown reason\n")),
+])  # fmt: skip
 def test_a_refused_async_send_is_retried_since_4_9_3(version: str, attempts: int, expected: tuple[Any, ...]) -> None:
     """Before, `sendMessageAsync` let the exception pass, and `sendDefaultImpl` has one attempt for ASYNC."""
     failures = (Failure("a", REFUSED), Failure("b", REFUSED))
@@ -288,19 +278,16 @@ def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> No
 GONE = Failure("b", REFUSED, Moment(us=0), notices_us=0)
 
 
-@every_case(
-    ("failure", "order_topic", "remaps"),
-    [
-        (GONE, False, True),
-        (GONE, True, False),
-        (replace(GONE, notices_us=None), False, False),
-        (replace(GONE, notices_us=5 * S, end=Moment(us=4 * S)), False, False),
-        (replace(GONE, notices_us=3 * S, end=Moment(us=4 * S)), False, True),
-        (replace(GONE, start=Moment(message=5)), False, True),
-        (Failure("b", ERROR), False, False),
-        (Failure("b", READ_ONLY), False, True),
-    ],
-)
+@every_case(("failure", "order_topic", "remaps"), [
+    (GONE, False, True),
+    (GONE, True, False),
+    (replace(GONE, notices_us=None), False, False),
+    (replace(GONE, notices_us=5 * S, end=Moment(us=4 * S)), False, False),
+    (replace(GONE, notices_us=3 * S, end=Moment(us=4 * S)), False, True),
+    (replace(GONE, start=Moment(message=5)), False, True),
+    (Failure("b", ERROR), False, False),
+    (Failure("b", READ_ONLY), False, True),
+])  # fmt: skip
 def test_keys_go_elsewhere_where_the_list_can_change(failure: Failure, order_topic: bool, remaps: bool) -> None:
     topic = replace(TWO, order_topic_conf="a:2;b:2" if order_topic else None)
     report = sent(failure, topic=topic, messages=10, selector=Selector("hash", (3,)), start_at=None)

@@ -43,27 +43,24 @@ def tried(report: SendReport) -> list[str]:
     return list(of.values())
 
 
-@every_case(
-    ("name", "brokers"),
-    [
-        # Candidates are one queue of each broker; once a has failed it is isolated.
-        ("java-grpc", ["ab", "b", "b", "b", "b"]),
-        ("csharp-grpc", ["ab", "b", "b", "b", "b"]),
-        ("go-grpc@master", ["ab", "b", "b", "b", "b"]),
-        ("cpp-grpc", ["ab", "b", "b", "b", "b"]),
-        ("nodejs-grpc", ["ab", "b", "b", "b", "b"]),
-        # One candidate, tried three times; the third and fourth message go to b's queues.
-        ("go-grpc", ["aaa", "aaa", "b", "b", "aaa"]),
-        # One attempt.
-        ("rust-grpc", ["a", "a", "b", "b", "a"]),
-        # Each attempt takes the next queue.
-        ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
-        # Likewise, up to four of them.
-        ("go", ["aab", "b", "aab", "b", "aab"]),
-        # A retry goes on to the next queue of another broker; each queue that it looks at is a step of all messages.
-        ("cpp", ["ab", "b", "ab", "b", "ab"]),
-    ],
-)
+@every_case(("name", "brokers"), [
+    # Candidates are one queue of each broker; once a has failed it is isolated.
+    ("java-grpc", ["ab", "b", "b", "b", "b"]),
+    ("csharp-grpc", ["ab", "b", "b", "b", "b"]),
+    ("go-grpc@master", ["ab", "b", "b", "b", "b"]),
+    ("cpp-grpc", ["ab", "b", "b", "b", "b"]),
+    ("nodejs-grpc", ["ab", "b", "b", "b", "b"]),
+    # One candidate, tried three times; the third and fourth message go to b's queues.
+    ("go-grpc", ["aaa", "aaa", "b", "b", "aaa"]),
+    # One attempt.
+    ("rust-grpc", ["a", "a", "b", "b", "a"]),
+    # Each attempt takes the next queue.
+    ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
+    # Likewise, up to four of them.
+    ("go", ["aab", "b", "aab", "b", "aab"]),
+    # A retry goes on to the next queue of another broker; each queue that it looks at is a step of all messages.
+    ("cpp", ["ab", "b", "ab", "b", "ab"]),
+])  # fmt: skip
 def test_a_broker_that_refuses_is_left_or_is_not(name: str, brokers: list[str]) -> None:
     assert tried(sent(name, failing(), messages=5)) == brokers
 
@@ -91,18 +88,15 @@ def test_rust_never_asks_for_the_route_again() -> None:
     assert sent("go-grpc", dropped, **fields).failures[0].isolated_by == "route"
 
 
-@every_case(
-    ("name", "at"),
-    [
-        ("java-grpc", [0, 21, 62]),
-        ("csharp-grpc", [0, 21, 62]),
-        ("go-grpc", [0, 21, 62]),
-        ("cpp-grpc", [0, 11, 32]),
-        ("nodejs-grpc", [0, 1, 2]),
-        ("python-grpc", [0]),
-        ("go", [0]),
-    ],
-)
+@every_case(("name", "at"), [
+    ("java-grpc", [0, 21, 62]),
+    ("csharp-grpc", [0, 21, 62]),
+    ("go-grpc", [0, 21, 62]),
+    ("cpp-grpc", [0, 11, 32]),
+    ("nodejs-grpc", [0, 1, 2]),
+    ("python-grpc", [0]),
+    ("go", [0]),
+])  # fmt: skip
 def test_after_a_busy_answer_a_retry_waits_as_the_sdk_does(name: str, at: list[float]) -> None:
     """A Proxy says 10 ms, doubled with each attempt; Java counts from the next attempt, C++ from the last one."""
     failures = [failing(broker, BUSY) for broker in "ab"]

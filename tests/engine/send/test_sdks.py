@@ -148,17 +148,14 @@ def test_without_a_queue_nothing_is_picked() -> None:
         PublishingLoadBalancer(PAIR[1:2], sdk="nodejs-grpc")
 
 
-@every_case(
-    ("text", "mirrors", "assumed"),
-    [
-        ("go-grpc", "5.1.4", False),
-        ("go-grpc@5.1.4", "5.1.4", False),
-        ("go-grpc@master", "master", False),
-        ("go-grpc@5.1.3", "5.1.4", True),
-        ("go-grpc@v5.2", "master", True),
-        ("java-grpc", "5.2.0", False),
-    ],
-)
+@every_case(("text", "mirrors", "assumed"), [
+    ("go-grpc", "5.1.4", False),
+    ("go-grpc@5.1.4", "5.1.4", False),
+    ("go-grpc@master", "master", False),
+    ("go-grpc@5.1.3", "5.1.4", True),
+    ("go-grpc@v5.2", "master", True),
+    ("java-grpc", "5.2.0", False),
+])  # fmt: skip
 def test_versions_are_those_that_were_read_or_assumed(text: str, mirrors: str, assumed: bool) -> None:
     assert (sdk(text).profile.mirrors, sdk(text).assumed) == (mirrors, assumed)
 
@@ -176,22 +173,19 @@ ROUTE = TopicRouteData(
 """Brokers out of order, one with a slave, one that is read-only, one without a master, and other counts to read."""
 
 
-@every_case(
-    ("name", "listed"),
-    [
-        ("java", "a0 a1 b0 b1"),
-        ("go", "b0 b1 a0 a1"),
-        ("cpp", "a0 a1 b0 b1"),
-        ("proxy", "a0 a1 b0 b1"),
-        ("java-grpc", "b1 b2 a0 a1"),
-        ("python-grpc", "b1 b2 a0 a1"),
-        ("cpp-grpc", "b1 b2 a0 a1"),
-        ("csharp-grpc", "b1 b2 a0 a1"),
-        ("go-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-        ("rust-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-        ("nodejs-grpc", "a0 a0 d0"),
-    ],
-)
+@every_case(("name", "listed"), [
+    ("java", "a0 a1 b0 b1"),
+    ("go", "b0 b1 a0 a1"),
+    ("cpp", "a0 a1 b0 b1"),
+    ("proxy", "a0 a1 b0 b1"),
+    ("java-grpc", "b1 b2 a0 a1"),
+    ("python-grpc", "b1 b2 a0 a1"),
+    ("cpp-grpc", "b1 b2 a0 a1"),
+    ("csharp-grpc", "b1 b2 a0 a1"),
+    ("go-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
+    ("rust-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
+    ("nodejs-grpc", "a0 a0 d0"),
+])  # fmt: skip
 def test_each_sdk_makes_its_own_list_of_a_route(name: str, listed: str) -> None:
     found = publish_list(ROUTE, sdk(name).profile)
     assert " ".join(f"{queue.broker_name}{queue.queue_id}" for queue in found) == listed

@@ -50,14 +50,8 @@ def brought_back(takes: Sequence[Taken], timer: TimerWheel = EXACT, age: int = 0
 
 # With nothing to do a service rests from 0 s to 4 s and from 8.1 s to 12.1 s; it looks in between, every 100 ms.
 BY_HAND = {
-    "visible at 12 s, handed over at 11 s, read at 12.1 s: 3 s later than due at 14.1 s": (
-        [Taken(0, 12_000 * MS)],
-        [2100 * MS],
-    ),
-    "visible at 9.3 s, handed over at 9 s, old enough when it is read at 12.1 s": (
-        [Taken(0, 9300 * MS)],
-        [2800 * MS],
-    ),
+    "visible at 12 s, handed over at 11 s, read at 12.1 s: 3 s later than due at 14.1 s": ([Taken(0, 12_000 * MS)], [2100 * MS]),
+    "visible at 9.3 s, handed over at 9 s, old enough when it is read at 12.1 s": ([Taken(0, 9300 * MS)], [2800 * MS]),
     "visible at 7 s, handed over at 6 s in a look": ([Taken(0, 7000 * MS)], [2100 * MS]),
     "the second, due at 12.5 s and read at 13 s, lets the first wait until 15.6 s": (
         [Taken(0, 12_000 * MS), Taken(0, 13_500 * MS)],
@@ -67,16 +61,10 @@ BY_HAND = {
         [Taken(0, 12_000 * MS), Taken(0, 15_100 * MS)],
         [2100 * MS, 2100 * MS],
     ),
-    "handed over at once where it is due already, at 10 s; read at 12.1 s": (
-        [Taken(10_000 * MS, 11_000 * MS)],
-        [2100 * MS],
-    ),
+    "handed over at once where it is due already, at 10 s; read at 12.1 s": ([Taken(10_000 * MS, 11_000 * MS)], [2100 * MS]),
     # An acknowledgement that stays ends each look at once: after that of 8.1 s it looks at 9.1, 11.1, 14.1 and 18.1 s.
-    "handed over at 15 s, read at 18.1 s": (
-        [Taken(0, 5000 * MS, acknowledged=True), Taken(0, 15_500 * MS)],
-        [2600 * MS],
-    ),
-}
+    "handed over at 15 s, read at 18.1 s": ([Taken(0, 5000 * MS, acknowledged=True), Taken(0, 15_500 * MS)], [2600 * MS]),
+}  # fmt: skip
 
 
 @every_case("name", BY_HAND)

@@ -156,27 +156,21 @@ def test_a_message_that_comes_back_wakes_no_receive_from_5_2_0_to_5_3_3() -> Non
     assert latest["5.2.0"] == latest["5.3.3"] > latest["5.5.1"] + 16 * 3000
 
 
-@every_case(
-    ("scenario", "codes"),
-    [
-        (ReceiveScenario(await_us=3 * SECOND_US), ["await-limited"]),
-        (ReceiveScenario(await_us=7 * SECOND_US), []),
-        (ReceiveScenario(await_us=60 * SECOND_US), ["await-limited"]),
-        (ReceiveScenario("pop", invisible_us=SECOND_US), ["invisible-limited"]),
-        (ReceiveScenario(consume_us=SECOND_US, invisible_us=10 * SECOND_US), ["longer-than-invisible"]),
-    ],
-)
+@every_case(("scenario", "codes"), [
+    (ReceiveScenario(await_us=3 * SECOND_US), ["await-limited"]),
+    (ReceiveScenario(await_us=7 * SECOND_US), []),
+    (ReceiveScenario(await_us=60 * SECOND_US), ["await-limited"]),
+    (ReceiveScenario("pop", invisible_us=SECOND_US), ["invisible-limited"]),
+    (ReceiveScenario(consume_us=SECOND_US, invisible_us=10 * SECOND_US), ["longer-than-invisible"]),
+])  # fmt: skip
 def test_settings_that_servers_and_clients_limit_are_found(scenario: ReceiveScenario, codes: list[str]) -> None:
     assert [finding.code for finding in receive_findings(scenario, [8, 100])] == codes
 
 
-@every_case(
-    ("version", "text", "begins"),
-    [
-        ("5.3.4", "receives begin at one of queues 0 to 99 and go up", {*range(100)}),
-        ("5.4.0", "receives begin at queue 149 or one of queues 0 to 98 and go down", {*range(99), 149}),
-    ],
-)
+@every_case(("version", "text", "begins"), [
+    ("5.3.4", "receives begin at one of queues 0 to 99 and go up", {*range(100)}),
+    ("5.4.0", "receives begin at queue 149 or one of queues 0 to 98 and go down", {*range(99), 149}),
+])  # fmt: skip
 def test_what_many_queues_mean_depends_on_the_direction(version: str, text: str, begins: set[int]) -> None:
     (finding,) = receive_findings(ReceiveScenario(broker_version=version), [8, 150])
     assert text in finding.message

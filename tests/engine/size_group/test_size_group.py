@@ -339,19 +339,16 @@ def test_a_size_that_leaves_nothing_after_a_loss_does_not_come_nearest() -> None
     assert (found.consumers, found.best.consumers) == (None, 3)
 
 
-@every_case(
-    ("question", "text"),
-    [
-        (SizeQuestion(consumers=(5, 2)), "consumers from 5 to 2"),
-        (SizeQuestion(limits=SizeLimits(survive=9), consumers=(1, 9)), "no consumer would be left"),
-        (SizeQuestion(queues_per_broker=(5, 2)), "queues per broker from 5 to 2"),
-        (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
-        (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
-        (SizeQuestion(strategies=()), "no strategy is named"),
-        (SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"), "no other strategy can be set"),
-        (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --trials 40"),
-    ],
-)
+@every_case(("question", "text"), [
+    (SizeQuestion(consumers=(5, 2)), "consumers from 5 to 2"),
+    (SizeQuestion(limits=SizeLimits(survive=9), consumers=(1, 9)), "no consumer would be left"),
+    (SizeQuestion(queues_per_broker=(5, 2)), "queues per broker from 5 to 2"),
+    (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
+    (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
+    (SizeQuestion(strategies=()), "no strategy is named"),
+    (SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"), "no other strategy can be set"),
+    (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --trials 40"),
+])  # fmt: skip
 def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
     with pytest.raises(UsageError) as raised:
         size_group("g", [route("T", a=4)], question, Settings(virtual_nodes=10_000))
