@@ -7,12 +7,16 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.color import Color
+from rich.console import Console
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import RebalanceResult, Step
 from rmqlb.views import pictures
+from rmqlb.views.formats.palette import COLOURS, owner_styles
+from rmqlb.views.formats.people import print_tables
 from rmqlb.views.formats.text import visible
 from rmqlb.views.pictures import runs, story
 from rmqlb.views.report import Section
@@ -304,3 +308,44 @@ def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     assert "svg" in page.tags
     assert "takes one" in page.texts["td"]
     assert any("20 trials converged" in fact for fact in page.texts["li"])
+
+
+COLOURED_STRIPS = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb", "broker-a 2": "cc###ccc"}
+
+
+def painted(system: str, name: str = "timeline") -> str:
+    console = Console(width=100, force_terminal=True, color_system=system, highlight=False, markup=False)  # type: ignore[arg-type]
+    with console.capture() as capture:
+        print_tables(group_report(simulated(COLOURED_STRIPS)).only((name,), screen=True), console)
+    return capture.get()
+
+
+def letter_runs(text: str) -> list[tuple[str, str]]:
+    return [(codes, run) for codes, run, _ in re.findall(r"\x1b\[([\d;]+)m(([a-z!#])\3+)\x1b\[0m", text)]
+
+
+def test_a_consumer_has_one_colour_and_each_another_one() -> None:
+    by_letter: dict[str, set[str]] = {}
+    for codes, run in letter_runs(painted("standard")):
+        by_letter.setdefault(run[0], set()).add(codes)
+    assert by_letter.keys() == {"a", "b", "c", "!", "#"}
+    assert all(len(codes) == 1 for codes in by_letter.values())
+    assert len(set.union(*by_letter.values())) == 5
+
+
+def test_sixteen_colours_are_enough_and_letters_are_dark_on_them() -> None:
+    styles = owner_styles("standard")
+    assert len(set(styles.values())) == len(COLOURS) == 8
+    assert all(style.startswith("black on ") for style in styles.values())
+    numbers = [Color.parse(style.removeprefix("black on ")).number for style in styles.values()]
+    assert all(number is not None and number < 16 for number in numbers)
+    assert not {1, 9, 0, 8} & set(numbers)  # red is for what is bad, and nobody reads black on black
+
+
+@every_case("width", [60, 80, 120])
+def test_without_colour_the_same_letters_are_there(width: int) -> None:
+    text = on_a_terminal(group_report(simulated(COLOURED_STRIPS)), width, "timeline")
+    assert "letter = owner, blank = gap, ! = overlap" in " ".join(text.split())
+    assert re.search(r"\|a+ +b+\|", text)
+    assert re.search(r"\|b+!+b+\|", text)
+    assert re.search(r"\|c+#+c+\|", text)
