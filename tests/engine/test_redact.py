@@ -83,9 +83,7 @@ def settings(ids: list[str], queues: list[MessageQueue], names: Renaming | None)
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(brokers=BROKERS, client_ids=CLIENT_IDS, queues=st.integers(0, 4))
-def test_every_queue_goes_to_the_consumer_it_went_to(
-    strategy: str, brokers: list[str], client_ids: list[str], queues: int
-) -> None:
+def test_every_queue_keeps_its_consumer(strategy: str, brokers: list[str], client_ids: list[str], queues: int) -> None:
     before = seen(route_of(brokers, queues), client_ids)
     after, names = redact(before)
     old, new = before.route("T").subscribe_queues(), after.route(names.topics["T"]).subscribe_queues()

@@ -207,9 +207,7 @@ def test_each_figure_of_groups_is_its_own(name: str, of_one: float, of_both: flo
     ("mismatches", 1100, 1100, 1100, 1111),
     ("imbalance", 1.25, 1.25, 1.25, 1.5),
 ])  # fmt: skip
-def test_a_group_adds_only_to_figures_that_it_can_have(
-    name: str, broadcasting: float, pop: float, proxy: float, offline: float
-) -> None:
+def test_groups_add_to_own_figures(name: str, broadcasting: float, pop: float, proxy: float, offline: float) -> None:
     """Each consumer of a broadcasting group owns every queue; nobody owns those that are consumed by POP or a Proxy."""
     ones = (
         replace(ONE, message_model="BROADCASTING"),

@@ -62,9 +62,7 @@ STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6
         ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
     ],
 )  # fmt: skip
-def test_the_first_line_says_what_happened_and_when_it_was_over(
-    strips: dict[str, str], changes: dict[str, Any], start: str, end: str
-) -> None:
+def test_the_first_line_of_one_group(strips: dict[str, str], changes: dict[str, Any], start: str, end: str) -> None:
     found = first(strips, **changes)
     assert found.startswith(start), found
     assert found.endswith(end), found

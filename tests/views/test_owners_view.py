@@ -59,9 +59,7 @@ PIN = "--strategy PIN --strategy AVG --strategy-option host=elsewhere"
         ((), "--consumers a,a,b --strategy AVG", "predicted unassigned: 1 of 4 queues under AVG; predicted read by several processes of one client ID: 2 of 4 queues under AVG"),
     ],
 )  # fmt: skip
-def test_the_first_line_says_what_the_cluster_reports_the_bad_first(
-    owners: tuple[str, ...], more: str, line: str
-) -> None:
+def test_the_first_line_says_what_the_cluster_reports(owners: tuple[str, ...], more: str, line: str) -> None:
     ran = run("show-owners", "-s", "-", "-o", "plain", *more.split(), stdin=snapshot(*owners))
     assert re.sub(r"^g, 2 consumers( \(3 processes\))?: ", "", ran.stdout.splitlines()[0]) == line
 

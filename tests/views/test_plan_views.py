@@ -48,9 +48,7 @@ HASHED = [side(ids, route(x=6), strategy="CONSISTENT_HASH") for ids in ("a c", "
         (*HASHED, None, ("j",), "2 → 3 consumers: 3 of 6 queues move with placeholder client IDs, which other IDs change"),
     ],
 )  # fmt: skip
-def test_the_first_line_says_the_worst_first(
-    before: Side, after: Side, states: States | None, joiners: tuple[str, ...], line: str
-) -> None:
+def test_the_worst_first(before: Side, after: Side, states: States | None, joiners: tuple[str, ...], line: str) -> None:
     plan, _ = over_places(plan_rebalance("g", before, after, states=states), before, after, joiners)
     assert plan_report(plan).facts[0] == headline(plan) == f"g, {line}"
 
@@ -119,9 +117,7 @@ def test_96_queues_fit_a_screen_of_40_lines() -> None:
     queue_counts=st.tuples(st.integers(1, 9), st.integers(1, 9)),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_tables_of_a_screen_add_up_to_the_data(
-    strategy: str, counts: tuple[int, int], queue_counts: tuple[int, int]
-) -> None:
+def test_screen_tables_equal_the_data(strategy: str, counts: tuple[int, int], queue_counts: tuple[int, int]) -> None:
     sides = [
         Side(Members(tuple(f"c{at}" for at in range(number)), strategy), (route("T", a=queues_), route("U", b=queues_)))
         for number, queues_ in zip(counts, queue_counts, strict=True)

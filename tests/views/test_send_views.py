@@ -44,9 +44,7 @@ def sent(*failures: Failure, topic: Any = TWO, **changes: Any) -> SendReport:
         ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 3 stored more than once; 3 retried (75.0%); longest send 2 ms", "warning", NOT_FLUSHED, {"retry_not_store_ok": True}),
     ],
 )  # fmt: skip
-def test_the_first_line_says_what_is_lost_and_retried_and_how_long_it_takes(
-    line: str, grave: str, reaction: Reaction | None, changes: dict[str, Any]
-) -> None:
+def test_the_first_line_of_sends(line: str, grave: str, reaction: Reaction | None, changes: dict[str, Any]) -> None:
     report = sent(*([] if reaction is None else [fails(reaction)]), **changes)
     assert send_facts(report)[0] == f"T, {line}"
     assert send_gravity(report.totals) == grave
@@ -138,9 +136,7 @@ def test_the_first_line_names_who_never_leaves_and_the_loss() -> None:
     # Latency fault is Java's alone.
     ((*DEAD, "--latency-fault", "on"), ["never leave broker-b: cpp, go ", "java: OrderEvents, broker-b refused from 10s to 40s: "]),
 ])  # fmt: skip
-def test_lines_about_each_broker_come_before_that_of_the_first_producer(
-    args: tuple[str, ...], lines: list[str]
-) -> None:
+def test_lines_of_brokers_come_before_the_first_producer(args: tuple[str, ...], lines: list[str]) -> None:
     shown = simulated(*args, "-o", "plain").stdout.splitlines()
     assert [one[: len(other)] for one, other in zip(shown, lines, strict=False)] == lines
 

@@ -126,9 +126,7 @@ def test_an_inner_config_without_a_list_throws_only_where_java_calls_it() -> Non
 
 
 @given(some_queues, ids, st.randoms(use_true_random=False))
-def test_a_queue_has_one_owner_unless_an_id_is_shared_in_whatever_order_the_lists_are(
-    mqs: list[MessageQueue], members: list[str], random: Random
-) -> None:
+def test_queues_with_distinct_ids_have_one_owner(mqs: list[MessageQueue], members: list[str], random: Random) -> None:
     mixed, others = random.sample(mqs, len(mqs)), random.sample(members, len(members))
     for strategy in WITHOUT_SETTINGS:
         shares = allocate(strategy, mqs, members)

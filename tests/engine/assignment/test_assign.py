@@ -47,9 +47,7 @@ def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
         ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
     ],
 )  # fmt: skip
-def test_when_every_client_throws_there_is_no_assignment(
-    ids: str, strategy: str, settings: Settings, error: str, hint: str
-) -> None:
+def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: Settings, error: str, hint: str) -> None:
     with pytest.raises(AllocationError) as raised:
         assign(route(a=1), Members(tuple(ids.split()), strategy, settings))
     assert raised.value.message.startswith(error)
@@ -159,9 +157,7 @@ def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
     st.sampled_from(["java", "go"]),
     st.integers(1, 9),
 )
-def test_owners_of_a_mixed_group_are_what_each_consumer_computes(
-    strategy: str, sdks: dict[str, str], usual: str, number: int
-) -> None:
+def test_owners_of_a_mixed_group(strategy: str, sdks: dict[str, str], usual: str, number: int) -> None:
     topic = route(a=number, b=number)
     ids = (*sdks, "z@1")
     assignment = assign(topic, Members(ids, strategy, sdk=usual, sdk_of=sdks), explain=True)

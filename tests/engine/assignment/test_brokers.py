@@ -73,9 +73,7 @@ def test_a_broker_answers_a_request_as_the_broker_did() -> None:
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(-1, 9), st.sampled_from(["AVG", "AVG_BY_CIRCLE"]))
-def test_by_pop_every_queue_has_a_reader_and_with_a_share_one_more_for_each(
-    consumers: int, number: int, share: int, strategy: str
-) -> None:
+def test_each_pop_queue_has_a_reader_and_one_per_share(consumers: int, number: int, share: int, strategy: str) -> None:
     ids = [f"c{index}" for index in range(consumers)]
     readers = assign_pop(strategy, queues(number), ids, share)
     if share <= 0 or share >= consumers - 1:

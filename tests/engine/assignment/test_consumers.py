@@ -217,9 +217,7 @@ def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids
     (averagely_too, "MyStrategy", ""),
     (averagely_too, AVG, "AVG"),
 ])  # fmt: skip
-def test_only_what_cannot_be_true_of_the_members_contradicts_a_given_strategy(
-    given: Any, reported: str, others: str
-) -> None:
+def test_only_impossible_reports_contradict_a_given_strategy(given: Any, reported: str, others: str) -> None:
     members = Members(("a", "b"), given)
     detected = detect.detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
     assert detected.origin == "given"
@@ -236,9 +234,7 @@ def test_only_what_cannot_be_true_of_the_members_contradicts_a_given_strategy(
     (group(), "AVG", "assumed", ["assumed-strategy"]),
     (None, "AVG", "assumed", ["assumed-strategy"]),
 ])  # fmt: skip
-def test_the_strategy_is_reported_or_fits_the_owners_or_is_assumed(
-    seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]
-) -> None:
+def test_the_origin_of_a_strategy(seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]) -> None:
     found = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
     assert (found.strategy, found.origin, [each.code for each in found.findings]) == (strategy, origin, findings)
 

@@ -274,9 +274,7 @@ def test_a_broadcasting_group_has_no_lag_at_the_brokers() -> None:
     (cluster(members("x y", consume_type=None)), None, 0, 0, "predicted"),  # taken for push consumers
     (ONE_OWNER, None, 1, 1, "observed"),
 ])  # fmt: skip
-def test_how_owners_are_known_is_told(
-    snapshot: ClusterSnapshot, assume: str | None, bound: int, value: int, basis: str
-) -> None:
+def test_the_basis_of_owners(snapshot: ClusterSnapshot, assume: str | None, bound: int, value: int, basis: str) -> None:
     judgement = one(snapshot, "idle", bound, assume=assume)
     assert (judgement.verdict, judgement.value, judgement.basis) == ("passed", value, basis)
 
@@ -289,9 +287,7 @@ def test_how_owners_are_known_is_told(
     (BY_HASH, None, "predicted"),
     (BY_HASH, False, None),
 ])  # fmt: skip
-def test_what_brokers_deal_out_is_known_where_they_have_the_strategy(
-    strategy: str, by_client: bool | None, basis: str | None
-) -> None:
+def test_strategies_that_brokers_have_are_predictable(strategy: str, by_client: bool | None, basis: str | None) -> None:
     """Brokers have AVG and AVG_BY_CIRCLE (`QueryAssignmentProcessor.doLoadBalance`)."""
     seen = members("x y", strategy=strategy)
     reports = {name: replace(report, client_rebalance=by_client) for name, report in seen.reports.items()}

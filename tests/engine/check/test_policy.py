@@ -68,7 +68,7 @@ def test_groups_without_a_consumer_can_be_skipped_where_all_brokers_reported() -
     (Unread("name-server", "s:9876", "timeout"), "minConsumers", [("g", "passed")]),
     (Unread("member", "g", "-", "x"), "minConsumers", [("g", "passed")]),
 ])  # fmt: skip
-def test_what_could_not_be_read_leaves_only_those_limits_incomplete_that_need_it(
+def test_unread_parts_leave_their_limits_incomplete(
     unread: Unread, limit: str, expected: list[tuple[str | None, str]]
 ) -> None:
     report = checked(cluster(members("x"), unread=(unread,)), {limit: 1})
@@ -96,9 +96,7 @@ def test_rocketmqs_own_topics_and_groups_are_left_out() -> None:
     (0, {"topic": "g"}, "unused", ["unused-waiver"]),
     (0, {"group": "g", "limit": "lag"}, "unused", ["unused-waiver"]),
 ])  # fmt: skip
-def test_a_waiver_counts_to_the_end_of_its_last_day_for_what_it_names(
-    day: int, fields: dict[str, str], state: str, findings: list[str]
-) -> None:
+def test_a_waiver_counts_through_its_day(day: int, fields: dict[str, str], state: str, findings: list[str]) -> None:
     waiver = Waiver("known", DAY, **fields)
     report = check_policy(UNEVEN, policy(IDLE, waivers=(waiver,)), DAY + timedelta(days=day))
     is_used = state == "used"

@@ -303,9 +303,7 @@ def test_looks_over_a_minute_decide(per_look: int, first: int, arriving: list[in
 
 @given(st.floats(0.1, 1000), st.floats(0, 0.1), st.integers(0, 16), st.booleans())
 @settings(max_examples=100)
-def test_retries_that_succeed_and_few_poisonous_messages_are_no_failure(
-    per_s: float, poisoned: float, tries: int, orderly: bool
-) -> None:
+def test_retries_and_few_poisonous_messages_are_fine(per_s: float, poisoned: float, tries: int, orderly: bool) -> None:
     """A message that always fails is tried 17 times; every other one fails once at the most."""
     healthy = per_s * (1 - poisoned)
     failed = healthy * (tries % 2) * 0.4 + per_s * poisoned * 17

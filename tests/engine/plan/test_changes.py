@@ -106,9 +106,7 @@ def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
         ({"a": 4, "b": 4}, Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),)), {"a": (6, 1), "b": (4, 1)}),
     ],
 )  # fmt: skip
-def test_brokers_and_queue_counts_change(
-    before: dict[str, int], changes: Changes, after: dict[str, tuple[int, int]]
-) -> None:
+def test_brokers_and_counts_change(before: dict[str, int], changes: Changes, after: dict[str, tuple[int, int]]) -> None:
     changed = change_route(route(**before), changes)  # type: ignore[arg-type]
     assert counts(changed) == after
     assert {(q.broker_name, q.queue_id) for q in changed.publish_queues()} == {

@@ -253,9 +253,7 @@ def choice(
         ([choice("a", none=300), choice("b", none=100, takes=50), choice("c", none=101, takes=1), choice("d", none=200)], "c b d a"),
     ],
 )  # fmt: skip
-def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
-    choices: list[RolloutChoice], order: str
-) -> None:
+def test_the_best_settles_then_hurts_least_then_is_quickest(choices: list[RolloutChoice], order: str) -> None:
     ordered = ranked(choices)
     assert " ".join(each.order_name for each in ordered) == order
     assert [each.best for each in ordered] == [True] + [False] * (len(choices) - 1)
@@ -303,7 +301,7 @@ IN_PAIRS = "no order with 2 consumers at a time, each back before the next goes 
     (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the least is 1 or more"),
     (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the least is 0"),
 ])  # fmt: skip
-def test_of_the_least_overlap_only_what_is_proven_is_said(
+def test_only_a_proven_minimum_is_claimed(
     at_once: int, bound: int, least: LeastOverlap | None, proven: str, claim: str
 ) -> None:
     """One queue is badly owned anyway, in each of two stages: two of six, and of every total."""

@@ -66,9 +66,7 @@ def stored(end: int, offset: int, first: int) -> QueueState:
     (QueueState(broker_offset=90, consumer_offset=0), ("unknown", None, None)),
     (None, ("unknown", None, None)),
 ])  # fmt: skip
-def test_where_messages_are_lost_that_come_before_an_owner(
-    state: QueueState | None, expected: tuple[str, int | None, int | None]
-) -> None:
+def test_messages_lost_before_an_owner(state: QueueState | None, expected: tuple[str, int | None, int | None]) -> None:
     """Queue 2 of a is there, and not read yet."""
     now = TopicRouteData("T", (QueueData("a", 2, 3, 6),), route(a=2).broker_datas)
     states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(2, "a")}

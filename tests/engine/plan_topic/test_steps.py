@@ -124,9 +124,7 @@ def test_a_broker_that_gets_the_topic_is_told_its_type_once() -> None:
     (topic((3, 8, 6)), TopicRequest(move_to_cluster="west"), "--move-to-cluster west: .* of n ", "--queues 8"),
     (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8), "--queues 8: .* of b that consumers", "--add-broker b"),
 ])  # fmt: skip
-def test_no_broker_gets_write_queues_that_consumers_cannot_read(
-    of: TopicRouteData, request_: TopicRequest, problem: str, hint: str
-) -> None:
+def test_unreadable_write_queues_fail(of: TopicRouteData, request_: TopicRequest, problem: str, hint: str) -> None:
     with pytest.raises(UsageError, match=problem) as raised:
         routes_of(of, request_, [BrokerData("west", "n", {0: "10.0.0.9:10911"})])
     assert hint in (raised.value.hint or "")

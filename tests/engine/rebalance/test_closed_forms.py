@@ -187,7 +187,7 @@ def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerG
     (reporting("V5_3_0", "V5_2_0"), None, "5.2.0", []),
     (reporting("V4_6_0", language="CPP"), None, "5.5.0", []),
 ])  # fmt: skip
-def test_the_version_is_said_or_what_most_members_report(
+def test_the_version_given_or_reported(
     group: ConsumerGroup | None, given: str | None, version: str, codes: list[str]
 ) -> None:
     found, findings = client_version(group, given)

@@ -51,9 +51,7 @@ def run_until(env: GroupEnvironment, end_us: int) -> None:
     (True, "its machine", False, Timers().rpc_timeout_us),
     (False, "its machine", False, Timers().rpc_timeout_us),
 ])  # fmt: skip
-def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machine_is_lost(
-    connected: bool, loss: str | None, arrives: bool, after_us: int
-) -> None:
+def test_requests_need_time_to_connect_or_fail(connected: bool, loss: str | None, arrives: bool, after_us: int) -> None:
     env, client = lone_client(latency_us=0)
     broker = next(iter(client.connections.addresses))
     if not connected:
@@ -172,9 +170,7 @@ def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(v
 
 
 @every_case(("known", "asked"), [((0, 1, 2), {0}), ((0, 2), {0}), ((1, 2), {1, 2}), ((2,), {2}), ((), set())])
-def test_a_brokers_master_is_asked_for_the_members_and_any_slave_without_one(
-    known: tuple[int, ...], asked: set[int]
-) -> None:
+def test_members_come_from_the_master_or_else_from_any_slave(known: tuple[int, ...], asked: set[int]) -> None:
     """`BrokerData.selectBrokerAddr`: the master whenever its address is known, otherwise an address at random."""
     addresses = {number: f"a{number}:10911" for number in range(3)}
     env = environment(replace(route(a=4), broker_datas=(BrokerData("c", "a", addresses),)))
@@ -193,7 +189,7 @@ ADDRESSES = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in ("a", 
     [(QUEUES, ADDRESSES), (QUEUES, ()), (QUEUES, ADDRESSES[1:]), (QUEUES[1:], ADDRESSES)],
     ids=["in both lists", "no addresses at all", "with queues only", "with an address only"],
 )
-def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
+def test_a_lost_broker_leaves_both_lists_of_a_route(
     queues: tuple[QueueData, ...], addresses: tuple[BrokerData, ...]
 ) -> None:
     server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Members((), "AVG")).view_of)

@@ -204,9 +204,7 @@ def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> N
     ("CONSUME_FROM_FIRST_OFFSET", "beginning", 20),  # the broker sends it to the first message that is still there
     ("CONSUME_FROM_TIMESTAMP", "timestamp", 70),
 ])  # fmt: skip
-def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store(
-    consume_from: str, rule: str, offset: int
-) -> None:
+def test_a_new_broadcasting_member_starts_by_consume_from_alone(consume_from: str, rule: str, offset: int) -> None:
     """`LocalFileOffsetStore.readOffset` answers −1 without a file; an offset of the group at a broker plays no part."""
     states = {
         queue: QueueState(broker_offset=120, consumer_offset=50, min_offset=20, timestamp_offset=70)

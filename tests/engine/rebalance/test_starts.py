@@ -42,9 +42,7 @@ def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
     (TIMESTAMP, NORMAL, "timestamp", None),
     (TIMESTAMP, RETRY, "end", 70),
 ])  # fmt: skip
-def test_without_a_stored_offset_consume_from_where_decides(
-    where: str, topic: str, rule: str, offset: int | None
-) -> None:
+def test_without_an_offset_consume_from_where_decides(where: str, topic: str, rule: str, offset: int | None) -> None:
     start = pull_from_where(where, -1, topic=topic, end=70)
     assert (start.rule, start.offset) == (rule, offset)
 
@@ -57,9 +55,7 @@ def test_without_a_stored_offset_consume_from_where_decides(
     *((QueueState(broker_offset=100, consumer_offset=stored), LAST, "end", 100) for stored in (-1, -2, -(2**63))),
     *((QueueState(broker_offset=100, consumer_offset=stored), FIRST, "beginning", 0) for stored in (-1, -2)),
 ])  # fmt: skip
-def test_what_consume_stats_report_may_mean_that_nothing_is_stored(
-    state: QueueState, where: str, rule: str, offset: int | None
-) -> None:
+def test_consume_stats_may_mean_no_stored_offset(state: QueueState, where: str, rule: str, offset: int | None) -> None:
     start = start_of(state, where, topic=NORMAL)
     assert (start.rule, start.offset) == (rule, offset)
 
@@ -68,9 +64,7 @@ def test_what_consume_stats_report_may_mean_that_nothing_is_stored(
     ("end", "stored", "lag"),
     [(100, 60, 40), (100, 0, 100), (100, -1, 100), (100, -2, 100), (5, 9, 0), (-1, -1, 0), (None, 3, None)],
 )
-def test_no_more_messages_are_unread_than_a_queue_has_and_no_fewer_than_none(
-    end: int | None, stored: int, lag: int | None
-) -> None:
+def test_unread_messages_are_at_least_0_and_at_most_all_there(end: int | None, stored: int, lag: int | None) -> None:
     assert QueueState(broker_offset=end, consumer_offset=stored).lag == lag
 
 

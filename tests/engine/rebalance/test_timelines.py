@@ -45,9 +45,7 @@ from tests.support.mismatches import every_case
         ),
     ],
 )  # fmt: skip
-def test_what_was_not_stored_is_delivered_again(
-    holds: list[Hold], latency_us: int, redelivered: list[int | None]
-) -> None:
+def test_unstored_messages_are_redelivered(holds: list[Hold], latency_us: int, redelivered: list[int | None]) -> None:
     assert again(read(*holds, latency_us=latency_us)) == redelivered
 
 
@@ -175,9 +173,7 @@ def test_a_spread_needs_trials_and_a_name() -> None:
     ("convergence-ms>0", None, None, None),
     ("longest-gap-ms[p50]>1500", 1, 1000, False),
 ])  # fmt: skip
-def test_a_rollout_is_judged_by_its_best_choice(
-    text: str, takes_ms: float | None, value: float | None, met: bool | None
-) -> None:
+def test_the_best_choice_is_judged(text: str, takes_ms: float | None, value: float | None, met: bool | None) -> None:
     best = choice(trials(100, longest_gap_ms=(1000, 2000, 3000)), takes_ms=takes_ms, best=True)
     rollout = Rollout("g", "AVG", "AVG", ("a",), (best,), (), 4, misassigned_is_minimum=True)
     found = try_on_rollout(parse_condition(text, ROLLOUT_FIGURES), rollout)

@@ -53,9 +53,7 @@ def test_a_timeout_uses_up_the_deadline_and_is_not_retried() -> None:
     ("notices_s", "polls", "dropped_ms"),
     [(0, (30, 30), 60_000), (40, (30, 30), 90_000), (None, (30, 30), None), (0, (2, 5), 32_000)],
 )
-def test_the_nameserver_drops_a_broker_and_the_next_poll_shows_it(
-    notices_s: int | None, polls: tuple[int, int], dropped_ms: int | None
-) -> None:
+def test_the_poll_after_a_drop_shows_it(notices_s: int | None, polls: tuple[int, int], dropped_ms: int | None) -> None:
     failure = Failure("a", REFUSED, Moment(us=31 * S), notices_us=None if notices_s is None else notices_s * S)
     report = sent(failure, first_poll_us=polls[0] * S, poll_us=polls[1] * S, **ONE_A_SECOND)
     assert report.failures[0].isolated_ms == dropped_ms

@@ -238,9 +238,7 @@ def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, d
 
 @every_case(("retries", "blamed"), [(0, False), (2, True)])
 @every_case(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
-def test_timeouts_that_isolate_healthy_brokers_are_a_finding(
-    reaction: Reaction, late: bool, retries: int, blamed: bool
-) -> None:
+def test_timeouts_that_isolate_healthy_brokers(reaction: Reaction, late: bool, retries: int, blamed: bool) -> None:
     fields: dict[str, Any] = {
         "messages": 60,
         "rate": Fraction(1, 60),
@@ -252,9 +250,7 @@ def test_timeouts_that_isolate_healthy_brokers_are_a_finding(
 
 
 @every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
-def test_the_poll_that_lets_a_broker_drop_is_the_next_after_it_is_known(
-    noticed_s: float, began_s: int, poll_s: int
-) -> None:
+def test_a_broker_drops_with_the_poll_after_it_is_known(noticed_s: float, began_s: int, poll_s: int) -> None:
     """Polls at 30, 60, 90 s; one at the very moment comes too early."""
     (text,) = found("before-route-poll", Failure("a", REFUSED, Moment(began_s * S), notices_us=round(noticed_s * S)))
     assert f"is done after 39.001 s, before the route poll at {poll_s} s " in text

@@ -142,9 +142,7 @@ def test_clients_that_wait_everywhere_need_one_receive() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(some.sampled_from(["simple", "push", "pop"]), some.booleans(), some.integers(0, 10**6))
-def test_what_a_dead_consumer_had_comes_back_when_the_closed_form_says(
-    client: ReceiveClient, fifo: bool, seed: int
-) -> None:
+def test_the_closed_form_tells_when_orphans_come_back(client: ReceiveClient, fifo: bool, seed: int) -> None:
     topic = route(a=3)
     scenario = ReceiveScenario(
         client,
@@ -240,9 +238,7 @@ def test_messages_are_brought_back_as_worked_out_by_hand(name: str) -> None:
     some.builds(TimerWheel, some.integers(0, SECOND_US - 1), some.integers(0, 100 * MS - 1)),
     some.integers(0, IDLE_US - 1),
 )
-def test_messages_are_brought_back_within_the_closed_form(
-    gaps: list[tuple[int, bool]], timer: TimerWheel, age: int
-) -> None:
+def test_messages_come_back_within_the_closed_form(gaps: list[tuple[int, bool]], timer: TimerWheel, age: int) -> None:
     at, takes = 0, []
     for gap, acknowledged in gaps:
         at += gap

@@ -207,7 +207,7 @@ def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
 
 @given(topics, st.integers(1, 3), st.integers(0, 9), st.sampled_from([1, 10]))
 @settings(max_examples=40, deadline=None)
-def test_rings_that_grow_give_what_allocate_gives(
+def test_growing_rings_equal_allocate(
     brokers: list[dict[str, int]], losses: int, seed: int, virtual_nodes: int
 ) -> None:
     routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
