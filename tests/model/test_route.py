@@ -74,12 +74,9 @@ def test_the_broker_of_a_logical_queue_is_the_one_with_the_newest_epoch_that_nam
         data = TopicRouteData("T", (), (), None, {name: infos[name] for name in order})
         serving = {f"{queue.broker_name}{queue.queue_id}": name for queue, name in data.serving_brokers().items()}
         assert serving == {
-            "__syslo__global__0": "a",
-            "__syslo__global__1": "b",
-            "__syslo__global__2": "a",
-            "__syslo__global__3": "b",
-            "__syslo__zone0": "c",
-        }
+            "__syslo__global__0": "a", "__syslo__global__1": "b", "__syslo__global__2": "a",
+            "__syslo__global__3": "b", "__syslo__zone0": "c",
+        }  # fmt: skip
     assert route(a=1).serving_brokers() == {}
 
 

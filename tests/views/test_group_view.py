@@ -93,13 +93,9 @@ def test_what_passes_is_a_warning_and_what_stays_an_error(strip: str, settled_us
 
 def test_rules_and_what_was_configured_otherwise_are_told() -> None:
     scenario = GroupScenario(
-        client_version="4.9.7",
-        orderly=True,
-        consume_us=2000,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",
-        timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0),
-        seed=9,
-    )
+        client_version="4.9.7", orderly=True, consume_us=2000, consume_from="CONSUME_FROM_FIRST_OFFSET",
+        timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0), seed=9,
+    )  # fmt: skip
     assert group_report(simulated(TWO, scenario=scenario)).closing == (
         "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)",
         "seed 9, trial 0; a request takes about 1ms; a message takes the listener 2ms; CONSUME_FROM_FIRST_OFFSET",

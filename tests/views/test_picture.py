@@ -32,14 +32,9 @@ EARLY = Event("leave", 0, "b", "leave b@0s")
 SVG = "{http://www.w3.org/2000/svg}"
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!.."}
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "]]>",
-    "&amp;<!--",
-    "\"'`",
-    "e\x1b[31m\u202evil",
-    "\x00\ud800\ufffe",
+    "<script>alert(1)</script>", "]]>", "&amp;<!--", "\"'`", "e\x1b[31m\u202evil", "\x00\ud800\ufffe",
     "--></title></svg>",
-]
+]  # fmt: skip
 
 
 # In characters.

@@ -190,13 +190,9 @@ def test_a_consumer_has_its_notes() -> None:
 
 
 TRIED = trials(
-    20,
-    longest_gap_ms=(1000, 2000, 3000),
-    total_gap_ms=(4000, 5000, 6000),
-    longest_overlap_ms=(0, 1000, 1000),
-    total_overlap_ms=(0, 1000, 2000),
-    redelivered=(1, 2, 9),
-)
+    20, longest_gap_ms=(1000, 2000, 3000), total_gap_ms=(4000, 5000, 6000), longest_overlap_ms=(0, 1000, 1000),
+    total_overlap_ms=(0, 1000, 2000), redelivered=(1, 2, 9),
+)  # fmt: skip
 BEST = choice(TRIED, "abc", best=True)
 
 

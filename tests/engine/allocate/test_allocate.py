@@ -269,12 +269,9 @@ FILES = {"java": "allocate", "go": "go-allocate", "cpp": "cpp-allocate"}
 VECTORS = {sdk: list(vectors(file)) for sdk, file in FILES.items()}
 STRATEGIES = {sdk: Counter(vector["strategy"] for vector in found) for sdk, found in VECTORS.items()}
 SETTINGS = {
-    "virtualNodeCnt": "virtual_nodes",
-    "consumeridcs": "consumer_idcs",
-    "delegate": "inner",
-    "brokerZones": "broker_zones",
-    "consumerZones": "client_zones",
-}
+    "virtualNodeCnt": "virtual_nodes", "consumeridcs": "consumer_idcs", "delegate": "inner",
+    "brokerZones": "broker_zones", "consumerZones": "client_zones",
+}  # fmt: skip
 
 
 def queues_of(rows: list[list[Any]]) -> list[MessageQueue]:

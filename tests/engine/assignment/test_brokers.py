@@ -51,12 +51,9 @@ def test_a_broker_answers_a_request_as_the_broker_did() -> None:
     assert len(QUERIES) == 320
     for vector in QUERIES:
         broker = brokers.AskedBroker(
-            vector["brokerName"],
-            tuple(vector["cidAll"]) or None,
-            vector["mode"] or "PULL",
-            vector["popShareQueueNum"],
-            vector["serverLoadBalancerEnable"],
-        )
+            vector["brokerName"], tuple(vector["cidAll"]) or None, vector["mode"] or "PULL",
+            vector["popShareQueueNum"], vector["serverLoadBalancerEnable"],
+        )  # fmt: skip
         answers = brokers.query_assignment(
             broker,
             vector["strategy"],

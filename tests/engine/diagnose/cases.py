@@ -349,17 +349,9 @@ STACKS = (
     "ConsumeMessageThread_g_3 RUNNABLE\nSocket.read",
 )
 LACKING = {
-    "cached": None,
-    "last_consume": None,
-    "commit_offset": None,
-    "min_offset": None,
-    "max_offset": None,
-    "cached_mib": None,
-    "last_pull": None,
-    "last_lock": ORDERLY,
-    "locked": ORDERLY,
-    "dropped": None,
-}
+    "cached": None, "last_consume": None, "commit_offset": None, "min_offset": None, "max_offset": None,
+    "cached_mib": None, "last_pull": None, "last_lock": ORDERLY, "locked": ORDERLY, "dropped": None,
+}  # fmt: skip
 
 
 def consumer_cases() -> Iterator[tuple[str, Case]]:

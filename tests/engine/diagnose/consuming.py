@@ -170,10 +170,7 @@ def _evidence(report: MemberReport, mine: Mapping[MessageQueue, Doing], says: Re
         queues=tuple(mine[queue].process_queue(queue, t, says.skew_s) for queue in sort_queues(mine)),
         statuses={
             topic: ConsumeStatus(
-                says.call_ms,
-                rate if says.consumed_per_s is None else says.consumed_per_s,
-                says.failed_per_s,
-                0,
+                says.call_ms, rate if says.consumed_per_s is None else says.consumed_per_s, says.failed_per_s, 0,
                 rate if says.pulled_per_s is None else says.pulled_per_s,
             )
             for topic, rate in rates.items()
@@ -182,4 +179,4 @@ def _evidence(report: MemberReport, mine: Mapping[MessageQueue, Doing], says: Re
         orderly=says.orderly,
         stacks=says.stacks,
         filters=dict.fromkeys(report.topics or (), "*"),
-    )
+    )  # fmt: skip

@@ -94,14 +94,9 @@ def steady(random: Random, calls_s: float) -> Doing:
 
 def idle(random: Random, _: float) -> Doing:
     return Doing(
-        end=lambda _: 5_000,
-        done=lambda _: 5_000,
-        pulled=lambda _: 5_000,
-        consumed_at=lambda _: -4000,
-        pulled_at=_renewed(random.uniform(0, 20), 20),
-        locked_at=lambda _: -5000,
-        stored_at=lambda _: -4000,
-    )
+        end=lambda _: 5_000, done=lambda _: 5_000, pulled=lambda _: 5_000, consumed_at=lambda _: -4000,
+        pulled_at=_renewed(random.uniform(0, 20), 20), locked_at=lambda _: -5000, stored_at=lambda _: -4000,
+    )  # fmt: skip
 
 
 def arrived(random: Random, calls_s: float) -> Doing:
@@ -145,14 +140,10 @@ def draining(random: Random, _: float) -> Doing:
         return min(10_000_000 - backlog + consumed * t, end(t) - 1)
 
     return Doing(
-        end=end,
-        done=done,
-        pulled=lambda t: min(end(t), done(t) + 1_020),
-        consumed_at=lambda t: t - 0.003,
-        pulled_at=lambda t: t - 0.01,
-        locked_at=lambda _: -5000,
+        end=end, done=done, pulled=lambda t: min(end(t), done(t) + 1_020), consumed_at=lambda t: t - 0.003,
+        pulled_at=lambda t: t - 0.01, locked_at=lambda _: -5000,
         stored_at=lambda offset: (offset - 10_000_000) / arriving,
-    )
+    )  # fmt: skip
 
 
 def _renewed(phase: float, every_s: float) -> OFFSET:

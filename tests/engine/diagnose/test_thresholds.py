@@ -65,12 +65,9 @@ def backlog(consumed: float) -> Doing:
 
 def pulls_until(s: float) -> Doing:
     return replace(
-        UNPULLED,
-        pulled_at=stops_at(s, lambda t: t),
-        done=stops_at(s, stored),
-        pulled=stops_at(s, stored),
+        UNPULLED, pulled_at=stops_at(s, lambda t: t), done=stops_at(s, stored), pulled=stops_at(s, stored),
         locked_at=lambda _: -5000,
-    )
+    )  # fmt: skip
 
 
 def locked_until(s: float, **more: Any) -> Doing:

@@ -54,12 +54,9 @@ def group(
 
 def cluster(*groups: ConsumerGroup, routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
     return ClusterSnapshot(
-        "dump",
-        "here",
-        AT,
-        {each.topic: RouteSighting(each, HERE) for each in routes},
+        "dump", "here", AT, {each.topic: RouteSighting(each, HERE) for each in routes},
         {each.group: each for each in groups},
-    )
+    )  # fmt: skip
 
 
 T = route("T", a=4, b=4)
@@ -190,12 +187,8 @@ def test_figures_and_details_of_a_comparison() -> None:
     lagging = compare_snapshots(ABC, CASES["offsets alone make no group changed"][1])
     found = only(lagging)
     assert (found.change, found.lag_growth, found.produced, found.consumed, found.offsets_back) == (
-        "same",
-        40,
-        0,
-        -40,
-        8,
-    )
+        "same", 40, 0, -40, 8,
+    )  # fmt: skip
     assert (lagging.summary.groups_changed, lagging.summary.lag_growth) == (0, 40)
     gone = compare_snapshots(ABC, CASES["a group without consumers"][1]).summary
     assert (gone.newly_unassigned, gone.consumers_left) == (8, 3)

@@ -54,15 +54,12 @@ def rolled(
         routes or (route(a=4, b=4),),
         scenario or GroupScenario(orderly=orderly),
         RolloutRequest(
-            to_strategy=to,
-            down_us=down * SECOND_US,
-            pauses_us=[int(pause * SECOND_US) for pause in pauses],
-            **asked,
+            to_strategy=to, down_us=down * SECOND_US, pauses_us=[int(pause * SECOND_US) for pause in pauses], **asked,
         ),
         trials=trials,
         progress=progress,
         most_rebalances=most_rebalances,
-    )
+    )  # fmt: skip
     return with_meta(plan, Meta(ClusterSnapshot("dump", "x"), findings))
 
 
@@ -225,11 +222,8 @@ def choice(
 ) -> RolloutChoice:
     """A choice whose figures are the same in each of ten trials."""
     figures = {
-        "total_gap_ms": none,
-        "total_overlap_ms": several,
-        "longest_gap_ms": longest,
-        "longest_overlap_ms": overlap,
-    }
+        "total_gap_ms": none, "total_overlap_ms": several, "longest_gap_ms": longest, "longest_overlap_ms": overlap,
+    }  # fmt: skip
     tried = trials(10, settled, **{field: (value, value, value) for field, value in figures.items()})
     return built(tried, name=name, pause_ms=1, down_ms=1, takes_ms=takes)
 

@@ -134,14 +134,10 @@ def takes(before: Side, version: str = "5.5.0") -> Convergence:
 
 def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
     changes = Changes(
-        add=("d", 1),
-        remove=("b",),
-        replace=(("a", "z"),),
-        remove_brokers=("y",),
-        add_brokers=(NewBroker("v"), NewBroker("w", 4)),
-        read_queues=(QueueCount(9, "x"),),
+        add=("d", 1), remove=("b",), replace=(("a", "z"),), remove_brokers=("y",),
+        add_brokers=(NewBroker("v"), NewBroker("w", 4)), read_queues=(QueueCount(9, "x"),),
         write_queues=(QueueCount(3),),
-    )
+    )  # fmt: skip
     events = list(change_events(GROUP, after(GROUP, changes), changes))
     assert [(event.kind, event.subject, event.read_queues, event.write_queues) for event in events] == [
         *(("leave", name, None, None) for name in ("a", "b")),

@@ -85,12 +85,9 @@ def replayed(vector: dict[str, Any]) -> dict[str, Any]:
         update = step["update"]
         if update is not None:
             strategy.update(
-                update["broker"],
-                update["latency"],
-                step["at"],
-                isolation=update["isolation"],
+                update["broker"], update["latency"], step["at"], isolation=update["isolation"],
                 reachable=update.get("reachable", True),
-            )
+            )  # fmt: skip
     return {
         "expected": picks,
         "finalMqs": [[queue.topic, queue.broker_name, queue.queue_id] for queue in info.queues],

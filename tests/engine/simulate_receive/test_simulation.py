@@ -196,14 +196,9 @@ def test_in_order_a_queue_is_with_one_consumer_until_it_is_done() -> None:
     topic = route(a=2, b=1)
     for client in ("simple", "push"):
         scenario = ReceiveScenario(
-            client,
-            consumers=3,
-            fifo=True,
-            rates=rates(topic, a=4, b=4),
-            batch=2,
-            consume_us=50_000,
+            client, consumers=3, fifo=True, rates=rates(topic, a=4, b=4), batch=2, consume_us=50_000,
             duration_us=MINUTE_US,
-        )
+        )  # fmt: skip
         by_queue: dict[tuple[str, int], list[ReceivedMessage]] = defaultdict(list)
         for message in simulate_receive(topic, scenario, trace=True).messages or ():
             by_queue[message.broker_name, message.queue_id].append(message)

@@ -24,15 +24,9 @@ CLASSES = {
 }
 ROOMS = Settings(consumer_idcs=frozenset({"r1"}))
 GROUP_LIMITS = {
-    "unassigned": 0,
-    "imbalance": 1.5,
-    "idle": 0,
-    "minConsumers": 2,
-    "duplicateOwners": 0,
-    "withoutLock": 0,
-    "movedOnConsumerLoss": 0.4,
-    "movedOnBrokerLoss": 0.3,
-}
+    "unassigned": 0, "imbalance": 1.5, "idle": 0, "minConsumers": 2, "duplicateOwners": 0, "withoutLock": 0,
+    "movedOnConsumerLoss": 0.4, "movedOnBrokerLoss": 0.3,
+}  # fmt: skip
 TOPIC_LIMITS = {"writableBrokers": 1, "minBrokers": 2, "missingMasters": 0}
 
 
