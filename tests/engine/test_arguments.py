@@ -154,7 +154,6 @@ def test_values_in_messages_are_short_and_on_one_line(value: object, text: str) 
 @settings(max_examples=400)
 @given(st.integers(0, 2**40))
 def test_whatever_is_given_comes_a_value_or_an_error_of_ours(seed: int) -> None:
-    """A short run of `fuzz/api_values.py`, which says how to run it long."""
     tried(seed)
 
 

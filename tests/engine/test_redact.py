@@ -68,7 +68,6 @@ def owners(
 
 
 def settings(ids: list[str], queues: list[MessageQueue], names: Renaming | None) -> Settings:
-    """Zones by host and room, a room and a machine; under the new names where there are any."""
     first_room = next((found for queue in queues if (found := room(queue.broker_name)) is not None), "none")
     zones = {host(old): f"zone{place}" for place, old in enumerate(sorted(ids, key=sort_key)[::2])}
     broker_names = [queue.broker_name for queue in queues]

@@ -1,7 +1,4 @@
-"""Groups in a line each, the consumers of a group, and conditions on groups.
-
-`groups.txt` has what is said of each group: `pytest tests/engine/test_show_groups.py --update-golden` rewrites it.
-"""
+"""`pytest tests/engine/test_show_groups.py --update-golden` rewrites `groups.txt`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -249,7 +246,6 @@ def test_what_is_not_known_can_only_add(compare: str, value: float | None, met: 
 
 
 def test_a_group_without_a_visible_consumer_adds_nothing_to_figures_of_owners() -> None:
-    """It may be behind a Proxy: its queues are unknown, and the figures of the others stand."""
     nobody = replace(
         ONE, consumers=0, unassigned=None, idle=None, mismatches=None, duplicate_owners=None, imbalance=None
     )

@@ -114,7 +114,6 @@ SHOWN = {
 
 
 def test_what_people_see_of_a_diagnosis(request: pytest.FixtureRequest) -> None:
-    """`--update-golden` rewrites the file."""
     shown = "\n".join(f"== {name}\n{on_a_terminal(diagnosis_report(found), 100)}" for name, found in SHOWN.items())
     if request.config.getoption("--update-golden"):
         ANSWERS.write_text(shown, encoding="utf-8")

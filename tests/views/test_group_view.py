@@ -172,8 +172,6 @@ def test_every_figure_is_in_the_summary_and_in_json() -> None:
     assert rows(report, "summary")[0]["shown"] == "not converged"
 
 
-# Several groups.
-
 CALM = simulated({"broker-a 0": "aaaa"}, group="calm", settled_us=0, events=())
 GAP = simulated({"broker-a 0": "aa  bb", "broker-a 1": "aaaaaa"}, group="gap")
 OUTAGE = simulated({"broker-a 0": "aa####bb", "broker-a 1": "aa##  bb"}, group="outage")

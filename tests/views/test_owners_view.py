@@ -175,7 +175,6 @@ def test_no_line_is_wider_than_the_terminal_and_figures_that_are_0_everywhere_ar
 
 
 def test_a_group_that_is_looked_at_again_with_the_same_findings_has_not_changed() -> None:
-    """The evidence of its findings has the time of each look."""
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
 
     def rows(at: datetime, group: ConsumerGroup) -> Rows:

@@ -37,9 +37,6 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-# In characters.
-
-
 def drawn(report: RebalanceResult, length: int = 72) -> Section:
     section = timeline_section(report)
     assert section.draw is not None
@@ -139,9 +136,6 @@ def test_the_picture_fits_its_terminal_and_uses_it(width: int, broker: str) -> N
     assert max(map(cell_len, text.splitlines()[1:])) <= width
     longest = max(len(strip) for strip in re.findall(r"\|[^|\n]*\|", text))
     assert longest >= min(width - 4, 162) * (0.3 if cell_len(broker) > 10 else 0.5)
-
-
-# In files.
 
 
 def svg_picture(report: RebalanceResult) -> str:

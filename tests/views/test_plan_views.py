@@ -94,7 +94,6 @@ def wide_route(brokers: int, per_broker: int) -> TopicRouteData:
 
 
 def test_96_queues_fit_a_screen_of_40_lines() -> None:
-    """With findings, and whichever strategy: what cannot be shown in so many lines is counted."""
     closing = ("fingerprint 59e89df853a075da: 2 topics, 3 consumers, AVG, read at 2026-11-21T02:02:07Z",)
     finding = Finding(
         "placeholder-ids", "placeholder client IDs sort last, behind IP addresses: the tables show 40 moves"

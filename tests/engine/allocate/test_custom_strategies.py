@@ -70,8 +70,6 @@ def test_a_function_gets_the_group_and_lists_of_its_own_sorted_as_clients_sort()
 
 
 class ByCircle:
-    """A class as users port it from Java."""
-
     def allocate(
         self, group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]
     ) -> list[MessageQueue]:

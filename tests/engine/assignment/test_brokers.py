@@ -181,7 +181,6 @@ ADDRESSES = {data.broker_name: data.address for data in T.broker_datas}
 
 
 def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) -> ConsumerGroup:
-    """A group of which each broker lists these consumers, one of which lets brokers assign its queues."""
     views = tuple(
         MemberView(tuple(map(Connection, ids.split())), Seen(broker), ADDRESSES[broker])
         for broker, ids in listed.items()

@@ -111,7 +111,6 @@ def test_members_are_sorted_and_keep_their_duplicates() -> None:
 
 
 def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_brokers() -> None:
-    """Those share the queues by what brokers list; where a Proxy lists both, they count them."""
     view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
     assert consumers.rebalanced_members(replace(group("a b"), proxies=(view,))) == ("a", "b", "p")
     assert consumers.rebalanced_members(replace(group("a"), views=(), proxies=(view,))) == ("h@1@0@zz", "p")

@@ -39,7 +39,6 @@ def two_topics(**brokers: int) -> tuple[TopicRouteData, ...]:
 
 
 def half_told(owners: str | None = None, *routes: TopicRouteData) -> ClusterSnapshot:
-    """Of x and y only x reports its strategy, AVG."""
     seen = replace(
         members("x y", strategy=None, owners=owners), reports={"x": MemberReport("x", strategy_class=AVG_CLASS)}
     )

@@ -94,7 +94,6 @@ def changed(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:
 
 
 def answer(found: Diagnosis, code: str) -> str:
-    """Severity, what it comes of, or how else the rule answered."""
     causes = {each.code: f"of {', '.join(each.causes)}" for each in found.consequences}
     for each in found.findings:
         if each.code == code:
@@ -105,7 +104,6 @@ def answer(found: Diagnosis, code: str) -> str:
 
 
 def grave(found: Diagnosis) -> list[str]:
-    """The codes of what is not only good to know, the likeliest cause first."""
     return [finding.code for finding in found.findings if finding.severity != INFO]
 
 

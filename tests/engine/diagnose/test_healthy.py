@@ -1,8 +1,3 @@
-"""Healthy groups of all kinds have no finding above info, over any looks.
-
-Busy, idle, in a burst, draining, just rebalancing; with names, topics, strategies and clocks of all sorts.
-"""
-
 import os
 from collections import Counter
 from math import floor
@@ -68,7 +63,6 @@ def healthy_looks(random: Random) -> Looks:
 
 
 def steady(random: Random, calls_s: float) -> Doing:
-    """As many messages as the listener can take."""
     per_s, phase = random.choice((0.02, 0.5, 10, 500)), random.random()
     begin = -4000.0
 

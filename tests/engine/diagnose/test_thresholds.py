@@ -289,7 +289,6 @@ def test_the_queues_of_a_consumer_that_brokers_have_just_forgotten_change_hands(
 )
 @settings(max_examples=300)
 def test_looks_over_a_minute_decide(per_look: int, first: int, arriving: list[int], every_s: int) -> None:
-    """Whatever comes, looks over the time that a reason asks for are never undecided for want of time alone."""
     at = tuple(number * every_s * 1000 for number in range(len(arriving)))
     offsets = tuple(number * per_look for number in range(len(arriving)))
     ends = accumulate([first, *arriving[1:]])

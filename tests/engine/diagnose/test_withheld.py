@@ -157,7 +157,6 @@ def pieces_of(name: str) -> Mapping[str, FromLooks]:
 
 
 def violations(name: str, *pieces: str) -> list[str]:
-    """What a diagnosis without these pieces says that the whole one does not."""
     looks, whole = FAULTY[name], diagnosis_of(name)
     for piece in pieces:
         looks = pieces_of(name)[piece](looks)

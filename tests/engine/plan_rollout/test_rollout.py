@@ -91,7 +91,6 @@ def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> N
 
 
 def test_consumers_come_back_with_their_new_ids() -> None:
-    """The last one sorts first afterwards, so that other queues move."""
     same, changed = rolled("a b c", trials=1), rolled("a b c", trials=1, becomes={"c": "0"})
     assert changed.members == same.members
     assert {each.figures.taken.max for each in same.choices} != {each.figures.taken.max for each in changed.choices}
@@ -102,7 +101,6 @@ def test_consumers_come_back_with_their_new_ids() -> None:
 
 
 def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> None:
-    """From when the first is back until the second goes down, which leaves everything to the first."""
     plan = rolled("x y", route(a=4), to="AVG_BY_CIRCLE", pauses=[300])
     best = plan.choices[0]
     assert [(s.changed, s.next_id, s.duplicate_owners, s.unassigned) for s in plan.stages] == [(1, best.order[1], 1, 1)]
@@ -220,7 +218,6 @@ def choice(
     takes: int | None = 0,
     settled: int = 10,
 ) -> RolloutChoice:
-    """A choice whose figures are the same in each of ten trials."""
     figures = {
         "total_gap_ms": none, "total_overlap_ms": several, "longest_gap_ms": longest, "longest_overlap_ms": overlap,
     }  # fmt: skip
@@ -277,7 +274,6 @@ def said(
 
 
 def overlapping(*, anyway: int, bound: int, end: tuple[int, int] = (0, 0)) -> Overlaps:
-    """What is known of a, b and c; at the end so many queues have duplicate owners and none."""
     return Overlaps(("a", "b", "c"), lambda changed: end if changed == 0b111 else (9, 9), None, 1, anyway, bound)
 
 

@@ -67,7 +67,6 @@ def stored(end: int, offset: int, first: int) -> QueueState:
     (None, ("unknown", None, None)),
 ])  # fmt: skip
 def test_messages_lost_before_an_owner(state: QueueState | None, expected: tuple[str, int | None, int | None]) -> None:
-    """Queue 2 of a is there, and not read yet."""
     now = TopicRouteData("T", (QueueData("a", 2, 3, 6),), route(a=2).broker_datas)
     states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(2, "a")}
     states |= {} if state is None else {queues(3, "a")[2]: state}
@@ -84,7 +83,6 @@ def test_messages_lost_before_an_owner(state: QueueState | None, expected: tuple
     (8, Keys(KEYS, SDKS[:1]), None),
 ])  # fmt: skip
 def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late: int | None) -> None:
-    """Of 60 and 20 unread messages in the first queue of each broker."""
     lags = {queues(4, "a")[0]: 60, queues(4, "b")[0]: 20 if number == 3 else 0}
     states = {
         queue: QueueState(broker_offset=100, consumer_offset=100 - lags.get(queue, 0))

@@ -30,7 +30,6 @@ JOIN = at("join", "c3")
 
 
 def firsts(kind: ConsumerType, **more: Any) -> list[tuple[float, float]]:
-    """Of each queue that a newcomer takes: when, after its start, and how long until it pulls it, in ms."""
     taken = takeovers(simulate("c1 c2", JOIN, consumer_type=kind, **more), "c3")
     assert taken
     return [(each.at_ms - 10_000, (each.reads_from_ms or 0) - each.at_ms) for each in taken]
@@ -60,7 +59,6 @@ def test_pulls_that_stall_are_not_mended_by_the_rebalance(kind: ConsumerType) ->
 
 
 def test_a_pull_consumer_takes_queues_without_asking_for_an_offset() -> None:
-    """So it does while their broker is down, of which it learns nothing before; a lite pull consumer cannot."""
     events = at("broker-loss", "b", 10), at("join", "c3", 20)
     taken = {
         kind: [

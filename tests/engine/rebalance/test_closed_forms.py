@@ -1,7 +1,4 @@
-"""Where arithmetic tells how long it takes, the simulation must say the same.
-
-With no latency at all nothing is left but the clocks, so that the lengths are exact.
-"""
+"""Without latency only the clocks are left: the simulation must agree with arithmetic exactly."""
 
 from typing import Any
 

@@ -100,7 +100,6 @@ def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered()
 
 
 def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() -> None:
-    """The broker closes a connection over which nothing has gone for a minute: when was the lost host last heard?"""
     timers = Timers(socket_idle_us=60 * SECOND_US, pull_hold_us=1, channel_expiry_us=10**12)
     addresses = {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}
     topic = replace(route(a=2), broker_datas=(BrokerData("c", "a", addresses),))

@@ -76,7 +76,6 @@ def test_lite_pull_consumers_pull_as_soon_as_they_take_a_queue_and_push_consumer
 
 
 def test_a_member_that_asks_the_new_broker_first_is_told_that_it_is_alone() -> None:
-    """It asks one of two brokers; the other one knows everybody."""
     new_broker = compared(saved("5.5.0-new-broker"), TRIALS)[-1]
     assert (new_broker.event.kind, new_broker.event.subject) == ("broker-up", "broker-b")
     assert alone(new_broker.measured) == ["127.0.0.1@c1"]

@@ -50,7 +50,6 @@ def test_half_of_the_queues_cannot_be_read_for_as_long_as_their_broker_is_down()
 
 
 def test_an_owner_that_keeps_its_queue_pulls_again_a_second_later_at_most() -> None:
-    """Nothing is taken over, and yet messages have waited."""
     waits = set()
     events = at("broker-down", "a", 10), at("broker-up", "a", 10.5)
     for report in trials(20, "c1 c2", *events, routes=[route(a=2, b=2)]):
@@ -181,7 +180,6 @@ def test_orderly_members_take_its_queues_when_its_locks_have_run_out_and_it_gets
 
 
 def test_a_connection_that_nothing_goes_over_is_closed_and_that_is_told() -> None:
-    """Brokers that forget later than they close connections tell the others."""
     timers = Timers(channel_expiry_us=1000 * SECOND_US)
     report = simulate("c1 c2 c3", at("freeze", "c2", 10), at("unfreeze", "c2", 300), timers=timers, explain=True)
     closed = moments(report, "notice", "the connection of c2 closed")

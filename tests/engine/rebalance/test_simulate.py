@@ -104,8 +104,6 @@ def test_intervals_cover_the_time_axis_and_end_as_plan_rebalance_plans(case: Cas
 @given(groups(), st.integers(0, 5), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_equal_input_gives_equal_reports(case: Case, trial: int, dice: Random) -> None:
-    """Whatever ran before, explained or not, in whichever order a NameServer lists topics and brokers."""
-
     def shuffled(items: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(dice.sample(items, len(items)))
 

@@ -162,7 +162,6 @@ def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
 
 
 def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
-    """A text that was set may be of any zone."""
     midnight = datetime(2026, 11, 1, tzinfo=UTC)
     either = ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12))
     assert moments("a", a=NOVEMBER, b=NOVEMBER) == moments("new", a=NOVEMBER, b=NOVEMBER) == either

@@ -1,8 +1,3 @@
-"""Java's producers: retries and deadlines, what the fault strategy learns, when the route helps, and exceptions.
-
-`test_reactions` compares single messages with those of real producers; here are whole simulations.
-"""
-
 from collections import Counter
 from fractions import Fraction
 from typing import Any

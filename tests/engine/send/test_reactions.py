@@ -42,8 +42,6 @@ URLS = {"5.5.0": "https://rocketmq.apache.org/docs/bestPractice/06FAQ", "4.9.7":
 
 
 class End(NamedTuple):
-    """What the application is told of a message: an exception's class, its response code, the class of its cause."""
-
     outcome: str
     response_code: int | None = None
     cause: str | None = None
@@ -64,7 +62,6 @@ TOPIC = replace(
 
 
 def reaction(name: str) -> Reaction | None:
-    """What the scripted brokers did, as a scenario says it; None is that all is well."""
     if name == "stores":
         return None
     if name == "refuses":
@@ -171,7 +168,6 @@ class Simulated:
         return come
 
     def text(self) -> str | None:
-        """Of what the application gets: its first line, with the rows' words for what differs from run to run."""
         (lost,) = self.report.lost_messages or (None,)
         if lost is None or lost.exception is None or lost.exception.text is None:
             return None
@@ -183,7 +179,6 @@ class Simulated:
         return re.sub(r"(?<=cost \[)\d+|(?<=cost=)\d+|(?<=127\.0\.0\.1:)\d+", "N", text)
 
     def names(self, attempts: Sequence[Attempt]) -> list[str]:
-        """`a3`; what the rows leave to chance as they call it."""
         first = list(takewhile(lambda a: a.broker_name == FAILING, attempts)) if self.is_by_chance() else attempts
         return [f"{a.broker_name}{a.queue_id}" for a in first] + [
             "other" if self.facts["mode"] == "sync" else f"other{a.queue_id}" for a in attempts[len(first) :]

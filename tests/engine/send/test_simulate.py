@@ -306,7 +306,6 @@ def test_more_than_a_million_messages_are_for_those_who_ask() -> None:
     reaction=st.sampled_from([REFUSED, READ_ONLY]),
 )
 def test_the_producer_knows_by_then(start: int, length: int | None, poll: int, fault: bool, reaction: Reaction) -> None:
-    """Longer simulations end with the same retries, and the list of queues that the producer then has is the last."""
     failure = broken(reaction, start, None if length is None else start + length, 0)
     fields: dict[str, Any] = {"first_poll_us": poll * S, "poll_us": poll * S, "latency_fault": fault}
     scenario = SendScenario(messages=None, rate=Fraction(10), failures=(failure,), **fields)

@@ -176,8 +176,6 @@ NOWHERE: Any = None
 
 
 class Taken(NamedTuple):
-    """A receive took a message, which is visible again later, unless it was acknowledged."""
-
     at_us: int
     visible_us: int
     acknowledged: bool = False

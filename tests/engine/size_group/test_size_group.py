@@ -25,8 +25,6 @@ Work = Mapping[MessageQueue, float]
 
 
 class Own(NamedTuple):
-    """What the consumers of a group own, 0 included, and the seconds of listening per second of the busiest."""
-
     queues: Counter[str]
     busiest: float
     unassigned: int

@@ -75,7 +75,6 @@ def cluster(groups: Sequence[ConsumerGroup], routes: Sequence[TopicRouteData]) -
 
 
 def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
-    """Two zones, or one where one of them had nothing in it."""
     ids = [client_id for each in snapshot.groups.values() for client_id in each.client_ids or ()]
     datas = [each for sighting in snapshot.routes.values() for each in sighting.route.broker_datas]
     hosts = [each.partition("@")[0] for each in ids]

@@ -181,7 +181,6 @@ def test_findings_of_a_diagnosis_can_be_forbidden_after_a_loss() -> None:
 @settings(max_examples=60, deadline=None)
 @given(clusters(), st.integers(1, 400))
 def test_a_bounded_sweep_tries_single_losses_and_counts_the_others(snapshot: ClusterSnapshot, most_steps: int) -> None:
-    """What it finds, the whole sweep finds too; and what is left out is in no count of cases that were tried."""
     whole, part = swept(snapshot), swept(snapshot, most_steps=most_steps)
     assert swept(snapshot, most_steps=most_steps) == part, "the bound counts work: equal input, equal result"
     assert (part.cases.all, part.cases.broken_singles) == (whole.cases.all, whole.cases.broken_singles)
