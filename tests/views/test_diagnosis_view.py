@@ -126,11 +126,7 @@ def test_every_rule_has_words() -> None:
 
 def test_long_lists_are_bounded_and_all_shows_them() -> None:
     found = diagnosis(
-        finding(
-            "blocked-consumer",
-            evidence=tuple(evidence(f"fact {n}") for n in range(9)),
-            consumers=("x",),
-        ),
+        finding("blocked-consumer", evidence=tuple(evidence(f"fact {n}") for n in range(9)), consumers=("x",)),
         *(finding("lock-lost", consumers=(f"c{n}",)) for n in range(9)),
         unknown=tuple(Undecided(f"rule-{n}", f"reason {n}", "ask") for n in range(8)),
         stacks=(ConsumerStacks("x", ("Thread_1\n" + "\n".join(f"at f{n}" for n in range(30)),)),),

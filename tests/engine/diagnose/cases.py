@@ -84,8 +84,7 @@ TWO_FAULTS: Mapping[str, tuple[ClusterSnapshot, set[str]]] = {
 def states(snapshot: ClusterSnapshot, *queues: MessageQueue, **changes: Any) -> ClusterSnapshot:
     all_states = snapshot.groups["g"].queues
     return changed(
-        snapshot,
-        queues={q: replace(s, **changes) if q in (queues or all_states) else s for q, s in all_states.items()},
+        snapshot, queues={q: replace(s, **changes) if q in (queues or all_states) else s for q, s in all_states.items()}
     )
 
 

@@ -348,8 +348,7 @@ def test_the_change_of_a_plan_explains_moves(routes: list[TopicRouteData], ids: 
     )
     plan = plan_rebalance("g", before, after)
     diff = compare_snapshots(
-        cluster(group(ids, routes), routes=routes),
-        cluster(group(after_ids, after_routes, name), routes=after_routes),
+        cluster(group(ids, routes), routes=routes), cluster(group(after_ids, after_routes, name), routes=after_routes)
     )
     queues = [queue for found in diff.groups for queue in found.queues]
     changed = [(topic.topic, move) for topic in plan.topics for move in topic.queues if move.change != "same"]

@@ -6,14 +6,7 @@ from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group_scenario import GroupScenario
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
-from tests.support.rebalance_comparison import (
-    TOLERANCE_US,
-    alone,
-    compared,
-    disagreements,
-    quantile,
-    windows,
-)
+from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements, quantile, windows
 from tests.support.recorded_groups import Line, Lived, Recording, saved
 
 NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")

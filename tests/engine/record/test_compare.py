@@ -11,12 +11,7 @@ from tests.support.builders import queues
 from tests.support.group_builders import timeline
 from tests.support.mismatches import every_case
 
-LOOKS = (
-    look(0, "a:0123"),
-    look(1, "a:0123 b:"),
-    look(2, "a:01 b:23"),
-    look(3, "a:01 b:23"),
-)
+LOOKS = (look(0, "a:0123"), look(1, "a:0123 b:"), look(2, "a:01 b:23"), look(3, "a:01 b:23"))
 """b joins, and takes 2 and 3 between 0.9 s and 2 s."""
 
 

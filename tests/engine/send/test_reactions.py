@@ -32,7 +32,7 @@ FAILING, OTHERS = "a", ("b", "c")
 RETRIES = 2
 TRIALS = 5
 NOT_MODELLED = {
-    "hangs up": "a connection that is closed while its answer is awaited: the client notes it at once since 5.1.3",
+    "hangs up": "a connection that is closed while its answer is awaited: the client notes it at once since 5.1.3"
 }
 """Reactions that no scenario can ask for, and why: their rows are not compared."""
 ROWS, NOT_COMPARED = 301, 8
