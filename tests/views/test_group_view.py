@@ -44,24 +44,21 @@ RESTART = [event("leave", 1, "a", "restart a@1s, down 2s"), event("join", 3, "a"
 STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
 
 
-@every_case(
-    ("strips", "changes", "start", "end"),
-    [
-        (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after it"),
-        # the figure counts from the first event; a person waits from the last one on
-        (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1s, broker-up b at 4s: ", "; converged 2.0 s after b is back"),
-        (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 3 * SECOND_US}, "", "; converged 3.0 s after the first event"),
-        (TWO, {"events": [event("broker-down", 1), event("join", 4, "c")], "settled_us": 5 * SECOND_US}, "", "; converged 2.0 s after the last event"),
-        (TWO, {"events": [*RESTART, *STALLS]}, "g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s and 2 more: ", "; converged 1.0 s after the first event"),
-        # what stays bad is said before what passes
-        ({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"}, {}, "g, join b@3s: 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap", ""),
-        ({"broker-a 0": "a!!!"}, {"scenario": EVERYBODY}, "g, join b@3s: no gap; ", ""),
-        # an outage is told apart from gaps, which the second line has
-        ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after it"),
-        ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s and more: it still cannot at the end; ", "not converged 1.0 s after it, where the simulation ends"),
-        ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
-    ],
-)  # fmt: skip
+@every_case(("strips", "changes", "start", "end"), [
+    (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after it"),
+    # the figure counts from the first event; a person waits from the last one on
+    (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1s, broker-up b at 4s: ", "; converged 2.0 s after b is back"),
+    (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 3 * SECOND_US}, "", "; converged 3.0 s after the first event"),
+    (TWO, {"events": [event("broker-down", 1), event("join", 4, "c")], "settled_us": 5 * SECOND_US}, "", "; converged 2.0 s after the last event"),
+    (TWO, {"events": [*RESTART, *STALLS]}, "g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s and 2 more: ", "; converged 1.0 s after the first event"),
+    # what stays bad is said before what passes
+    ({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"}, {}, "g, join b@3s: 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap", ""),
+    ({"broker-a 0": "a!!!"}, {"scenario": EVERYBODY}, "g, join b@3s: no gap; ", ""),
+    # an outage is told apart from gaps, which the second line has
+    ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after it"),
+    ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s and more: it still cannot at the end; ", "not converged 1.0 s after it, where the simulation ends"),
+    ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
+])  # fmt: skip
 def test_the_first_line_of_one_group(strips: dict[str, str], changes: dict[str, Any], start: str, end: str) -> None:
     found = first(strips, **changes)
     assert found.startswith(start), found

@@ -47,18 +47,15 @@ def snapshot(*owners: str) -> str:
 PIN = "--strategy PIN --strategy AVG --strategy-option host=elsewhere"
 
 
-@every_case(
-    ("owners", "more", "line"),
-    [
-        (("a", "a", "b", "b"), "", "each of 4 queues has one observed owner, as AVG predicts"),
-        (("a", "", "b", "a b"), "--strategy AVG", "1 of 4 queues is unassigned; 1 of 4 queues has duplicate owners; observed owners of 2 of 4 queues differ from the prediction of AVG"),
-        (("b", "a", "b", "a"), "--strategy AVG", "each of 4 queues has one observed owner; observed owners of 2 of 4 queues differ from the prediction of AVG"),
-        (("a", "a"), "--strategy AVG", "owners of 2 of 4 queues are observed, each has one, as AVG predicts"),
-        ((), "--strategy AVG", "each of 4 queues gets one owner under AVG (no owner is observed)"),
-        ((), f"--consumers a,b {PIN}", "predicted unassigned: 4 of 4 queues under PIN-AVG"),
-        ((), "--consumers a,a,b --strategy AVG", "predicted unassigned: 1 of 4 queues under AVG; predicted read by several processes of one client ID: 2 of 4 queues under AVG"),
-    ],
-)  # fmt: skip
+@every_case(("owners", "more", "line"), [
+    (("a", "a", "b", "b"), "", "each of 4 queues has one observed owner, as AVG predicts"),
+    (("a", "", "b", "a b"), "--strategy AVG", "1 of 4 queues is unassigned; 1 of 4 queues has duplicate owners; observed owners of 2 of 4 queues differ from the prediction of AVG"),
+    (("b", "a", "b", "a"), "--strategy AVG", "each of 4 queues has one observed owner; observed owners of 2 of 4 queues differ from the prediction of AVG"),
+    (("a", "a"), "--strategy AVG", "owners of 2 of 4 queues are observed, each has one, as AVG predicts"),
+    ((), "--strategy AVG", "each of 4 queues gets one owner under AVG (no owner is observed)"),
+    ((), f"--consumers a,b {PIN}", "predicted unassigned: 4 of 4 queues under PIN-AVG"),
+    ((), "--consumers a,a,b --strategy AVG", "predicted unassigned: 1 of 4 queues under AVG; predicted read by several processes of one client ID: 2 of 4 queues under AVG"),
+])  # fmt: skip
 def test_the_first_line_says_what_the_cluster_reports(owners: tuple[str, ...], more: str, line: str) -> None:
     ran = run("show-owners", "-s", "-", "-o", "plain", *more.split(), stdin=snapshot(*owners))
     assert re.sub(r"^g, 2 consumers( \(3 processes\))?: ", "", ran.stdout.splitlines()[0]) == line

@@ -31,23 +31,20 @@ MIXED = Side(Members(("a", "b"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"}), (ro
 HASHED = [side(ids, route(x=6), strategy="CONSISTENT_HASH") for ids in ("a c", "a c j")]
 
 
-@every_case(
-    ("before", "after", "states", "joiners", "line"),
-    [
-        (side("a b c", route(x=4)), NOBODY, None, (), "3 → 0 consumers: all 4 queues become unassigned"),
-        (side("a b c", route(x=4)), NOBODY, seen(*"aabc", lag=301), (), "3 → 0 consumers: all 4 queues become unassigned, 1,204 messages left waiting"),
-        (side("a", route(x=1)), replace(NOBODY, routes=(route(x=1),)), None, (), "1 → 0 consumers: 1 of 1 queue becomes unassigned"),
-        (side("a", route(x=4)), DEAF, None, (), "1 → 2 consumers: 2 of 4 queues become unassigned; no queue moves"),
-        (DEAF, DEAF, None, (), "2 consumers: 2 of 4 queues are unassigned (2 before the change); no queue moves"),
-        (side("a b", route(x=4)), MIXED, None, (), "2 consumers: 1 of 4 queues becomes unassigned; 1 of 4 queues has duplicate owners; 1 of 4 queues moves"),
-        (side("a b", route(x=4)), side("a a b", route(x=4)), None, (), "2 consumers: 1 of 4 queues becomes unassigned; 2 of 4 queues are read by several processes of one client ID; no queue moves"),
-        (side("a", route(x=4)), side("a", route(x=3)), None, (), "1 consumer: 1 of 4 queues is removed; no queue moves"),
-        (side("a", route(x=4)), side("a", route(x=3)), seen(*"aaaa", lag=1), (), "1 consumer: 1 of 4 queues is removed with 1 unread message; no queue moves"),
-        (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, ("joiner",), "2 → 3 consumers: 2 to 3 of 6 queues move, depending on how the new client IDs sort"),
-        (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, (), "2 → 3 consumers: 3 of 6 queues move"),
-        (*HASHED, None, ("j",), "2 → 3 consumers: 3 of 6 queues move with placeholder client IDs, which other IDs change"),
-    ],
-)  # fmt: skip
+@every_case(("before", "after", "states", "joiners", "line"), [
+    (side("a b c", route(x=4)), NOBODY, None, (), "3 → 0 consumers: all 4 queues become unassigned"),
+    (side("a b c", route(x=4)), NOBODY, seen(*"aabc", lag=301), (), "3 → 0 consumers: all 4 queues become unassigned, 1,204 messages left waiting"),
+    (side("a", route(x=1)), replace(NOBODY, routes=(route(x=1),)), None, (), "1 → 0 consumers: 1 of 1 queue becomes unassigned"),
+    (side("a", route(x=4)), DEAF, None, (), "1 → 2 consumers: 2 of 4 queues become unassigned; no queue moves"),
+    (DEAF, DEAF, None, (), "2 consumers: 2 of 4 queues are unassigned (2 before the change); no queue moves"),
+    (side("a b", route(x=4)), MIXED, None, (), "2 consumers: 1 of 4 queues becomes unassigned; 1 of 4 queues has duplicate owners; 1 of 4 queues moves"),
+    (side("a b", route(x=4)), side("a a b", route(x=4)), None, (), "2 consumers: 1 of 4 queues becomes unassigned; 2 of 4 queues are read by several processes of one client ID; no queue moves"),
+    (side("a", route(x=4)), side("a", route(x=3)), None, (), "1 consumer: 1 of 4 queues is removed; no queue moves"),
+    (side("a", route(x=4)), side("a", route(x=3)), seen(*"aaaa", lag=1), (), "1 consumer: 1 of 4 queues is removed with 1 unread message; no queue moves"),
+    (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, ("joiner",), "2 → 3 consumers: 2 to 3 of 6 queues move, depending on how the new client IDs sort"),
+    (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, (), "2 → 3 consumers: 3 of 6 queues move"),
+    (*HASHED, None, ("j",), "2 → 3 consumers: 3 of 6 queues move with placeholder client IDs, which other IDs change"),
+])  # fmt: skip
 def test_the_worst_first(before: Side, after: Side, states: States | None, joiners: tuple[str, ...], line: str) -> None:
     plan, _ = over_places(plan_rebalance("g", before, after, states=states), before, after, joiners)
     assert plan_report(plan).facts[0] == headline(plan) == f"g, {line}"

@@ -30,38 +30,32 @@ def sent(*failures: Failure, topic: Any = TWO, **changes: Any) -> SendReport:
     return simulate_send(topic, SendScenario(failures=failures, **fields))
 
 
-@every_case(
-    ("line", "grave", "reaction", "changes"),
-    [
-        ("no broker fails: no message of 4 lost; longest send 1 ms", "inOrder", None, {}),
-        ("b is excluded: no message of 4 lost; longest send 1 ms", "inOrder", None, {"exclude": frozenset("b")}),
-        ("b refused from 0s on: no message of 4 lost; 3 retried (75.0%), the last at 3.0 s; longest send 2 ms", "warning", REFUSED, {}),
-        ("b refused from 0s on: 2 of 4 messages lost (50.0%); 2 of 4 attempts fail, the last at 3.0 s; longest send 1 ms", "error", REFUSED, {"retries": 0}),
-        ("b refused from 0s on: all 2 messages lost; 2 of 2 attempts fail, the last at 1.0 s; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 2}),
-        ("b refused from 0s on: the message is lost; 1 of 1 attempts fail, the last at 0 ms; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 1}),
-        ("b slow (800ms) from 0s on: no message of 4 lost; no attempt fails; longest send 800 ms", "inOrder", SLOW, {}),
-        ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 2 stored, not SEND_OK; no attempt fails; longest send 1 ms", "warning", NOT_FLUSHED, {}),
-        ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 3 stored more than once; 3 retried (75.0%); longest send 2 ms", "warning", NOT_FLUSHED, {"retry_not_store_ok": True}),
-    ],
-)  # fmt: skip
+@every_case(("line", "grave", "reaction", "changes"), [
+    ("no broker fails: no message of 4 lost; longest send 1 ms", "inOrder", None, {}),
+    ("b is excluded: no message of 4 lost; longest send 1 ms", "inOrder", None, {"exclude": frozenset("b")}),
+    ("b refused from 0s on: no message of 4 lost; 3 retried (75.0%), the last at 3.0 s; longest send 2 ms", "warning", REFUSED, {}),
+    ("b refused from 0s on: 2 of 4 messages lost (50.0%); 2 of 4 attempts fail, the last at 3.0 s; longest send 1 ms", "error", REFUSED, {"retries": 0}),
+    ("b refused from 0s on: all 2 messages lost; 2 of 2 attempts fail, the last at 1.0 s; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 2}),
+    ("b refused from 0s on: the message is lost; 1 of 1 attempts fail, the last at 0 ms; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 1}),
+    ("b slow (800ms) from 0s on: no message of 4 lost; no attempt fails; longest send 800 ms", "inOrder", SLOW, {}),
+    ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 2 stored, not SEND_OK; no attempt fails; longest send 1 ms", "warning", NOT_FLUSHED, {}),
+    ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 3 stored more than once; 3 retried (75.0%); longest send 2 ms", "warning", NOT_FLUSHED, {"retry_not_store_ok": True}),
+])  # fmt: skip
 def test_the_first_line_of_sends(line: str, grave: str, reaction: Reaction | None, changes: dict[str, Any]) -> None:
     report = sent(*([] if reaction is None else [fails(reaction)]), **changes)
     assert send_facts(report)[0] == f"T, {line}"
     assert send_gravity(report.totals) == grave
 
 
-@every_case(
-    ("line", "failure", "changes"),
-    [
-        ("b: 29 attempts failed; not in the producer's list from 30.0 s on (route poll)", (REFUSED, 0, None, 0), {}),
-        ("b: 3 attempts failed; it stays in the producer's list", (REFUSED,), {"messages": 4}),
-        ("b: 0 attempts failed", (SLOW,), {}),
-        ("b: 1 attempt failed; isolated from 1.0 s on (latency fault)", (REFUSED,), {"messages": 4, "latency_fault": True}),
-        ("b: 1 attempt failed; it stays in the producer's list; used again 0 ms after it is back", (REFUSED, 0, 2), {"messages": 6}),
-        ("b: 1 attempt failed; isolated from 1.0 s on (latency fault); not used again by the end", (REFUSED, 0, 2), {"messages": 5, "latency_fault": True}),
-        ("b: the simulation ends before it fails", (REFUSED, 50), {"messages": 4}),
-    ],
-)  # fmt: skip
+@every_case(("line", "failure", "changes"), [
+    ("b: 29 attempts failed; not in the producer's list from 30.0 s on (route poll)", (REFUSED, 0, None, 0), {}),
+    ("b: 3 attempts failed; it stays in the producer's list", (REFUSED,), {"messages": 4}),
+    ("b: 0 attempts failed", (SLOW,), {}),
+    ("b: 1 attempt failed; isolated from 1.0 s on (latency fault)", (REFUSED,), {"messages": 4, "latency_fault": True}),
+    ("b: 1 attempt failed; it stays in the producer's list; used again 0 ms after it is back", (REFUSED, 0, 2), {"messages": 6}),
+    ("b: 1 attempt failed; isolated from 1.0 s on (latency fault); not used again by the end", (REFUSED, 0, 2), {"messages": 5, "latency_fault": True}),
+    ("b: the simulation ends before it fails", (REFUSED, 50), {"messages": 4}),
+])  # fmt: skip
 def test_each_failure_has_a_line(line: str, failure: tuple[Any, ...], changes: dict[str, Any]) -> None:
     assert send_facts(sent(fails(*failure), **{"messages": 40, **changes}))[1:] == (f"  {line}",)
 

@@ -86,16 +86,13 @@ def test_zones_may_be_a_pattern_or_a_function() -> None:
     assert by_pattern == by_function == {"r1-a": both[:2], "r2-a": both[2:]}
 
 
-@every_case(
-    ("strategy", "given", "text"),
-    [
-        ("CONSISTENT_HASH", {"virtual_nodes": -1}, "illegal virtualNodeCnt :-1"),
-        ("MACHINE_ROOM_NEARBY", {}, "machineRoomResolver is null"),
-        ("MACHINE_ROOM_NEARBY", {"broker_zones": {}, "client_zones": {}}, "Machine room is null for mq MessageQueue [topic=T, brokerName=r@x, queueId=0]"),
-        ("MACHINE_ROOM_NEARBY", {"broker_zones": {"r@x": "z"}, "client_zones": {"c": ""}}, "Machine room is null for consumer id c"),
-        ("MACHINE_ROOM", {}, "consumeridcs is null"),
-    ],
-)  # fmt: skip
+@every_case(("strategy", "given", "text"), [
+    ("CONSISTENT_HASH", {"virtual_nodes": -1}, "illegal virtualNodeCnt :-1"),
+    ("MACHINE_ROOM_NEARBY", {}, "machineRoomResolver is null"),
+    ("MACHINE_ROOM_NEARBY", {"broker_zones": {}, "client_zones": {}}, "Machine room is null for mq MessageQueue [topic=T, brokerName=r@x, queueId=0]"),
+    ("MACHINE_ROOM_NEARBY", {"broker_zones": {"r@x": "z"}, "client_zones": {"c": ""}}, "Machine room is null for consumer id c"),
+    ("MACHINE_ROOM", {}, "consumeridcs is null"),
+])  # fmt: skip
 def test_errors_have_rocketmqs_text(strategy: str, given: dict[str, object], text: str) -> None:
     with pytest.raises(AllocationError) as raised:
         allocate(strategy, queues(1, "r@x"), ["c"], **given)  # type: ignore[arg-type]
@@ -169,45 +166,42 @@ BEHIND = "consumer 1 of 2 (counted from 0), and only 1 queues"
 OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all share it"
 
 
-@every_case(
-    ("strategy", "mqs", "ids", "settings", "reasons"),
-    [
-        ("AVG", queues(8), "x y z", Settings(), [f"queue {n} is in block {BLOCKS[n // 3]}" for n in range(8)]),
-        ("AVG_BY_CIRCLE", queues(5), "x y", Settings(), [f"queue {n}, {n} mod 2 = {n % 2}, goes to consumer {n % 2}" for n in range(5)]),
-        (
-            "MACHINE_ROOM",
-            queues(8, "r@a") + queues(3, "s@b") + queues(1, "plain") + queues(1, "t@c"),
-            "x y z",
-            Settings(consumer_idcs=frozenset({"r", "s"})),
-            [
-                *(f"queue {n} of the listed rooms is in block {n // 3} of 3 queues" for n in range(9)),
-                "queue 9 of the listed rooms is left over, for consumer 0",
-                "queue 10 of the listed rooms is left over, for consumer 1",
-                "the broker's name is not ROOM@NAME",
-                "room t is not listed",
-            ],
-        ),
-        (
-            "MACHINE_ROOM_NEARBY",
-            queues(2, "p-a") + queues(2, "q-b"),
-            "p1 p2",
-            ZONES,
-            [f"{zone}: queue {n} is in block {n}..{n} of consumer {n}" for zone in (OWN, SHARED) for n in range(2)],
-        ),
-        ("PIN", queues(1), "h@1 h@2 other@1", PIN, ["among the 2 consumers on chosen machines: queue 0 is in block 0..0 of consumer 0"]),
-        ("PIN", queues(1), "other@1", PIN, ["no consumer runs on a chosen machine"]),
-        (
-            "CONSISTENT_HASH",  # an entry with a queue's own hash takes it, and is not past the end
-            [MessageQueue("T", "broker-a", 46067)],
-            "10.0.0.1@32657",
-            Settings(virtual_nodes=1),
-            ["hash 851741760, next on the ring is 851741760, entry 0 of 10.0.0.1@32657"],
-        ),
-        ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0), ["hash 3766250058, and the ring is empty"]),
-        ("CONFIG", queues(1), "x y", Settings(config=[]), ["by configuration"]),
-        ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"]),
-    ],
-)  # fmt: skip
+@every_case(("strategy", "mqs", "ids", "settings", "reasons"), [
+    ("AVG", queues(8), "x y z", Settings(), [f"queue {n} is in block {BLOCKS[n // 3]}" for n in range(8)]),
+    ("AVG_BY_CIRCLE", queues(5), "x y", Settings(), [f"queue {n}, {n} mod 2 = {n % 2}, goes to consumer {n % 2}" for n in range(5)]),
+    (
+        "MACHINE_ROOM",
+        queues(8, "r@a") + queues(3, "s@b") + queues(1, "plain") + queues(1, "t@c"),
+        "x y z",
+        Settings(consumer_idcs=frozenset({"r", "s"})),
+        [
+            *(f"queue {n} of the listed rooms is in block {n // 3} of 3 queues" for n in range(9)),
+            "queue 9 of the listed rooms is left over, for consumer 0",
+            "queue 10 of the listed rooms is left over, for consumer 1",
+            "the broker's name is not ROOM@NAME",
+            "room t is not listed",
+        ],
+    ),
+    (
+        "MACHINE_ROOM_NEARBY",
+        queues(2, "p-a") + queues(2, "q-b"),
+        "p1 p2",
+        ZONES,
+        [f"{zone}: queue {n} is in block {n}..{n} of consumer {n}" for zone in (OWN, SHARED) for n in range(2)],
+    ),
+    ("PIN", queues(1), "h@1 h@2 other@1", PIN, ["among the 2 consumers on chosen machines: queue 0 is in block 0..0 of consumer 0"]),
+    ("PIN", queues(1), "other@1", PIN, ["no consumer runs on a chosen machine"]),
+    (
+        "CONSISTENT_HASH",  # an entry with a queue's own hash takes it, and is not past the end
+        [MessageQueue("T", "broker-a", 46067)],
+        "10.0.0.1@32657",
+        Settings(virtual_nodes=1),
+        ["hash 851741760, next on the ring is 851741760, entry 0 of 10.0.0.1@32657"],
+    ),
+    ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0), ["hash 3766250058, and the ring is empty"]),
+    ("CONFIG", queues(1), "x y", Settings(config=[]), ["by configuration"]),
+    ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"]),
+])  # fmt: skip
 def test_each_queue_has_its_reason(
     strategy: str, mqs: list[MessageQueue], ids: str, settings: Settings, reasons: list[str]
 ) -> None:
@@ -215,24 +209,21 @@ def test_each_queue_has_its_reason(
     assert [prepared.why(queue) for queue in mqs] == reasons
 
 
-@every_case(
-    ("strategy", "mqs", "ids", "settings", "client_id", "reason"),
-    [
-        ("CONSISTENT_HASH", queues(1), "x y", Settings(virtual_nodes=7), "y", "none of 1 queues meets one of its 7 entries on the ring first"),
-        ("MACHINE_ROOM_NEARBY", queues(1, "p-a"), "p1 p2", ZONES, "p2", f"zone p: {BEHIND}"),
-        ("PIN", queues(1), "h@1 h@2 other@1", PIN, "h@2", BEHIND),
-        ("PIN", queues(1), "h@1 h@2 other@1", PIN, "other@1", "other is not one of the chosen machines"),
-        ("AVG", queues(1), "x y", Settings(), "y", BEHIND),
-        ("AVG_BY_CIRCLE", queues(1), "x y", Settings(), "y", BEHIND),
-        ("MACHINE_ROOM", queues(1), "x y", Settings(consumer_idcs=frozenset({"r"})), "y", "consumer 1 of 2 (counted from 0), and only 0 queues in the listed rooms"),
-        ("MACHINE_ROOM_NEARBY", queues(1, "x"), "x y", ZONES, "y", "zone y has no queue, and every other zone has consumers of its own"),
-        ("MACHINE_ROOM_NEARBY", queues(1, "z"), "x y", ZONES, "y", "zone y has no queue, and the zones without consumers have too few"),
-        ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"x"})), "y", "y is not one of the chosen machines"),
-        ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"y"})), "y", BEHIND),
-        ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "x", "its list is empty"),
-        ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "y", "no queue is configured for it"),
-    ],
-)  # fmt: skip
+@every_case(("strategy", "mqs", "ids", "settings", "client_id", "reason"), [
+    ("CONSISTENT_HASH", queues(1), "x y", Settings(virtual_nodes=7), "y", "none of 1 queues meets one of its 7 entries on the ring first"),
+    ("MACHINE_ROOM_NEARBY", queues(1, "p-a"), "p1 p2", ZONES, "p2", f"zone p: {BEHIND}"),
+    ("PIN", queues(1), "h@1 h@2 other@1", PIN, "h@2", BEHIND),
+    ("PIN", queues(1), "h@1 h@2 other@1", PIN, "other@1", "other is not one of the chosen machines"),
+    ("AVG", queues(1), "x y", Settings(), "y", BEHIND),
+    ("AVG_BY_CIRCLE", queues(1), "x y", Settings(), "y", BEHIND),
+    ("MACHINE_ROOM", queues(1), "x y", Settings(consumer_idcs=frozenset({"r"})), "y", "consumer 1 of 2 (counted from 0), and only 0 queues in the listed rooms"),
+    ("MACHINE_ROOM_NEARBY", queues(1, "x"), "x y", ZONES, "y", "zone y has no queue, and every other zone has consumers of its own"),
+    ("MACHINE_ROOM_NEARBY", queues(1, "z"), "x y", ZONES, "y", "zone y has no queue, and the zones without consumers have too few"),
+    ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"x"})), "y", "y is not one of the chosen machines"),
+    ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"y"})), "y", BEHIND),
+    ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "x", "its list is empty"),
+    ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "y", "no queue is configured for it"),
+])  # fmt: skip
 def test_an_idle_consumer_has_its_reason(
     strategy: str, mqs: list[MessageQueue], ids: str, settings: Settings, client_id: str, reason: str
 ) -> None:

@@ -81,18 +81,15 @@ def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
     assert allocate(strategy, queues(5), IDS) == allocate("AVG_BY_CIRCLE", queues(5), IDS)
 
 
-@every_case(
-    ("answer", "told"),
-    [
-        (lambda queues: None, "returned None"),
-        (iter, "returned a list_iterator"),
-        (lambda queues: (queue for queue in queues), "returned a generator"),
-        (lambda queues: queues[0], "returned a MessageQueue"),
-        (lambda queues: [queues[0].queue_id], "returned a list with an int in it: 0"),
-        (lambda queues: [MessageQueue("T", "broker-z", 0)], "returned MessageQueue [topic=T, brokerName=broker-z, queueId=0], which is none of the 4"),
-        (lambda queues: queues * 1000, "returned 4,000 queues, and was given 4"),
-    ],
-)  # fmt: skip
+@every_case(("answer", "told"), [
+    (lambda queues: None, "returned None"),
+    (iter, "returned a list_iterator"),
+    (lambda queues: (queue for queue in queues), "returned a generator"),
+    (lambda queues: queues[0], "returned a MessageQueue"),
+    (lambda queues: [queues[0].queue_id], "returned a list with an int in it: 0"),
+    (lambda queues: [MessageQueue("T", "broker-z", 0)], "returned MessageQueue [topic=T, brokerName=broker-z, queueId=0], which is none of the 4"),
+    (lambda queues: queues * 1000, "returned 4,000 queues, and was given 4"),
+])  # fmt: skip
 def test_a_wrong_answer_is_an_error_of_its_own(answer: Callable[[Any], Any], told: str) -> None:
     def wrong(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
         return answer(queues)
@@ -180,17 +177,14 @@ first_to_all = by_rule(lambda queue, own, _, size: queue % size == own or queue 
 last_throws = by_rule(lambda queue, own, _, size: queue % size == own if own + 1 < size else bool(1 / 0))
 
 
-@every_case(
-    ("strategy", "found"),
-    [
-        (by_number, {}),
-        ("CONSISTENT_HASH", {}),
-        (rounds_down, {"custom-unassigned": "leaves 2 queues (first broker-a:6 of T) unassigned: no consumer reads them"}),
-        (first_to_all, {"custom-duplicate-owners": "gives 1 queue (broker-a:0 of T) to several consumers, which all read it"}),
-        # What the one that throws does not take, it may hold: that is not unassigned.
-        (last_throws, {"custom-throws": "throws for 1 of 3 consumers, which keep what they hold; first 10.0.0.9@1: ZeroDivisionError"}),
-    ],
-)  # fmt: skip
+@every_case(("strategy", "found"), [
+    (by_number, {}),
+    ("CONSISTENT_HASH", {}),
+    (rounds_down, {"custom-unassigned": "leaves 2 queues (first broker-a:6 of T) unassigned: no consumer reads them"}),
+    (first_to_all, {"custom-duplicate-owners": "gives 1 queue (broker-a:0 of T) to several consumers, which all read it"}),
+    # What the one that throws does not take, it may hold: that is not unassigned.
+    (last_throws, {"custom-throws": "throws for 1 of 3 consumers, which keep what they hold; first 10.0.0.9@1: ZeroDivisionError"}),
+])  # fmt: skip
 def test_what_a_strategy_does_wrong_is_named(strategy: Any, found: dict[str, str]) -> None:
     told = codes(strategy)
     assert told.keys() == found.keys()

@@ -39,14 +39,11 @@ def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
     assert found.reasons[found.queues[0]] == "queue 0 is in block 0..0 of consumer 0"
 
 
-@every_case(
-    ("ids", "strategy", "settings", "error", "hint"),
-    [
-        ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
-        ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
-        ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
-    ],
-)  # fmt: skip
+@every_case(("ids", "strategy", "settings", "error", "hint"), [
+    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
+    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
+    ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
+])  # fmt: skip
 def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: Settings, error: str, hint: str) -> None:
     with pytest.raises(AllocationError) as raised:
         assign(route(a=1), Members(tuple(ids.split()), strategy, settings))

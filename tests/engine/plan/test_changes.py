@@ -54,23 +54,20 @@ TWICE = "the changes contradict each other"
 SCALED = "--scale-to says how many consumers there are in the end, and a number in --add or --remove another"
 
 
-@every_case(
-    ("changes", "problem"),
-    [
-        (Changes(add=("a",)), "--add a: it is already in the group"),
-        (Changes(remove=("x",)), "--remove x: it is not in the group"),
-        (Changes(replace=(("x", "y"),)), "--replace x: it is not in the group"),
-        (Changes(replace=(("a", "b"),)), "--replace a=b: b is already in the group"),
-        (Changes(remove=(3,)), "--remove 3: the group has only 2 consumers"),
-        (Changes(add=("c",), remove=("c",)), f"c is named twice, in --add and --remove: {TWICE}"),
-        (Changes(add=(1,), scale_to=3), SCALED),
-        (Changes(remove=(1,), scale_to=0), SCALED),
-        (Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),)), f"c is named twice, in --add: {TWICE}"),
-        (Changes(replace=(("a", "c"),), remove=("a",)), f"a is named twice, in --remove and --replace: {TWICE}"),
-        (Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",)), f"broker x is added or removed twice: {TWICE}"),
-        (Changes(add_brokers=(NewBroker("x"), NewBroker("y")), remove_brokers=("z", "y")), f"broker y is added or removed twice: {TWICE}"),
-    ],
-)  # fmt: skip
+@every_case(("changes", "problem"), [
+    (Changes(add=("a",)), "--add a: it is already in the group"),
+    (Changes(remove=("x",)), "--remove x: it is not in the group"),
+    (Changes(replace=(("x", "y"),)), "--replace x: it is not in the group"),
+    (Changes(replace=(("a", "b"),)), "--replace a=b: b is already in the group"),
+    (Changes(remove=(3,)), "--remove 3: the group has only 2 consumers"),
+    (Changes(add=("c",), remove=("c",)), f"c is named twice, in --add and --remove: {TWICE}"),
+    (Changes(add=(1,), scale_to=3), SCALED),
+    (Changes(remove=(1,), scale_to=0), SCALED),
+    (Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),)), f"c is named twice, in --add: {TWICE}"),
+    (Changes(replace=(("a", "c"),), remove=("a",)), f"a is named twice, in --remove and --replace: {TWICE}"),
+    (Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",)), f"broker x is added or removed twice: {TWICE}"),
+    (Changes(add_brokers=(NewBroker("x"), NewBroker("y")), remove_brokers=("z", "y")), f"broker y is added or removed twice: {TWICE}"),
+])  # fmt: skip
 def test_changes_that_make_no_sense_are_refused(changes: Changes, problem: str) -> None:
     with pytest.raises(UsageError) as raised:
         change_members(["a", "b"], changes)
@@ -97,15 +94,12 @@ def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
         assert raised.value.hint == "there are the brokers a, b"
 
 
-@every_case(
-    ("before", "changes", "after"),
-    [
-        ({"c": 8, "a": 4, "b": 4}, Changes(add_brokers=(NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3), NewBroker("g", None, 0))), {"c": (8, 8), "a": (4, 4), "b": (4, 4), "d": (4, 4), "e": (2, 1), "f": (3, 3), "g": (4, 0)}),
-        ({"a": 4, "b": 2}, Changes(remove_brokers=("a",)), {"b": (2, 2)}),
-        ({"a": 4, "b": 2}, Changes(remove_masters=("a",)), {"b": (2, 2)}),
-        ({"a": 4, "b": 4}, Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),)), {"a": (6, 1), "b": (4, 1)}),
-    ],
-)  # fmt: skip
+@every_case(("before", "changes", "after"), [
+    ({"c": 8, "a": 4, "b": 4}, Changes(add_brokers=(NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3), NewBroker("g", None, 0))), {"c": (8, 8), "a": (4, 4), "b": (4, 4), "d": (4, 4), "e": (2, 1), "f": (3, 3), "g": (4, 0)}),
+    ({"a": 4, "b": 2}, Changes(remove_brokers=("a",)), {"b": (2, 2)}),
+    ({"a": 4, "b": 2}, Changes(remove_masters=("a",)), {"b": (2, 2)}),
+    ({"a": 4, "b": 4}, Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),)), {"a": (6, 1), "b": (4, 1)}),
+])  # fmt: skip
 def test_brokers_and_counts_change(before: dict[str, int], changes: Changes, after: dict[str, tuple[int, int]]) -> None:
     changed = change_route(route(**before), changes)  # type: ignore[arg-type]
     assert counts(changed) == after

@@ -35,24 +35,21 @@ TWO = route("T", x=4), route("U", x=4)
 PINNED: dict[str, Any] = {"strategy": "PIN", "hosts": frozenset("abc")}
 
 
-@every_case(
-    ("before", "after", "states", "said", "figures"),
-    [
-        (side("a b", route(x=6)), side("a b c", route(x=6)), None, "same same moved same moved moved", {"moved": 3, "minimum_moves": 2, "lag_moved": None}),
-        (side("a b", route(x=6), **PINNED), side("a b c", route(x=6), **PINNED), None, "same same moved same moved moved", {"moved": 3, "minimum_moves": 2}),
-        (side("a a b", route(x=3)), side("a b", route(x=4)), None, "same assigned same added", {"newly_assigned": 1, "added": 1}),
-        (side("a b", route(x=4)), side("a a b", route(x=3)), lags(4, first=1), "same unassigned same removed", {"lag_unassigned": 11, "lag_removed": 31}),
-        (side("a b", route(x=2)), side("a b", route(x=4)), lags(2, first=5), "same moved added added", {"lag_moved": 15}),
-        (everybody(""), everybody("a"), None, "assigned assigned", {"minimum_moves": 0}),
-        (everybody("a"), everybody(""), None, "unassigned unassigned", {"minimum_moves": 0}),
-        (side("a b", *TWO), side("a b c", *TWO), None, None, {"minimum_moves": 2}),
-        (side("a b", *TWO), side("", *TWO), None, None, {"minimum_moves": None}),
-        (side("a"), side("a b"), None, "", {"minimum_moves": 0, "after.consumers": 2, "after.idle": 0}),
-        (side("a a", route(x=4)), side("a b", route(x=4)), None, None, {"before.queues_of_duplicate_client_ids": 2, "before.unassigned": 2, "after.queues_of_duplicate_client_ids": 0, "after.unassigned": 0}),
-        (side("a", route(x=4)), side("a", route(x=4, y=2)), None, None, {"writable_queues_before": 4, "writable_queues_after": 6}),
-        (side("a", route(x=1)), side("a", route(x=2)), {MessageQueue("T", "x", 0): QueueState(frozenset("a")), MessageQueue("T", "x", 1): QueueState(frozenset())}, "same added", {"observed": ObservedOwners(1, 0, 0, 0, 0)}),
-    ],
-)  # fmt: skip
+@every_case(("before", "after", "states", "said", "figures"), [
+    (side("a b", route(x=6)), side("a b c", route(x=6)), None, "same same moved same moved moved", {"moved": 3, "minimum_moves": 2, "lag_moved": None}),
+    (side("a b", route(x=6), **PINNED), side("a b c", route(x=6), **PINNED), None, "same same moved same moved moved", {"moved": 3, "minimum_moves": 2}),
+    (side("a a b", route(x=3)), side("a b", route(x=4)), None, "same assigned same added", {"newly_assigned": 1, "added": 1}),
+    (side("a b", route(x=4)), side("a a b", route(x=3)), lags(4, first=1), "same unassigned same removed", {"lag_unassigned": 11, "lag_removed": 31}),
+    (side("a b", route(x=2)), side("a b", route(x=4)), lags(2, first=5), "same moved added added", {"lag_moved": 15}),
+    (everybody(""), everybody("a"), None, "assigned assigned", {"minimum_moves": 0}),
+    (everybody("a"), everybody(""), None, "unassigned unassigned", {"minimum_moves": 0}),
+    (side("a b", *TWO), side("a b c", *TWO), None, None, {"minimum_moves": 2}),
+    (side("a b", *TWO), side("", *TWO), None, None, {"minimum_moves": None}),
+    (side("a"), side("a b"), None, "", {"minimum_moves": 0, "after.consumers": 2, "after.idle": 0}),
+    (side("a a", route(x=4)), side("a b", route(x=4)), None, None, {"before.queues_of_duplicate_client_ids": 2, "before.unassigned": 2, "after.queues_of_duplicate_client_ids": 0, "after.unassigned": 0}),
+    (side("a", route(x=4)), side("a", route(x=4, y=2)), None, None, {"writable_queues_before": 4, "writable_queues_after": 6}),
+    (side("a", route(x=1)), side("a", route(x=2)), {MessageQueue("T", "x", 0): QueueState(frozenset("a")), MessageQueue("T", "x", 1): QueueState(frozenset())}, "same added", {"observed": ObservedOwners(1, 0, 0, 0, 0)}),
+])  # fmt: skip
 def test_a_change_has_its_names_and_figures(
     before: Side, after: Side, states: States | None, said: str | None, figures: dict[str, Any]
 ) -> None:

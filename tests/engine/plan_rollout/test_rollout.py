@@ -225,25 +225,22 @@ def choice(
     return built(tried, name=name, pause_ms=1, down_ms=1, takes_ms=takes)
 
 
-@every_case(
-    ("choices", "order"),
-    [
-        ([choice("a", none=200), choice("b", none=100)], "b a"),
-        ([choice("a", none=60, several=60), choice("b", several=100)], "b a"),
-        ([choice("a", none=100, longest=9), choice("b", none=100, longest=8)], "b a"),
-        ([choice("a", none=100, longest=7, overlap=9), choice("b", none=100, longest=8, overlap=5)], "b a"),
-        ([choice("a", takes=105), choice("b", takes=100)], "b a"),
-        ([choice("a", takes=111), choice("b", longest=1, takes=100)], "b a"),
-        ([choice("a", takes=109), choice("b", longest=1, takes=100)], "a b"),
-        ([choice("a", none=100, takes=900), choice("b", none=109, takes=100)], "b a"),
-        ([choice("a", none=100, takes=900), choice("b", none=111, takes=100)], "a b"),
-        ([choice("a", none=105, takes=100), choice("b", none=100, takes=105)], "b a"),
-        ([choice("a", none=0, settled=9, takes=None), choice("b", none=900)], "b a"),
-        ([choice("a", none=0, settled=0, takes=None), choice("b", none=9, settled=1, takes=None)], "b a"),
-        ([choice("a"), choice("b")], "a b"),
-        ([choice("a", none=300), choice("b", none=100, takes=50), choice("c", none=101, takes=1), choice("d", none=200)], "c b d a"),
-    ],
-)  # fmt: skip
+@every_case(("choices", "order"), [
+    ([choice("a", none=200), choice("b", none=100)], "b a"),
+    ([choice("a", none=60, several=60), choice("b", several=100)], "b a"),
+    ([choice("a", none=100, longest=9), choice("b", none=100, longest=8)], "b a"),
+    ([choice("a", none=100, longest=7, overlap=9), choice("b", none=100, longest=8, overlap=5)], "b a"),
+    ([choice("a", takes=105), choice("b", takes=100)], "b a"),
+    ([choice("a", takes=111), choice("b", longest=1, takes=100)], "b a"),
+    ([choice("a", takes=109), choice("b", longest=1, takes=100)], "a b"),
+    ([choice("a", none=100, takes=900), choice("b", none=109, takes=100)], "b a"),
+    ([choice("a", none=100, takes=900), choice("b", none=111, takes=100)], "a b"),
+    ([choice("a", none=105, takes=100), choice("b", none=100, takes=105)], "b a"),
+    ([choice("a", none=0, settled=9, takes=None), choice("b", none=900)], "b a"),
+    ([choice("a", none=0, settled=0, takes=None), choice("b", none=9, settled=1, takes=None)], "b a"),
+    ([choice("a"), choice("b")], "a b"),
+    ([choice("a", none=300), choice("b", none=100, takes=50), choice("c", none=101, takes=1), choice("d", none=200)], "c b d a"),
+])  # fmt: skip
 def test_the_best_settles_then_hurts_least_then_is_quickest(choices: list[RolloutChoice], order: str) -> None:
     ordered = ranked(choices)
     assert " ".join(each.order_name for each in ordered) == order
@@ -307,23 +304,20 @@ def test_only_a_proven_minimum_is_claimed(
     )
 
 
-@every_case(
-    ("asked", "error"),
-    [
-        ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
-        ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
-        ({"to": "AVG"}, "a runs AVG already"),
-        ({"to": "AVG", "restart": ["c", "b"]}, "b runs AVG already"),
-        ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
-        ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
-        ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
-        ({"order": ["a", "b"]}, "the order lacks c"),
-        ({"order": ["b"]}, "the order lacks a"),
-        ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
-        ({"order": ["e", "a", "b", "c", "d"]}, "the order names e, which does not restart"),
-        ({"order": ["a", "b", "c", "a"]}, "the order names a consumer twice"),
-    ],
-)  # fmt: skip
+@every_case(("asked", "error"), [
+    ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
+    ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
+    ({"to": "AVG"}, "a runs AVG already"),
+    ({"to": "AVG", "restart": ["c", "b"]}, "b runs AVG already"),
+    ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
+    ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
+    ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
+    ({"order": ["a", "b"]}, "the order lacks c"),
+    ({"order": ["b"]}, "the order lacks a"),
+    ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
+    ({"order": ["e", "a", "b", "c", "d"]}, "the order names e, which does not restart"),
+    ({"order": ["a", "b", "c", "a"]}, "the order names a consumer twice"),
+])  # fmt: skip
 def test_what_cannot_be_planned_is_refused_in_one_line(asked: dict[str, Any], error: str) -> None:
     with pytest.raises(RmqlbError) as caught:
         rolled(**{"client_ids": "a b c", **asked})

@@ -26,45 +26,42 @@ WIDER = at("route-change", "T", read_queues=6, write_queues=6)
 
 # What happens, how often it is simulated, the figure, and its bounds in seconds; then some trials must be below and
 # above two others.
-@every_case(
-    ("event", "scenario", "number", "figure", "least", "most", "spread"),
-    [
-        # before 5.2 a killed process leaves no gap but the way of the messages
-        (CRASH, {"client_version": MIDDLE, "timers": AT_ONCE}, 25, "convergence", 0, 0, None),
-        (CRASH, {"client_version": OLD, "timers": AT_ONCE}, 25, "longest_gap", 0, 0, None),
-        # since 5.2 what is missing to a second: most consumers last ran more than a second ago, a few did not
-        (CRASH, {"timers": AT_ONCE}, 200, "longest_gap", 0, 1, (0, 0.0001)),
-        # a join that nobody is told of takes at most one loop
-        *((JOIN, {"client_version": v, "timers": NOBODY_IS_TOLD}, 100, "convergence", 0, 20, (20, 15)) for v in (NEW, MIDDLE, OLD)),
-        *((JOIN, {"client_version": v, "timers": NOBODY_IS_TOLD}, 20, "longest_overlap", 0, 20, None) for v in (NEW, MIDDLE, OLD)),
-        # heartbeat up to 30 s old, expiry 120 s, scan every 10 s, loop every 20 s
-        (LOST, {"timers": NO_IDLE}, 150, "longest_gap", 90, 150, (105, 135)),
-        (LOST, {"timers": NO_IDLE}, 20, "longest_overlap", 0, 0, None),
-        # a socket that is found idle first is told to the group
-        (LOST, {"timers": EARLY_IDLE}, 25, "longest_gap", 30, 62, None),
-        # the lock was renewed at most 20 s before, and lives 60 s; then the retry of each version decides
-        (CRASH, {"client_version": NEW, "orderly": True}, 40, "longest_gap", 40, 61, None),
-        (CRASH, {"client_version": MIDDLE, "orderly": True}, 40, "longest_gap", 40, 60.5, None),
-        (CRASH, {"client_version": OLD, "orderly": True}, 40, "longest_gap", 40, 80, None),
-        (CRASH, {"orderly": True}, 20, "longest_overlap", 0, 0, None),
-        # a clean end of an orderly consumer unlocks first
-        *((LEAVE, {"client_version": v, "orderly": True}, 25, "longest_gap", 0, 1, None) for v in (NEW, MIDDLE, OLD)),
-        # the delayed unlock of 20 s, and then up to one loop of 20 s
-        (JOIN, {"client_version": OLD, **BUSY}, 40, "longest_gap", 20, 42, None),
-        # since 5.2 a busy listener is overruled when the lock is twenty seconds old
-        (JOIN, BLOCKED, 40, "longest_gap", 18, 45, None),
-        (JOIN, BLOCKED, 40, "longest_overlap", 0, 0, None),
-        # new queues are seen after a route poll and a loop
-        (WIDER, {}, 60, "convergence", 0, 50, None),
-        # a broker that ends leaves the route at once; for a silent one: registration up to 30 s old, expiry 120 s, scan
-        # every 5 s, poll, loop, and 3 s a try
-        (at("broker-down", "a"), {}, 40, "convergence", 0, 50, None),
-        (at("broker-loss", "a"), {}, 40, "convergence", 90, 125 + 30 + 20 + 2 * 3, None),
-        # lost pulls are found after two minutes and a loop
-        (at("pull-stall", "c2"), {}, 25, "unread", 120.5, 140.5, None),
-        (at("pull-stall", "c2"), {}, 10, "longest_gap", 0, 0, None),
-    ],
-)  # fmt: skip
+@every_case(("event", "scenario", "number", "figure", "least", "most", "spread"), [
+    # before 5.2 a killed process leaves no gap but the way of the messages
+    (CRASH, {"client_version": MIDDLE, "timers": AT_ONCE}, 25, "convergence", 0, 0, None),
+    (CRASH, {"client_version": OLD, "timers": AT_ONCE}, 25, "longest_gap", 0, 0, None),
+    # since 5.2 what is missing to a second: most consumers last ran more than a second ago, a few did not
+    (CRASH, {"timers": AT_ONCE}, 200, "longest_gap", 0, 1, (0, 0.0001)),
+    # a join that nobody is told of takes at most one loop
+    *((JOIN, {"client_version": v, "timers": NOBODY_IS_TOLD}, 100, "convergence", 0, 20, (20, 15)) for v in (NEW, MIDDLE, OLD)),
+    *((JOIN, {"client_version": v, "timers": NOBODY_IS_TOLD}, 20, "longest_overlap", 0, 20, None) for v in (NEW, MIDDLE, OLD)),
+    # heartbeat up to 30 s old, expiry 120 s, scan every 10 s, loop every 20 s
+    (LOST, {"timers": NO_IDLE}, 150, "longest_gap", 90, 150, (105, 135)),
+    (LOST, {"timers": NO_IDLE}, 20, "longest_overlap", 0, 0, None),
+    # a socket that is found idle first is told to the group
+    (LOST, {"timers": EARLY_IDLE}, 25, "longest_gap", 30, 62, None),
+    # the lock was renewed at most 20 s before, and lives 60 s; then the retry of each version decides
+    (CRASH, {"client_version": NEW, "orderly": True}, 40, "longest_gap", 40, 61, None),
+    (CRASH, {"client_version": MIDDLE, "orderly": True}, 40, "longest_gap", 40, 60.5, None),
+    (CRASH, {"client_version": OLD, "orderly": True}, 40, "longest_gap", 40, 80, None),
+    (CRASH, {"orderly": True}, 20, "longest_overlap", 0, 0, None),
+    # a clean end of an orderly consumer unlocks first
+    *((LEAVE, {"client_version": v, "orderly": True}, 25, "longest_gap", 0, 1, None) for v in (NEW, MIDDLE, OLD)),
+    # the delayed unlock of 20 s, and then up to one loop of 20 s
+    (JOIN, {"client_version": OLD, **BUSY}, 40, "longest_gap", 20, 42, None),
+    # since 5.2 a busy listener is overruled when the lock is twenty seconds old
+    (JOIN, BLOCKED, 40, "longest_gap", 18, 45, None),
+    (JOIN, BLOCKED, 40, "longest_overlap", 0, 0, None),
+    # new queues are seen after a route poll and a loop
+    (WIDER, {}, 60, "convergence", 0, 50, None),
+    # a broker that ends leaves the route at once; for a silent one: registration up to 30 s old, expiry 120 s, scan
+    # every 5 s, poll, loop, and 3 s a try
+    (at("broker-down", "a"), {}, 40, "convergence", 0, 50, None),
+    (at("broker-loss", "a"), {}, 40, "convergence", 90, 125 + 30 + 20 + 2 * 3, None),
+    # lost pulls are found after two minutes and a loop
+    (at("pull-stall", "c2"), {}, 25, "unread", 120.5, 140.5, None),
+    (at("pull-stall", "c2"), {}, 10, "longest_gap", 0, 0, None),
+])  # fmt: skip
 def test_arithmetic_says_how_long_it_takes(
     event: Event, scenario: dict[str, Any], number: int, figure: str, least: float, most: float, spread: Any
 ) -> None:

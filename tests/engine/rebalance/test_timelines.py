@@ -21,30 +21,23 @@ from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case
 
 
-@every_case(
-    ("holds", "latency_us", "redelivered"),
-    [
-        # a handover in good order
-        ([hold("c1", -500, 220), hold("c2", 230)], 0, [0]),
-        # a killed owner stored at 200 and read until 220
-        ([hold("c1", -500, 220, persisted=False), hold("c2", 230)], 0, [20]),
-        # two owners at once both deliver: c2 from what was stored at 200, c1 until 270
-        ([hold("c1", -500, 270), hold("c2", 230)], 0, [70]),
-        # two owners that stay, until the end
-        ([hold("c1", -500), hold("c2", 230)], 0, [800]),
-        # one that dies before it stored anything starts the next where it started: from 205, killed at 240
-        ([hold("c1", -500, 205), hold("c2", 205, 240, persisted=False), hold("c3", 245)], 0, [0, 35]),
-        # a stored offset is there after half of a round trip: c1 stores 220, which arrives at 230
-        ([hold("c1", -500, 220), hold("c2", 229)], 20, [20]),
-        ([hold("c1", -500, 220), hold("c2", 230)], 20, [0]),
-        # what is stored after a freeze is old: c1 sets the offset back from 400 to 120, and c2 is killed before it stores
-        (
-            [hold("c1", -5, 410, freezes=[(120, 400)]), hold("c2", 300, 420, persisted=False), hold("c3", 430)],
-            0,
-            [310, 300],
-        ),
-    ],
-)  # fmt: skip
+@every_case(("holds", "latency_us", "redelivered"), [
+    # a handover in good order
+    ([hold("c1", -500, 220), hold("c2", 230)], 0, [0]),
+    # a killed owner stored at 200 and read until 220
+    ([hold("c1", -500, 220, persisted=False), hold("c2", 230)], 0, [20]),
+    # two owners at once both deliver: c2 from what was stored at 200, c1 until 270
+    ([hold("c1", -500, 270), hold("c2", 230)], 0, [70]),
+    # two owners that stay, until the end
+    ([hold("c1", -500), hold("c2", 230)], 0, [800]),
+    # one that dies before it stored anything starts the next where it started: from 205, killed at 240
+    ([hold("c1", -500, 205), hold("c2", 205, 240, persisted=False), hold("c3", 245)], 0, [0, 35]),
+    # a stored offset is there after half of a round trip: c1 stores 220, which arrives at 230
+    ([hold("c1", -500, 220), hold("c2", 229)], 20, [20]),
+    ([hold("c1", -500, 220), hold("c2", 230)], 20, [0]),
+    # what is stored after a freeze is old: c1 sets the offset back from 400 to 120, and c2 is killed before it stores
+    ([hold("c1", -5, 410, freezes=[(120, 400)]), hold("c2", 300, 420, persisted=False), hold("c3", 430)], 0, [310, 300]),
+])  # fmt: skip
 def test_unstored_messages_are_redelivered(holds: list[Hold], latency_us: int, redelivered: list[int | None]) -> None:
     assert again(read(*holds, latency_us=latency_us)) == redelivered
 

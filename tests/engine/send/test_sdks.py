@@ -119,22 +119,19 @@ def test_keys_of_csharp_cannot_be_predicted() -> None:
         select_by_hash(PAIR, "order-1", sdk="csharp-grpc")
 
 
-@every_case(
-    ("call", "problem"),
-    [
-        (lambda: select_by_hash(PAIR, "x", sdk="goo"), "goo: not an SDK"),
-        (lambda: select_by_hash(PAIR, "x", sdk="go-grpc@new"), "go-grpc@new: not a version of go-grpc"),
-        (lambda: select_by_hash(PAIR, 7, sdk="go"), "arg is 7: text is needed"),
-        (lambda: select_by_hash(PAIR, "", sdk="go"), "go: a message without a key goes to any queue"),
-        (lambda: select_by_hash(PAIR, " ", sdk="proxy"), "proxy: a message without a key goes to any queue"),
-        (lambda: select_by_hash(PAIR, "\ud800", sdk="go"), "half of a surrogate pair, which go cannot send"),
-        (lambda: PublishingLoadBalancer(PAIR, sdk="go"), "go: not a gRPC SDK"),
-        (lambda: PublishingLoadBalancer(PAIR, sdk="proxy"), "proxy: not a gRPC SDK"),
-        (lambda: PublishingLoadBalancer(PAIR).take_message_queues(set(), 0), "count is 0"),
-        (lambda: PublishingLoadBalancer(PAIR).take_message_queues("a", 1), "isolated is 'a'"),
-        (lambda: go_round_robin(PAIR, -1), "start is -1"),
-    ],
-)  # fmt: skip
+@every_case(("call", "problem"), [
+    (lambda: select_by_hash(PAIR, "x", sdk="goo"), "goo: not an SDK"),
+    (lambda: select_by_hash(PAIR, "x", sdk="go-grpc@new"), "go-grpc@new: not a version of go-grpc"),
+    (lambda: select_by_hash(PAIR, 7, sdk="go"), "arg is 7: text is needed"),
+    (lambda: select_by_hash(PAIR, "", sdk="go"), "go: a message without a key goes to any queue"),
+    (lambda: select_by_hash(PAIR, " ", sdk="proxy"), "proxy: a message without a key goes to any queue"),
+    (lambda: select_by_hash(PAIR, "\ud800", sdk="go"), "half of a surrogate pair, which go cannot send"),
+    (lambda: PublishingLoadBalancer(PAIR, sdk="go"), "go: not a gRPC SDK"),
+    (lambda: PublishingLoadBalancer(PAIR, sdk="proxy"), "proxy: not a gRPC SDK"),
+    (lambda: PublishingLoadBalancer(PAIR).take_message_queues(set(), 0), "count is 0"),
+    (lambda: PublishingLoadBalancer(PAIR).take_message_queues("a", 1), "isolated is 'a'"),
+    (lambda: go_round_robin(PAIR, -1), "start is -1"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(call: Callable[[], object], problem: str) -> None:
     with pytest.raises(UsageError) as caught:
         call()
