@@ -27,7 +27,6 @@ from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import width as columns
-from rmqlb.views.report import Report
 from rmqlb.views.row_changes import row_changes
 from tests.support.any_value import any_of
 from tests.support.schemas import must_fit
@@ -173,10 +172,6 @@ def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> Non
     assert seen == [("added", "lock-lost", "findings"), ("removed", "lock-lost", "unknown")]
 
 
-def _json(report: Report) -> str:
-    return as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))
-
-
 def consistent(found: Diagnosis) -> Diagnosis:
     looks = tuple(replace(look, at=AT if look.at else None) for look in found.looks)
     is_found = any(each.severity != "info" for each in found.findings)
@@ -192,7 +187,7 @@ def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnos
         if width > 20:
             assert max(map(columns, shown.splitlines())) <= width
         assert on_a_terminal(report.only((), screen=True, everything=True), width)
-        must_fit(json.loads(_json(report)))
+        must_fit(json.loads(as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))))
         assert as_plain(report)
         assert as_markdown(report)
         assert report.rows is not None

@@ -309,14 +309,10 @@ def painted(system: str, name: str = "timeline") -> str:
     return capture.get()
 
 
-def letter_runs(text: str) -> list[tuple[str, str]]:
-    return [(codes, run) for codes, run, _ in re.findall(r"\x1b\[([\d;]+)m(([a-z!#])\3+)\x1b\[0m", text)]
-
-
 def test_a_consumer_has_one_colour_and_each_another_one() -> None:
     by_letter: dict[str, set[str]] = {}
-    for codes, run in letter_runs(painted("standard")):
-        by_letter.setdefault(run[0], set()).add(codes)
+    for codes, letter in re.findall(r"\x1b\[([\d;]+)m([a-z!#])\2+\x1b\[0m", painted("standard")):
+        by_letter.setdefault(letter, set()).add(codes)
     assert by_letter.keys() == {"a", "b", "c", "!", "#"}
     assert all(len(codes) == 1 for codes in by_letter.values())
     assert len(set.union(*by_letter.values())) == 5

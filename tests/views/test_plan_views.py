@@ -14,7 +14,6 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.group import States
 from rmqlb.model.plan import Convergence, ObservedOwners, RebalancePlan
 from rmqlb.model.plan_rollout import Rollout, RolloutChoice
-from rmqlb.model.route import TopicRouteData
 from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rebalance import facts, headline, plan_report
 from rmqlb.views.plan_rollout import rollout_report
@@ -85,11 +84,6 @@ def names(number: int) -> str:
     return " ".join(f"10.0.{at}.1@4711#182736455{at:04d}" for at in range(number))
 
 
-def wide_route(brokers: int, per_broker: int) -> TopicRouteData:
-    counts: dict[str, Any] = {name.replace("-", "_"): per_broker for name in BROKERS[:brokers]}
-    return route("Orders", **counts)
-
-
 def test_96_queues_fit_a_screen_of_40_lines() -> None:
     closing = ("fingerprint 59e89df853a075da: 2 topics, 3 consumers, AVG, read at 2026-11-21T02:02:07Z",)
     finding = Finding(
@@ -98,8 +92,10 @@ def test_96_queues_fit_a_screen_of_40_lines() -> None:
     for strategy in WITHOUT_SETTINGS:
         for before, after in ((2, 3), (3, 2), (8, 9), (11, 12), (30, 31), (12, 0)):
             for brokers in (1, 3, 12):
-                routes = (wide_route(brokers, 96 // brokers),)
-                sides = (side(names(number), *routes, strategy=strategy) for number in (before, after))
+                counts: dict[str, Any] = dict.fromkeys(BROKERS[:brokers], 96 // brokers)
+                sides = (
+                    side(names(number), route("Orders", **counts), strategy=strategy) for number in (before, after)
+                )
                 report = replace(plan_report(plan(*sides)), closing=closing).only((), screen=True)
                 report = report.told([finding, replace(finding, code="x")])
                 lines = on_a_terminal(report, 100).splitlines()

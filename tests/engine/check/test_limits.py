@@ -34,10 +34,6 @@ def one(snapshot: ClusterSnapshot, limit: str, bound: Bound, **more: object) -> 
     return judgement
 
 
-def two_topics(**brokers: int) -> tuple[TopicRouteData, ...]:
-    return route(a=4), route("U", 6, True, **brokers)
-
-
 def half_told(owners: str | None = None, *routes: TopicRouteData) -> ClusterSnapshot:
     seen = replace(
         members("x y", strategy=None, owners=owners), reports={"x": MemberReport("x", strategy_class=AVG_CLASS)}
@@ -87,7 +83,7 @@ ANY_FITS = cluster(members("x", strategy=None, owners="x x x x"))
 FITTING = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 FITS = "the observed owners match "
 TWO_BROKERS = cluster(members("x y"), routes=(route(a=2, b=2),))
-TWO_TOPICS = cluster(members("x y", topics="T U"), routes=two_topics(a=1, b=1))
+TWO_TOPICS = cluster(members("x y", topics="T U"), routes=(route(a=4), route("U", a=1, b=1)))
 OTHER_TOPICS = cluster(members("x y z", subscribed={"x": "T", "y": "T %RETRY%g", "z": "U"}))
 X_IS_LOST = "3 of 4 queues move when consumer x is lost"  # x x y z becomes y y z z
 A_IS_LOST = "queues move when broker a is lost"

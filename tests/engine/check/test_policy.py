@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.engine.plan.rebalance import plan_rebalance
@@ -185,11 +186,7 @@ def test_what_could_not_be_decided_is_incomplete() -> None:
     assert judged(broadcasting, "unassigned-queues").verdict == "notApplicable"
 
 
-CLASSES = {
-    "AVG": "AllocateMessageQueueAveragely",
-    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
-    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
-}
+CLASSES = {name: java for java, name in JAVA_CLASSES.items() if name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")}
 IDS = st.lists(st.sampled_from("vwxyz"), min_size=1, max_size=6)
 BROKERS = st.dictionaries(st.sampled_from("abc"), st.integers(0, 7), min_size=1)
 

@@ -68,10 +68,6 @@ def only(diff: SnapshotDiff) -> GroupDiff:
     return found
 
 
-def codes(diff: SnapshotDiff) -> list[str]:
-    return [finding.code for finding in diff_findings(diff)]
-
-
 def as_read(diff: SnapshotDiff) -> list[str]:
     report = diff_report(diff)
     rows = [row for section in report.sections if section.name in ("groups", "topics") for row in section.rows]

@@ -25,10 +25,6 @@ ON_BROKERS = [
 ]
 
 
-def counts(data: TopicRouteData) -> dict[str, tuple[int, int]]:
-    return {queue.broker_name: (queue.read_queue_nums, queue.write_queue_nums) for queue in data.queue_datas}
-
-
 @every_case(("members", "changes", "after"), [
     ("c b a", NAMED, "c placeholder-01 y z"),
     ("a", Changes(add_brokers=(NewBroker("x"),), remove_brokers=("y",)), "a"),
@@ -102,7 +98,7 @@ def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
 ])  # fmt: skip
 def test_brokers_and_counts_change(before: dict[str, int], changes: Changes, after: dict[str, tuple[int, int]]) -> None:
     changed = change_route(route(**before), changes)  # type: ignore[arg-type]
-    assert counts(changed) == after
+    assert {each.broker_name: (each.read_queue_nums, each.write_queue_nums) for each in changed.queue_datas} == after
     assert {(q.broker_name, q.queue_id) for q in changed.publish_queues()} == {
         (name, number) for name, (_, writes) in after.items() for number in range(writes)
     }

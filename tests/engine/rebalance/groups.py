@@ -11,7 +11,6 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import QueueTimeline, RebalanceResult, Takeover
 from tests.support.builders import route
 
-START_US = 10 * SECOND_US
 QUEUE = MessageQueue("T", "a", 0)
 
 
@@ -61,11 +60,6 @@ def line(report: RebalanceResult, broker_name: str, queue_id: int) -> QueueTimel
 
 def owners_at_the_end(report: RebalanceResult) -> dict[str, tuple[str, ...]]:
     return {f"{each.queue.broker_name}{each.queue.queue_id}": each.intervals[-1].owners for each in report.queues}
-
-
-def seconds(us: int | None) -> float:
-    assert us is not None
-    return us / SECOND_US
 
 
 def hold(client_id: str, from_us: int, to_us: int | None = None, *, persisted: bool = True, **more: Any) -> Hold:

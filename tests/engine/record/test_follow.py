@@ -307,14 +307,11 @@ def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_b
 AVG, HASH = "AllocateMessageQueueAveragely", "AllocateMessageQueueConsistentHash"
 RETRY = MessageQueue("%RETRY%g", "broker-a", 0)
 
-
-def four() -> TopicRouteData:
-    return TopicRouteData("T", (QueueData("broker-a", 4, 4, 6),), (BrokerData("c", "broker-a", {0: "x:10911"}),))
+FOUR = TopicRouteData("T", (QueueData("broker-a", 4, 4, 6),), (BrokerData("c", "broker-a", {0: "x:10911"}),))
 
 
 def snapshot(seen: ConsumerGroup, *routes: TopicRouteData, unread: tuple[Unread, ...] = ()) -> ClusterSnapshot:
-    given = routes or (four(),)
-    named = {each.topic: RouteSighting(each, HERE) for each in given}
+    named = {each.topic: RouteSighting(each, HERE) for each in routes or (FOUR,)}
     return ClusterSnapshot(
         "nameserver", "x", routes=named, groups={"g": replace(seen, topics=("T", "%RETRY%g"))}, unread=unread
     )

@@ -27,7 +27,6 @@ from tests.support.vectors import FOLDER
 
 Row = dict[str, Any]
 
-VERSIONS = ("5.5.0", "4.9.7")
 FAILING, OTHERS = "a", ("b", "c")
 RETRIES = 2
 TRIALS = 5

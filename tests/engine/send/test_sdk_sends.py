@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rmqlb import Failure, MessageQueue, Moment, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.sdk import sdk, simulated
+from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route
@@ -18,7 +18,6 @@ BUSY, NOT_THERE, FULL = (
     Reaction("code", name, code) for name, code in (("SYSTEM_BUSY", 2), ("TOPIC_NOT_EXIST", 17), ("INVALID", 29))
 )
 SECOND = 1_000_000
-GRPC = tuple(name for name in simulated() if name not in ("java", "go", "cpp"))
 
 
 def sent(name: str, *failures: Failure, topic: TopicRouteData = AB, **fields: Any) -> SendReport:

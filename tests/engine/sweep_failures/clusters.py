@@ -4,6 +4,7 @@ from datetime import date
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.rules import RULES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.sweep_failures.failures import Failure, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
@@ -16,12 +17,7 @@ from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep
 from tests.support.builders import HERE, group
 
 DAY = date(2026, 6, 15)
-CLASSES = {
-    "AVG": "AllocateMessageQueueAveragely",
-    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
-    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
-    "MACHINE_ROOM": "AllocateMessageQueueByMachineRoom",
-}
+CLASSES = {name: RULES[name].java_class for name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM")}
 ROOMS = Settings(consumer_idcs=frozenset({"r1"}))
 GROUP_LIMITS = {
     "unassigned": 0, "imbalance": 1.5, "idle": 0, "minConsumers": 2, "duplicateOwners": 0, "withoutLock": 0,
