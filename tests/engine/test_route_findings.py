@@ -33,18 +33,8 @@ def broken(
     *(
         (broken(read, write, 6, MASTER), [f"{code}: has {has}"])
         for read, write, code, has in (
-            (
-                2,
-                4,
-                "read-below-write",
-                "4 writable but 2 readable queues: messages in queues 2-3 are read by no consumer",
-            ),
-            (
-                3,
-                4,
-                "read-below-write",
-                "4 writable but 3 readable queues: messages in queue 3 are read by no consumer",
-            ),
+            (2, 4, "read-below-write", "4 writable but 2 readable queues: messages in queues 2-3 are read by no consumer"),
+            (3, 4, "read-below-write", "4 writable but 3 readable queues: messages in queue 3 are read by no consumer"),
             (4, 2, "read-above-write", "4 readable but 2 writable queues: queues 2-3 get no new messages"),
             (1, 0, "read-above-write", "1 readable but 0 writable queues: queue 0 gets no new messages"),
         )
@@ -56,17 +46,11 @@ def broken(
     (broken(4, 4, 4, MASTER, order="a:4;z:1"), ["not-writable: is not writable: sends to it fail", ORDER]),
     (
         broken(4, 8, 6, MASTER, order="a:6;z:1"),
-        [
-            f"read-below-write: has 6 queues in the order config but 4 readable queues: {UNREAD}",
-            ORDER,
-        ],
+        [f"read-below-write: has 6 queues in the order config but 4 readable queues: {UNREAD}", ORDER],
     ),
     (
         broken(4, 4, 4, MASTER, order="z:1"),
-        [
-            "read-above-write: has 4 readable queues but 0 in the order config: queues 0-3 get no new messages",
-            ORDER,
-        ],
+        ["read-above-write: has 4 readable queues but 0 in the order config: queues 0-3 get no new messages", ORDER],
     ),
     (broken(4, 4, 6, MASTER, order="a:4;z:1;y:2;x:0"), [f"{ORDER}; sends to y, which the route does not have, fail"]),
     (broken(4, 4, 6, SLAVE, order="a:4;z:1"), ["no-master: has no master: sends to it fail, consumers still own its queues", ORDER]),
@@ -74,10 +58,7 @@ def broken(
     (broken(4, 4, 6, SLAVE, static=True), ["no-master: has no master: sends to it fail, consumers still own its queues"]),
     (
         broken(2, 4, 0, MASTER, static=True),
-        [
-            "not-readable: is not readable: consumers own its queues and are refused",
-            "not-writable: is not writable: sends to it fail",
-        ],
+        ["not-readable: is not readable: consumers own its queues and are refused", "not-writable: is not writable: sends to it fail"],
     ),
 ])  # fmt: skip
 def test_each_oddity_has_its_code_and_says_what_comes_of_it(data: TopicRouteData, expected: list[str]) -> None:

@@ -137,13 +137,7 @@ MOVED = {
     # A consumer that has finished no message reports what the broker has stored: nothing, or 0.
     *(("head-blocked", "warning", {XX: replace(HEAD, reports=reported)}, {}, LOOKS) for reported in (-1, 0)),
     *(
-        (
-            "head-blocked",
-            "in order",
-            {XX: replace(HEAD, reports=n, gaps=0, done=lambda t: stored(-90) + (t > -5))},
-            {},
-            LOOKS,
-        )
+        ("head-blocked", "in order", {XX: replace(HEAD, reports=n, gaps=0, done=lambda t: stored(-90) + (t > -5))}, {}, LOOKS)
         for n in (-1, 0)
     ),
     # Messages that it holds, those of an orderly listener included; MiB; the span, unless it is orderly.
@@ -170,10 +164,7 @@ MOVED = {
     (
         "pull-stopped",
         "in order",
-        {
-            **of("x", pulls_until(-300)),
-            XX: replace(pulls_until(-300), pulled_at=lambda t: -280 if t > -15 else -300),
-        },
+        {**of("x", pulls_until(-300)), XX: replace(pulls_until(-300), pulled_at=lambda t: -280 if t > -15 else -300)},
         {},
         (-30.001, -20, -10, 0),
     ),

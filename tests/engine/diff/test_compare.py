@@ -139,11 +139,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "unknown consumers": (ABC, after("abc", dict.fromkeys(T.subscribe_queues(), ("a",)), views=None)),
     "a strategy of one's own": (
         ABC,
-        after(
-            "abc",
-            dict.fromkeys(T.subscribe_queues(), ("a",)),
-            reports={"a": MemberReport("a", strategy_class="MyStrategy")},
-        ),
+        after("abc", dict.fromkeys(T.subscribe_queues(), ("a",)), reports={"a": MemberReport("a", strategy_class="MyStrategy")}),
     ),
     "a strategy without its settings": (
         ABC,
@@ -155,10 +151,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     ),
     "a new consumer runs another strategy": (
         cluster(group("abc", [T], "AVG_BY_CIRCLE"), routes=[T]),
-        after(
-            "abcd",
-            reports={each: MemberReport(each, strategy_class=CLASSES[name]) for each, name in MIXED.items()},
-        ),
+        after("abcd", reports={each: MemberReport(each, strategy_class=CLASSES[name]) for each, name in MIXED.items()}),
     ),
     "queues that lost their owners": (ABC, after("abc", dict.fromkeys(T.subscribe_queues(), ()))),
     "a queue with two owners": (ABC, after("abc", AVG | {FIRST: ("a", "b")})),

@@ -53,9 +53,7 @@ def rolled(
         members or Members(tuple(client_ids.split()), strategy),
         routes or (route(a=4, b=4),),
         scenario or GroupScenario(orderly=orderly),
-        RolloutRequest(
-            to_strategy=to, down_us=down * SECOND_US, pauses_us=[int(pause * SECOND_US) for pause in pauses], **asked,
-        ),
+        RolloutRequest(to_strategy=to, down_us=down * SECOND_US, pauses_us=[int(pause * SECOND_US) for pause in pauses], **asked),
         trials=trials,
         progress=progress,
         most_rebalances=most_rebalances,

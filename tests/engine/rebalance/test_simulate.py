@@ -140,10 +140,7 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
 
 
 @every_case(("scenario", "complaint"), [
-    *(
-        (GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ")
-        for field in TIMER_NAMES.values()
-    ),
+    *((GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ") for field in TIMER_NAMES.values()),
     (GroupScenario(timers=Timers(broker_scan_us=0)), "timers.broker_scan_us is 0: a number from 1 "),
     (GroupScenario(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1 "),
     (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
