@@ -55,9 +55,7 @@ def test_a_static_topic_has_logical_queues() -> None:
     expected = [MessageQueue("T", "__syslo__global__", i) for i in range(3)]
     assert data.publish_queues() == data.subscribe_queues() == expected
     assert data.is_static
-
-
-def test_an_empty_order_config_turns_the_static_branch_off_for_producers_only() -> None:
+    # An empty order config turns the static branch off for producers only.
     data = TopicRouteData("T", (), (), "", {"a": mapping("a", 2, "zone")})
     assert data.publish_queues() == []
     assert short(data.subscribe_queues()) == ["__syslo__zone0", "__syslo__zone1"]

@@ -179,10 +179,8 @@ def owner_cases() -> Iterator[tuple[str, Case]]:
     yield "broadcasting", changed(states(HEALTHY, owners=frozenset("xy")), message_model=BROADCASTING)
     group = running(Process("x", topics=("T",)), Process("y", topics=("U",)), routes=(route("T", a=1), route("U", a=2)))
     for topic in BOTH:
-        yield (
-            f"different subscriptions, brokers list {topic} only",
-            changed(reports(group, topics=None), topics=(topic,)),
-        )
+        listed = changed(reports(group, topics=None), topics=(topic,))
+        yield f"different subscriptions, brokers list {topic} only", listed
     for age_s in (60, 200):
         young = running(Process("x", topics=BOTH), Process("y", topics=BOTH, age_s=age_s), routes=SECOND_TOPIC)
         yield f"other topics without effect, y is {age_s} s old", reports(young, "y", topics=frozenset("T"))
@@ -212,10 +210,8 @@ def missing_cases() -> Iterator[tuple[str, Case]]:
     unlisted = without_list(HEALTHY, "b")
     yield "the list of broker b is missing", unlisted
     yield "broker b did not list its consumers", missing(unlisted, Unread("members", "g", "timed out", "b"))
-    yield (
-        "no request modes, and who rebalances is unknown",
-        changed(reports(HEALTHY, client_rebalance=None), request_modes=None),
-    )
+    undecided = reports(HEALTHY, client_rebalance=None)
+    yield "no request modes, and who rebalances is unknown", changed(undecided, request_modes=None)
     yield "no request modes", changed(HEALTHY, request_modes=None)
     yield "nobody online, waiting requests unknown", changed(running(), polling_num=None)
     yield "owners at b unknown", at_broker(HEALTHY, "b", owners=None)
@@ -426,10 +422,8 @@ def listener_cases() -> Iterator[tuple[str, Case]]:
     empty = {("x", X_FIRST): replace(since(-70), pulled=since(-70).done)}
     yield "blocked, the youngest queue is empty", watched(PAIR, {**of("x", since(-100)), **empty})
     behind = Doing(done=stops_at(-90, stored), consumed_at=stops_at(-90, lambda t: t), pulled=stops_at(-15, stored))
-    yield (
-        "old messages prove that a listener is blocked",
-        watched(PAIR, of("x", behind), {"x": Reporting(call_ms=7000.0, pulled_per_s=1.0)}),
-    )
+    slow = {"x": Reporting(call_ms=7000.0, pulled_per_s=1.0)}
+    yield "old messages prove that a listener is blocked", watched(PAIR, of("x", behind), slow)
     yield "what a blocked listener leads to", watched(PAIR, of("x", FULL))
     for name, doing in (("fails", FAILS_IN_ORDER), ("hangs", HANGS_IN_ORDER)):
         yield f"an orderly message {name}", watched(PAIR, {("x", X_FIRST): doing}, ORDERLY)
@@ -452,10 +446,8 @@ def listener_cases() -> Iterator[tuple[str, Case]]:
 
 def lock_cases() -> Iterator[tuple[str, Case]]:
     unlocked = {("x", X_FIRST): replace(UNLOCKED, locked_at=stops_at(-300, lambda t: t), pulled_at=lambda t: t + 0.5)}
-    yield (
-        "a lock is lost, broadcasting",
-        each_look(watched(PAIR, unlocked, ORDERLY), changed, message_model=BROADCASTING),
-    )
+    lost = watched(PAIR, unlocked, ORDERLY)
+    yield "a lock is lost, broadcasting", each_look(lost, changed, message_model=BROADCASTING)
     yield "a lock is lost, consumers are not orderly", watched(PAIR, unlocked)
     for age_s in (49, 50):
         young = running(Process("x"), Process("y", age_s=age_s))
@@ -463,10 +455,8 @@ def lock_cases() -> Iterator[tuple[str, Case]]:
     yield "two consumers have a lock", watched(PAIR, {("x", Y_FIRST): Doing()}, ORDERLY)
     four = running(*map(Process, "wxyz"))
     mine, some = owned(four, "x")[0], {i: Reporting(orderly=True) for i in "xyz"}
-    yield (
-        "two orderly consumers and another one have a queue",
-        watched(four, dict.fromkeys((("z", mine), ("w", mine)), Doing()), some),
-    )
+    both = dict.fromkeys((("z", mine), ("w", mine)), Doing())
+    yield "two orderly consumers and another one have a queue", watched(four, both, some)
 
 
 def silent_cases() -> Iterator[tuple[str, Case]]:

@@ -64,14 +64,11 @@ def test_an_owner_that_keeps_its_queue_pulls_again_a_second_later_at_most() -> N
     assert len(waits) > 10
 
 
-def test_a_broker_that_stays_away_leaves_queues_that_nobody_reads() -> None:
+def test_brokers_that_stay_away_or_lose_their_machine_are_an_outage() -> None:
     report = simulate("c1 c2", at("broker-down", "b"))
     f = report.figures
     assert (f.queues_with_outage_at_end, f.queues_unread_at_end) == (4, 4)
     assert f.longest_outage_ms == f.unread_ms == report.end_ms - 10_000
-
-
-def test_a_broker_whose_machine_is_lost_is_an_outage_from_the_loss_on() -> None:
     report = simulate("c1 c2", at("broker-loss", "b", 30), at("broker-up", "b", 40))
     assert 10_000 <= line(report, "b", 0).total_outage_ms < 12_000
 

@@ -337,28 +337,22 @@ def test_who_answers_owns_what_it_says_but_for_the_retry_topic() -> None:
     assert (found.asked_at, found.answered_at) == (1, 2)
 
 
-def test_who_is_listed_and_does_not_answer_is_unknown_with_the_reason() -> None:
+def test_consumers_that_do_not_answer_and_lists_that_are_missing_are_unknown() -> None:
     seen = group("a b c", owners=owned("a", "a", "a", "a"), reports={"a": AVG})
     found = look_at(seen, Unread("member", "g", "timed out", "b"), Unread("member", "other", "late", "c"))
     assert found.unanswered == {"b": "timed out", "c": "it did not say which queues it owns"}
     assert found.owned.keys() == {"a"}
-
-
-def test_the_list_of_consumers_is_unknown_when_a_broker_did_not_say() -> None:
     seen = group("a", owners=owned("a", "a", "a", "a"), reports={"a": AVG})
     assert look_at(seen, Unread("members", "g", "timed out", "broker-b")).listed is None
     assert look_at(seen, Unread("members", "other", "timed out", "broker-b")).listed == frozenset("a")
     assert look_at(replace(seen, views=None)).listed is None
 
 
-def test_the_strategy_that_consumers_report_is_predicted() -> None:
+def test_only_a_strategy_that_consumers_report_is_predicted() -> None:
     seen = group("a b", owners=owned("a", "a", "a", "a"), reports=dict.fromkeys("ab", AVG))
     found = look_at(seen)
     assert found.strategy == "AVG"
     assert found.predicted == dict(zip(queues(4), (("a",), ("a",), ("b",), ("b",)), strict=True))
-
-
-def test_what_only_the_owners_show_is_no_prediction() -> None:
     for reports in ({}, {"a": "MyOwnStrategy"}):
         found = look_at(group("a b", owners=owned("a", "a", "b", "b"), reports=reports))
         assert (found.strategy, found.predicted) == (None, None)

@@ -55,14 +55,11 @@ def test_the_poll_after_a_drop_shows_it(notices_s: int | None, polls: tuple[int,
     assert report.failures[0].isolated_by == (None if dropped_ms is None else "route")
 
 
-def test_when_every_broker_is_gone_the_client_keeps_its_list() -> None:
+def test_the_list_stays_when_every_broker_is_gone_and_empties_when_every_broker_is_read_only() -> None:
     everyone = [Failure(name, REFUSED, Moment(us=5 * S), notices_us=0) for name in "abc"]
     report = sent(*everyone, **ONE_A_SECOND | {"messages": 90})
     assert report.totals.lost == 85
     assert all(failure.isolated_ms is None for failure in report.failures)
-
-
-def test_when_every_broker_is_read_only_there_is_no_route() -> None:
     everyone = [Failure(name, READ_ONLY, Moment(us=5 * S), Moment(us=45_500_000)) for name in "abc"]
     report = sent(*everyone, **ONE_A_SECOND | {"messages": 60})
     # From the poll at 30 s; an empty list requests the route for each message.
