@@ -1,7 +1,3 @@
-"""What the Python API refuses: names that are not there, kinds that do not exist, numbers without bounds, text for lists."""
-
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import count
@@ -144,16 +140,13 @@ def test_lists_and_sets_of_any_make_are_taken() -> None:
     require(settings_, Settings, "Settings")
 
 
-@every_case(
-    ("value", "text"),
-    [
-        ("a" * 99, "'" + "a" * 60 + "…'"),
-        ("\ud800\n", "'\\ud800\\n'"),
-        (2.5, "2.5"),
-        (b"x", "of type bytes"),
-        (None, "None"),
-    ],
-)
+@every_case(("value", "text"), [
+    ("a" * 99, "'" + "a" * 60 + "…'"),
+    ("\ud800\n", "'\\ud800\\n'"),
+    (2.5, "2.5"),
+    (b"x", "of type bytes"),
+    (None, "None"),
+])  # fmt: skip
 def test_values_in_messages_are_short_and_on_one_line(value: object, text: str) -> None:
     assert shown(value) == text
 
@@ -161,7 +154,6 @@ def test_values_in_messages_are_short_and_on_one_line(value: object, text: str) 
 @settings(max_examples=400)
 @given(st.integers(0, 2**40))
 def test_whatever_is_given_comes_a_value_or_an_error_of_ours(seed: int) -> None:
-    """A short run of `fuzz/api_values.py`, which says how to run it long."""
     tried(seed)
 
 

@@ -1,7 +1,3 @@
-"""`--fail-on`: what can be asked, and what the answer is."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 
@@ -17,26 +13,20 @@ from tests.support.mismatches import every_case
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
 
 
-@every_case(
-    ("text", "value", "met"),
-    [
-        *(("idle > 0", 1, True), ("idle>1", 1, False), ("idle>=20%", 20, True), ("moved=3", 3, True)),
-        *(("unassigned!=0", 0, False), ("newlyUnassigned>0", 0, False), ("imbalance<1.25", 1.25, False)),
-        *(("min-queues-per-consumer==0", 0, True), ("lag-moved>0", None, None)),
-    ],
-)
+@every_case(("text", "value", "met"), [
+    *(("idle > 0", 1, True), ("idle>1", 1, False), ("idle>=20%", 20, True), ("moved=3", 3, True)),
+    *(("unassigned!=0", 0, False), ("newlyUnassigned>0", 0, False), ("imbalance<1.25", 1.25, False)),
+    *(("min-queues-per-consumer==0", 0, True), ("lag-moved>0", None, None)),
+])  # fmt: skip
 def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bool | None) -> None:
     tried = try_on_plan(parse_condition(text, PLAN_FIGURES), SUMMARY)
     assert (tried.value, tried.met) == (value, met)
 
 
-@every_case(
-    ("text", "value", "met"),
-    [
-        *(("moved>2", 3, True), ("moved<3", 2, True), ("moved>3", 3, False)),
-        *(("moved>=50%", 50, True), ("moved>50%", 50, False)),
-    ],
-)
+@every_case(("text", "value", "met"), [
+    *(("moved>2", 3, True), ("moved<3", 2, True), ("moved>3", 3, False)),
+    *(("moved>=50%", 50, True), ("moved>50%", 50, False)),
+])  # fmt: skip
 def test_a_limit_does_not_hold_that_some_order_of_unknown_ids_breaks(text: str, value: float, met: bool) -> None:
     """A joiner moves 2 or 3 of 6 queues: whichever of them breaks the limit counts."""
     for joiner in ("joiner", "b"):  # which moves 3 and 2 itself
@@ -69,23 +59,20 @@ EACH_OTHER = Summary(
 """Figures of which no two are alike; they are of no group."""
 
 
-@every_case(
-    ("name", "value", "share"),
-    [
-        ("moved", 11, 10),  # of the 110 queues that are there before and afterwards
-        *(("newly-assigned", 12, 6), ("newly-unassigned", 13, 6.5)),  # of the 200 afterwards
-        *(("unassigned", 22, 11), ("duplicate-owners", 23, 11.5), ("queues-of-duplicate-client-ids", 24, 12)),
-        ("idle", 21, 30),  # of 70 consumers
-        *(
-            ("mismatches", 9, 18),
-            ("observed-unassigned", 6, 12),
-            ("observed-duplicate-owners", 8, 16),
-        ),  # of the 50 seen
-        *(("added", 14, None), ("removed", 20, None), ("imbalance", 2.5, None), ("excess-moves", 7, None)),
-        *(("max-queues-per-consumer", 27, None), ("min-queues-per-consumer", 25, None)),
-        *(("lag-moved", 15, None), ("lag-unassigned", 18, None), ("lag-removed", 19, None)),
-    ],
-)
+@every_case(("name", "value", "share"), [
+    ("moved", 11, 10),  # of the 110 queues that are there before and afterwards
+    *(("newly-assigned", 12, 6), ("newly-unassigned", 13, 6.5)),  # of the 200 afterwards
+    *(("unassigned", 22, 11), ("duplicate-owners", 23, 11.5), ("queues-of-duplicate-client-ids", 24, 12)),
+    ("idle", 21, 30),  # of 70 consumers
+    *(
+        ("mismatches", 9, 18),
+        ("observed-unassigned", 6, 12),
+        ("observed-duplicate-owners", 8, 16),
+    ),  # of the 50 seen
+    *(("added", 14, None), ("removed", 20, None), ("imbalance", 2.5, None), ("excess-moves", 7, None)),
+    *(("max-queues-per-consumer", 27, None), ("min-queues-per-consumer", 25, None)),
+    *(("lag-moved", 15, None), ("lag-unassigned", 18, None), ("lag-removed", 19, None)),
+])  # fmt: skip
 def test_each_figure_of_a_plan_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
     assert try_on_plan(parse_condition(f"{name}>=0", PLAN_FIGURES), EACH_OTHER).value == value
     if share is None:
@@ -123,13 +110,10 @@ def test_what_the_last_bit_of_a_fraction_says_meets_no_condition() -> None:
     assert seven.try_on(2**63 - 1).value == 2**63 - 1
 
 
-@every_case(
-    "text",
-    [
-        *("", "idle", "idle>", "idle>x", ">0", "idle>-1", "idle>1e9999%", "imbalance>5%", "idel>0"),
-        *("share>5%", "lost[a]>0"),  # a figure of a broker needs its name, and another takes none
-    ],
-)
+@every_case("text", [
+    *("", "idle", "idle>", "idle>x", ">0", "idle>-1", "idle>1e9999%", "imbalance>5%", "idel>0"),
+    *("share>5%", "lost[a]>0"),  # a figure of a broker needs its name, and another takes none
+])  # fmt: skip
 def test_what_is_not_a_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_condition(text, SEND_FIGURES if text.startswith(("share", "lost")) else PLAN_FIGURES)

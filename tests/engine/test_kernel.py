@@ -1,7 +1,3 @@
-"""Time passes in order, a bell rings as RocketMQ's ServiceThread is woken up, and numbers depend on addresses."""
-
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import pytest

@@ -1,7 +1,3 @@
-"""A redacted snapshot has none of the old names, and every queue goes where it went."""
-
-from __future__ import annotations
-
 import json
 from typing import get_type_hints
 
@@ -44,7 +40,6 @@ STRATEGIES = (
 
 
 def seen(route: TopicRouteData, client_ids: list[str], **more: object) -> ClusterSnapshot:
-    """A snapshot of one group on one topic."""
     view = MemberView(tuple(Connection(client_id) for client_id in client_ids), HERE)
     group = ConsumerGroup("g", HERE, views=(view,), topics=(route.topic, "%RETRY%g"))
     return ClusterSnapshot("dump", HERE.where, None, {route.topic: RouteSighting(route, HERE)}, {"g": group}, **more)  # type: ignore[arg-type]
@@ -61,7 +56,6 @@ def route_of(brokers: list[str], queues: int = 2) -> TopicRouteData:
 def owners(
     strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings
 ) -> dict[MessageQueue, set[str]] | str:
-    """Each queue's owners, or the error's kind."""
     try:
         shares = {client_id: prepare(strategy, queues, ids, settings).share(client_id) for client_id in ids}
     except AllocationError as error:
@@ -74,7 +68,6 @@ def owners(
 
 
 def settings(ids: list[str], queues: list[MessageQueue], names: Renaming | None) -> Settings:
-    """Zones by host and room, a room and a machine; under the new names where there are any."""
     first_room = next((found for queue in queues if (found := room(queue.broker_name)) is not None), "none")
     zones = {host(old): f"zone{place}" for place, old in enumerate(sorted(ids, key=sort_key)[::2])}
     broker_names = [queue.broker_name for queue in queues]
@@ -89,9 +82,7 @@ def settings(ids: list[str], queues: list[MessageQueue], names: Renaming | None)
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(brokers=BROKERS, client_ids=CLIENT_IDS, queues=st.integers(0, 4))
-def test_every_queue_goes_to_the_consumer_it_went_to(
-    strategy: str, brokers: list[str], client_ids: list[str], queues: int
-) -> None:
+def test_every_queue_keeps_its_consumer(strategy: str, brokers: list[str], client_ids: list[str], queues: int) -> None:
     before = seen(route_of(brokers, queues), client_ids)
     after, names = redact(before)
     old, new = before.route("T").subscribe_queues(), after.route(names.topics["T"]).subscribe_queues()
@@ -136,18 +127,15 @@ def test_consistent_hash_gives_other_owners_and_the_snapshot_says_so() -> None:
     assert "CONSISTENT_HASH hashes names and does not" in NOTE
 
 
-@every_case(
-    ("conf", "expected"),
-    [
-        ("b:2;a:1", "broker-2:2;broker-1:1"),
-        ("c:4;a:1", "broker-3:4;broker-1:1"),
-        ("a:secret;b:1", "broker-1:?;broker-2:1"),
-        ("secret", "broker-3"),
-        ("a:1:2;;", "broker-1:1:2;;"),
-        ("", ""),
-        (None, None),
-    ],
-)
+@every_case(("conf", "expected"), [
+    ("b:2;a:1", "broker-2:2;broker-1:1"),
+    ("c:4;a:1", "broker-3:4;broker-1:1"),
+    ("a:secret;b:1", "broker-1:?;broker-2:1"),
+    ("secret", "broker-3"),
+    ("a:1:2;;", "broker-1:1:2;;"),
+    ("", ""),
+    (None, None),
+])  # fmt: skip
 def test_an_order_configuration_counts_on_and_is_as_malformed_as_before(conf: str | None, expected: str | None) -> None:
     old = replace(route_of(["a", "b"]), order_topic_conf=conf)
     new = redact(seen(old, ["x@1"]))[0].routes["topic-2"].route
@@ -199,7 +187,6 @@ def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
 
 
 def test_of_every_text_in_the_model_it_is_said_what_it_is() -> None:
-    """Otherwise a field that is new would be an error where somebody redacts, or its text would be left."""
     kinds = (
         *(RouteSighting, TopicRouteData, QueueData, BrokerData, TopicQueueMappingInfo, MessageQueue, ConsumerGroup),
         *(MemberView, Connection, MemberReport, QueueState, Seen, ConsumerEvidence, ProcessQueue, ConsumeStatus),

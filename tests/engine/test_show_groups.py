@@ -1,9 +1,4 @@
-"""Groups in a line each, the consumers of a group, and conditions on groups.
-
-`groups.txt` has what is said of each group: `pytest tests/engine/test_show_groups.py --update-golden` rewrites it.
-"""
-
-from __future__ import annotations
+"""`pytest tests/engine/test_show_groups.py --update-golden` rewrites `groups.txt`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -79,9 +74,7 @@ GROUPS: dict[str, ClusterSnapshot] = {
     "three topics, one route": cluster(members("x", topics="T U %RETRY%g", owners="x x x x")),
     "consumers not listed, one late": cluster(members("x y"), unread=UNREAD),
     "no consumer so far": cluster(members(""), unread=UNREAD[:1]),
-    "y late": cluster(
-        replace(SOME_SEEN, reports={"x": SOME_SEEN.reports["x"]}), unread=(Unread("member", "g", "late", "y"),)
-    ),
+    "y late": cluster(replace(SOME_SEEN, reports={"x": SOME_SEEN.reports["x"]}), unread=(Unread("member", "g", "late", "y"),)),
     "many parts not read": cluster(
         members("x y", owners="x x y y"),
         unread=(*UNREAD[1:], Unread("offsets", "g", "timed out", "b"), Unread("stored-offsets", "g", "late", "b")),
@@ -95,11 +88,10 @@ GROUPS: dict[str, ClusterSnapshot] = {
     "lite-pull consumers": reporting(PULLS, consumer_type="lite-pull"),
     "starts and subscriptions": reporting(SAYS, started_at=1_767_225_600_123),
     "a start at no time": reporting(members("x"), started_at=10**30),
-}
+}  # fmt: skip
 
 
 def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
-    """The group's line, its findings and its consumers; fields that are not known or empty are left out."""
     (name,) = all_groups(snapshot)
     group = Group(snapshot, name, Settings(), assumption(snapshot, name), gaps(snapshot))
     found = consumers_of(group, unread_of_groups(snapshot).get(name, ()))
@@ -161,8 +153,6 @@ def test_parts_that_no_line_tells_are_left_for_the_source() -> None:
     assert [part.name for part in unread_of_no_group(snapshot, found.groups)] == ["Other", "b"]
 
 
-# -- conditions
-
 FINE = members("x y", name="fine", owners="x x y y", lag={0: 5, 1: 0, 2: 0, 3: 0})
 BAD = members("x x", name="bad", owners="x x - -", lag={0: 1, 1: 0, 2: 0, 3: 0})
 ACTIVE = members("x", name="pulls", consume_type="CONSUME_ACTIVELY")
@@ -187,42 +177,34 @@ ONE = line("one", "error", NUMBERS, 3, 4, 5, 60, 6, 7, 8, 9, 10, 11, 1.5)
 TWO = line("two", "warning", SUMMED, 600, 700, 800, 900, 1000, 1100, 1.25)
 
 
-@every_case(
-    ("name", "of_one", "of_both"),
-    [
-        ("consumers", 3, None),
-        ("processes", 4, None),
-        ("queues", 5, None),
-        ("lag", 6, 606),
-        ("unassigned", 7, 707),
-        ("duplicate-owners", 8, 808),
-        ("idle", 9, 909),
-        ("duplicate-client-ids", 10, 1010),
-        ("mismatches", 11, 1111),
-        ("imbalance", 1.5, 1.5),
-    ],
-)
+@every_case(("name", "of_one", "of_both"), [
+    ("consumers", 3, None),
+    ("processes", 4, None),
+    ("queues", 5, None),
+    ("lag", 6, 606),
+    ("unassigned", 7, 707),
+    ("duplicate-owners", 8, 808),
+    ("idle", 9, 909),
+    ("duplicate-client-ids", 10, 1010),
+    ("mismatches", 11, 1111),
+    ("imbalance", 1.5, 1.5),
+])  # fmt: skip
 def test_each_figure_of_groups_is_its_own(name: str, of_one: float, of_both: float | None) -> None:
     assert try_on_groups(parse_condition(f"{name}[one]>0", GROUPS_FIGURES), (TWO, ONE)).value == of_one
     if of_both is not None:
         assert try_on_groups(parse_condition(f"{name}>0", GROUPS_FIGURES), (TWO, ONE)).value == of_both
 
 
-@every_case(
-    ("name", "broadcasting", "pop", "proxy", "offline"),
-    [
-        ("lag", 600, 606, 606, 606),
-        ("unassigned", 700, 700, 700, 700),
-        ("duplicate-owners", 800, 800, 800, 808),
-        ("idle", 909, 900, 900, 909),
-        ("duplicate-client-ids", 1010, 1010, 1010, 1010),
-        ("mismatches", 1100, 1100, 1100, 1111),
-        ("imbalance", 1.25, 1.25, 1.25, 1.5),
-    ],
-)
-def test_a_group_adds_only_to_figures_that_it_can_have(
-    name: str, broadcasting: float, pop: float, proxy: float, offline: float
-) -> None:
+@every_case(("name", "broadcasting", "pop", "proxy", "offline"), [
+    ("lag", 600, 606, 606, 606),
+    ("unassigned", 700, 700, 700, 700),
+    ("duplicate-owners", 800, 800, 800, 808),
+    ("idle", 909, 900, 900, 909),
+    ("duplicate-client-ids", 1010, 1010, 1010, 1010),
+    ("mismatches", 1100, 1100, 1100, 1111),
+    ("imbalance", 1.25, 1.25, 1.25, 1.5),
+])  # fmt: skip
+def test_groups_add_to_own_figures(name: str, broadcasting: float, pop: float, proxy: float, offline: float) -> None:
     """Each consumer of a broadcasting group owns every queue; nobody owns those that are consumed by POP or a Proxy."""
     ones = (
         replace(ONE, message_model="BROADCASTING"),
@@ -248,26 +230,22 @@ def test_queues_that_nobody_reads_are_even_and_those_not_known_are_unknown() -> 
         assert (found.value, found.met) == (value, met)
 
 
-@every_case(
-    ("compare", "value", "met"),
-    [
-        (">=2", 2, True),
-        ("<=1", 2, False),
-        ("<=2", None, None),
-        (">1", 2, True),
-        ("<2", 2, False),
-        (">2", None, None),
-        ("=2", None, None),
-        ("!=2", None, None),
-    ],
-)
+@every_case(("compare", "value", "met"), [
+    (">=2", 2, True),
+    ("<=1", 2, False),
+    ("<=2", None, None),
+    (">1", 2, True),
+    ("<2", 2, False),
+    (">2", None, None),
+    ("=2", None, None),
+    ("!=2", None, None),
+])  # fmt: skip
 def test_what_is_not_known_can_only_add(compare: str, value: float | None, met: bool | None) -> None:
     assert tried(f"unassigned{compare}", BAD, ACTIVE) == (value, met)
     assert tried("lag>0", FINE, ACTIVE) == (5, True)
 
 
 def test_a_group_without_a_visible_consumer_adds_nothing_to_figures_of_owners() -> None:
-    """It may be behind a Proxy: its queues are unknown, and the figures of the others stand."""
     nobody = replace(
         ONE, consumers=0, unassigned=None, idle=None, mismatches=None, duplicate_owners=None, imbalance=None
     )

@@ -1,10 +1,10 @@
-"""The two queue lists that clients make of a route."""
-
-from __future__ import annotations
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
+from rmqlb.model.java import sort_key, split
+from rmqlb.model.message_queue import queue_order, sort_queues
 from rmqlb.model.route import TopicQueueMappingInfo
 from tests.support.builders import route, short
 from tests.support.mismatches import every_case
@@ -55,9 +55,7 @@ def test_a_static_topic_has_logical_queues() -> None:
     expected = [MessageQueue("T", "__syslo__global__", i) for i in range(3)]
     assert data.publish_queues() == data.subscribe_queues() == expected
     assert data.is_static
-
-
-def test_an_empty_order_config_turns_the_static_branch_off_for_producers_only() -> None:
+    # An empty order config turns the static branch off for producers only.
     data = TopicRouteData("T", (), (), "", {"a": mapping("a", 2, "zone")})
     assert data.publish_queues() == []
     assert short(data.subscribe_queues()) == ["__syslo__zone0", "__syslo__zone1"]
@@ -74,10 +72,40 @@ def test_the_broker_of_a_logical_queue_is_the_one_with_the_newest_epoch_that_nam
         data = TopicRouteData("T", (), (), None, {name: infos[name] for name in order})
         serving = {f"{queue.broker_name}{queue.queue_id}": name for queue, name in data.serving_brokers().items()}
         assert serving == {
-            "__syslo__global__0": "a",
-            "__syslo__global__1": "b",
-            "__syslo__global__2": "a",
-            "__syslo__global__3": "b",
-            "__syslo__zone0": "c",
-        }
+            "__syslo__global__0": "a", "__syslo__global__1": "b", "__syslo__global__2": "a",
+            "__syslo__global__3": "b", "__syslo__zone0": "c",
+        }  # fmt: skip
     assert route(a=1).serving_brokers() == {}
+
+
+def test_its_text_is_javas() -> None:
+    assert str(MessageQueue("T", "broker-a", 0)) == "MessageQueue [topic=T, brokerName=broker-a, queueId=0]"
+
+
+def test_queues_sort_by_topic_then_broker_then_number() -> None:
+    queues = [
+        MessageQueue("T", "b-9", 2),
+        MessageQueue("T", "b-9", 10),
+        MessageQueue("T", "b-10", 0),
+        MessageQueue("S", "z", 0),
+    ]
+    assert sort_queues(queues) == [queues[3], queues[2], queues[0], queues[1]] == sorted(queues)
+
+
+@given(st.text(), st.text())
+def test_text_compares_by_utf16_unit_then_length(one: str, other: str) -> None:
+    def units(text: str) -> list[int]:
+        raw = text.encode("utf-16-be", "surrogatepass")
+        return [int.from_bytes(raw[i : i + 2], "big") for i in range(0, len(raw), 2)]
+
+    assert (sort_key(one) < sort_key(other)) == (units(one) < units(other))
+
+
+@given(st.lists(st.builds(MessageQueue, st.text(max_size=3), st.text(max_size=3), st.integers(0, 9))))
+def test_sorting_is_by_the_one_order(queues: list[MessageQueue]) -> None:
+    assert sort_queues(queues) == sorted(queues, key=queue_order)
+
+
+@given(st.text("a;:", max_size=8))
+def test_split_gives_back_the_text_but_for_trailing_separators(text: str) -> None:
+    assert ";".join(split(text, ";")) == text.rstrip(";")

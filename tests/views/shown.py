@@ -1,7 +1,3 @@
-"""A report as people see it."""
-
-from __future__ import annotations
-
 import io
 
 from rich.console import Console
@@ -11,7 +7,6 @@ from rmqlb.views.report import Report
 
 
 def on_a_terminal(report: Report, width: int, *sections: str) -> str:
-    """The tables as a terminal of that width shows them, without colour."""
     console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False, emoji=False)
     print_tables(report.only(sections, screen=True), console)
     file = console.file

@@ -1,7 +1,3 @@
-"""Diagnoses as people see them: the sentence for each kind of answer, and any diagnosis in any format at any width."""
-
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -31,7 +27,6 @@ from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import width as columns
-from rmqlb.views.report import Report
 from rmqlb.views.row_changes import row_changes
 from tests.support.any_value import any_of
 from tests.support.schemas import must_fit
@@ -113,14 +108,11 @@ SHOWN = {
     "two looks at two places": diagnosis(looks=(BEFORE, OTHER), counts=replace(COUNTS, lag=None, lag_at_least=None)),
     "one look at an unknown time": diagnosis(looks=(OTHER,), counts=GroupCounts()),
     "no look": diagnosis(finding(), looks=()),
-    "evidence of two places": diagnosis(
-        finding(evidence=(evidence(), evidence("of y", "text", source="there", at="?")))
-    ),
-}
+    "evidence of two places": diagnosis(finding(evidence=(evidence(), evidence("of y", "text", source="there", at="?")))),
+}  # fmt: skip
 
 
 def test_what_people_see_of_a_diagnosis(request: pytest.FixtureRequest) -> None:
-    """`--update-golden` rewrites the file."""
     shown = "\n".join(f"== {name}\n{on_a_terminal(diagnosis_report(found), 100)}" for name, found in SHOWN.items())
     if request.config.getoption("--update-golden"):
         ANSWERS.write_text(shown, encoding="utf-8")
@@ -133,11 +125,7 @@ def test_every_rule_has_words() -> None:
 
 def test_long_lists_are_bounded_and_all_shows_them() -> None:
     found = diagnosis(
-        finding(
-            "blocked-consumer",
-            evidence=tuple(evidence(f"fact {n}") for n in range(9)),
-            consumers=("x",),
-        ),
+        finding("blocked-consumer", evidence=tuple(evidence(f"fact {n}") for n in range(9)), consumers=("x",)),
         *(finding("lock-lost", consumers=(f"c{n}",)) for n in range(9)),
         unknown=tuple(Undecided(f"rule-{n}", f"reason {n}", "ask") for n in range(8)),
         stacks=(ConsumerStacks("x", ("Thread_1\n" + "\n".join(f"at f{n}" for n in range(30)),)),),
@@ -184,12 +172,7 @@ def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> Non
     assert seen == [("added", "lock-lost", "findings"), ("removed", "lock-lost", "unknown")]
 
 
-def _json(report: Report) -> str:
-    return as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))
-
-
 def consistent(found: Diagnosis) -> Diagnosis:
-    """With the outcome that its lists have, and times that are times."""
     looks = tuple(replace(look, at=AT if look.at else None) for look in found.looks)
     is_found = any(each.severity != "info" for each in found.findings)
     outcome = "found" if is_found else "unknown" if found.unknown else "inOrder"
@@ -204,7 +187,7 @@ def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnos
         if width > 20:
             assert max(map(columns, shown.splitlines())) <= width
         assert on_a_terminal(report.only((), screen=True, everything=True), width)
-        must_fit(json.loads(_json(report)))
+        must_fit(json.loads(as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))))
         assert as_plain(report)
         assert as_markdown(report)
         assert report.rows is not None

@@ -1,7 +1,3 @@
-"""What one or several groups go through, as people and machines are told."""
-
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -41,7 +37,6 @@ def data_of(report: Report) -> Any:
 
 
 def rows(report: Report, name: str) -> list[dict[str, str]]:
-    """A section as CSV has it."""
     return list(csv.DictReader(io.StringIO(as_csv(report.only((name,)).table), newline="")))
 
 
@@ -49,55 +44,44 @@ RESTART = [event("leave", 1, "a", "restart a@1s, down 2s"), event("join", 3, "a"
 STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
 
 
-@every_case(
-    ("strips", "changes", "start", "end"),
-    [
-        (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after it"),
-        # the figure counts from the first event; a person waits from the last one on
-        (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1s, broker-up b at 4s: ", "; converged 2.0 s after b is back"),
-        (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 3 * SECOND_US}, "", "; converged 3.0 s after the first event"),
-        (TWO, {"events": [event("broker-down", 1), event("join", 4, "c")], "settled_us": 5 * SECOND_US}, "", "; converged 2.0 s after the last event"),
-        (TWO, {"events": [*RESTART, *STALLS]}, "g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s and 2 more: ", "; converged 1.0 s after the first event"),
-        # what stays bad is said before what passes
-        ({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"}, {}, "g, join b@3s: 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap", ""),
-        ({"broker-a 0": "a!!!"}, {"scenario": EVERYBODY}, "g, join b@3s: no gap; ", ""),
-        # an outage is told apart from gaps, which the second line has
-        ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after it"),
-        ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s and more: it still cannot at the end; ", "not converged 1.0 s after it, where the simulation ends"),
-        ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
-    ],
-)  # fmt: skip
-def test_the_first_line_says_what_happened_and_when_it_was_over(
-    strips: dict[str, str], changes: dict[str, Any], start: str, end: str
-) -> None:
+@every_case(("strips", "changes", "start", "end"), [
+    (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after it"),
+    # the figure counts from the first event; a person waits from the last one on
+    (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1s, broker-up b at 4s: ", "; converged 2.0 s after b is back"),
+    (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 3 * SECOND_US}, "", "; converged 3.0 s after the first event"),
+    (TWO, {"events": [event("broker-down", 1), event("join", 4, "c")], "settled_us": 5 * SECOND_US}, "", "; converged 2.0 s after the last event"),
+    (TWO, {"events": [*RESTART, *STALLS]}, "g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s and 2 more: ", "; converged 1.0 s after the first event"),
+    # what stays bad is said before what passes
+    ({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"}, {}, "g, join b@3s: 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap", ""),
+    ({"broker-a 0": "a!!!"}, {"scenario": EVERYBODY}, "g, join b@3s: no gap; ", ""),
+    # an outage is told apart from gaps, which the second line has
+    ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after it"),
+    ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s and more: it still cannot at the end; ", "not converged 1.0 s after it, where the simulation ends"),
+    ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
+])  # fmt: skip
+def test_the_first_line_of_one_group(strips: dict[str, str], changes: dict[str, Any], start: str, end: str) -> None:
     found = first(strips, **changes)
     assert found.startswith(start), found
     assert found.endswith(end), found
 
 
-@every_case(
-    ("again", "seconds", "told"),
-    [
-        (12, 2.0, "  at most 12 messages redelivered · a message waits up to 500 ms"),
-        (1, 2.0, "at most 1 message redelivered · "),
-        (None, 2.0, "redelivered: at most a queue's last 2.0 s, how many messages is unknown without --rate · "),
-        (0, 0.0, "at most 0 messages redelivered · "),
-    ],
-)
+@every_case(("again", "seconds", "told"), [
+    (12, 2.0, "  at most 12 messages redelivered · a message waits up to 500 ms"),
+    (1, 2.0, "at most 1 message redelivered · "),
+    (None, 2.0, "redelivered: at most a queue's last 2.0 s, how many messages is unknown without --rate · "),
+    (0, 0.0, "at most 0 messages redelivered · "),
+])  # fmt: skip
 def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, seconds: float, told: str) -> None:
     line = timeline("aaa  bbb", Q0, [takeover(Q0, "b", 5, again=again, again_s=seconds)])
     assert told in group_report(simulated([line])).facts[1]
 
 
-@every_case(
-    ("strip", "settled_us", "grave"),
-    [
-        ("aaaa", 0, "inOrder"),
-        *((f"aa{bad}bb", SECOND_US, "warning") for bad in ("  ", "!!", "##")),
-        *((f"aa{bad}", SECOND_US, "error") for bad in ("  ", "!!", "##")),
-        ("aa  bb", None, "error"),
-    ],
-)
+@every_case(("strip", "settled_us", "grave"), [
+    ("aaaa", 0, "inOrder"),
+    *((f"aa{bad}bb", SECOND_US, "warning") for bad in ("  ", "!!", "##")),
+    *((f"aa{bad}", SECOND_US, "error") for bad in ("  ", "!!", "##")),
+    ("aa  bb", None, "error"),
+])  # fmt: skip
 def test_what_passes_is_a_warning_and_what_stays_an_error(strip: str, settled_us: int | None, grave: str) -> None:
     assert group_report(simulated({"broker-a 0": strip}, settled_us=settled_us)).grave == grave
     if "!" in strip:
@@ -106,13 +90,9 @@ def test_what_passes_is_a_warning_and_what_stays_an_error(strip: str, settled_us
 
 def test_rules_and_what_was_configured_otherwise_are_told() -> None:
     scenario = GroupScenario(
-        client_version="4.9.7",
-        orderly=True,
-        consume_us=2000,
-        consume_from="CONSUME_FROM_FIRST_OFFSET",
-        timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0),
-        seed=9,
-    )
+        client_version="4.9.7", orderly=True, consume_us=2000, consume_from="CONSUME_FROM_FIRST_OFFSET",
+        timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0), seed=9,
+    )  # fmt: skip
     assert group_report(simulated(TWO, scenario=scenario)).closing == (
         "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)",
         "seed 9, trial 0; a request takes about 1ms; a message takes the listener 2ms; CONSUME_FROM_FIRST_OFFSET",
@@ -188,8 +168,6 @@ def test_every_figure_is_in_the_summary_and_in_json() -> None:
     assert len(names) == len(FIGURES)
     assert rows(report, "summary")[0]["shown"] == "not converged"
 
-
-# Several groups.
 
 CALM = simulated({"broker-a 0": "aaaa"}, group="calm", settled_us=0, events=())
 GAP = simulated({"broker-a 0": "aa  bb", "broker-a 1": "aaaaaa"}, group="gap")

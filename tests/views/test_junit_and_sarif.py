@@ -1,7 +1,3 @@
-"""JUnit XML and SARIF: what CI servers ask of them, whatever the names in a cluster are."""
-
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -33,7 +29,6 @@ JUNIT: dict[str, tuple[set[str], set[str], set[str]]] = {
 
 
 def report(name: str = "g", *, fail_from: Severity = "error") -> JudgedPolicy:
-    """One judgement of each kind, and rules, groups and topics of that name."""
     groups = (
         members("x y", name=name, owners="x x x -"),
         members("x y z", name=f"{name}2", topics=None),
@@ -72,7 +67,6 @@ def must_be_valid(element: Element) -> None:
 
 
 def cases(root: Element) -> dict[str, dict[str, list[str]]]:
-    """Suite → case → what stands in it."""
     return {
         suite.get("name", ""): {case.get("name", ""): [child.tag for child in case] for case in suite} for suite in root
     }

@@ -1,22 +1,28 @@
-"""Who owns what under each strategy, for people and for machines."""
-
-from __future__ import annotations
-
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.group import all_groups
+from rmqlb.engine.show_groups import overview
+from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.owners import OwnersReport
-from rmqlb.views.report import Report
+from rmqlb.views.report import Report, Rows
+from rmqlb.views.row_changes import row_changes
+from rmqlb.views.show_groups import groups_report
 from rmqlb.views.show_owners import owners_report
 from tests.cli.run import EXAMPLE, ROOT, run
+from tests.engine.check.clusters import cluster, members
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
+from tests.views.shown import on_a_terminal
 
 
 def test_a_queue_that_only_a_config_list_names_is_nobodys_under_the_other_strategies(tmp_path: Path) -> None:
@@ -41,21 +47,16 @@ def snapshot(*owners: str) -> str:
 PIN = "--strategy PIN --strategy AVG --strategy-option host=elsewhere"
 
 
-@every_case(
-    ("owners", "more", "line"),
-    [
-        (("a", "a", "b", "b"), "", "each of 4 queues has one observed owner, as AVG predicts"),
-        (("a", "", "b", "a b"), "--strategy AVG", "1 of 4 queues is unassigned; 1 of 4 queues has duplicate owners; observed owners of 2 of 4 queues differ from the prediction of AVG"),
-        (("b", "a", "b", "a"), "--strategy AVG", "each of 4 queues has one observed owner; observed owners of 2 of 4 queues differ from the prediction of AVG"),
-        (("a", "a"), "--strategy AVG", "owners of 2 of 4 queues are observed, each has one, as AVG predicts"),
-        ((), "--strategy AVG", "each of 4 queues gets one owner under AVG (no owner is observed)"),
-        ((), f"--consumers a,b {PIN}", "predicted unassigned: 4 of 4 queues under PIN-AVG"),
-        ((), "--consumers a,a,b --strategy AVG", "predicted unassigned: 1 of 4 queues under AVG; predicted read by several processes of one client ID: 2 of 4 queues under AVG"),
-    ],
-)  # fmt: skip
-def test_the_first_line_says_what_the_cluster_reports_the_bad_first(
-    owners: tuple[str, ...], more: str, line: str
-) -> None:
+@every_case(("owners", "more", "line"), [
+    (("a", "a", "b", "b"), "", "each of 4 queues has one observed owner, as AVG predicts"),
+    (("a", "", "b", "a b"), "--strategy AVG", "1 of 4 queues is unassigned; 1 of 4 queues has duplicate owners; observed owners of 2 of 4 queues differ from the prediction of AVG"),
+    (("b", "a", "b", "a"), "--strategy AVG", "each of 4 queues has one observed owner; observed owners of 2 of 4 queues differ from the prediction of AVG"),
+    (("a", "a"), "--strategy AVG", "owners of 2 of 4 queues are observed, each has one, as AVG predicts"),
+    ((), "--strategy AVG", "each of 4 queues gets one owner under AVG (no owner is observed)"),
+    ((), f"--consumers a,b {PIN}", "predicted unassigned: 4 of 4 queues under PIN-AVG"),
+    ((), "--consumers a,a,b --strategy AVG", "predicted unassigned: 1 of 4 queues under AVG; predicted read by several processes of one client ID: 2 of 4 queues under AVG"),
+])  # fmt: skip
+def test_the_first_line_says_what_the_cluster_reports(owners: tuple[str, ...], more: str, line: str) -> None:
     ran = run("show-owners", "-s", "-", "-o", "plain", *more.split(), stdin=snapshot(*owners))
     assert re.sub(r"^g, 2 consumers( \(3 processes\))?: ", "", ran.stdout.splitlines()[0]) == line
 
@@ -80,17 +81,14 @@ def test_a_screen_has_a_line_per_owner_what_is_bad_first() -> None:
     assert "\n3 queues whose observed owner AVG does not predict" in shown
 
 
-@every_case(
-    ("owners", "grave"),
-    [
-        (("a", "a", "b", "b"), "inOrder"),
-        (("a", "b", "a", "b"), "inOrder"),
-        (("b", "b", "a", "a"), "warning"),
-        (("a", "", "b", "b"), "error"),
-        (("a", "a b", "b", "b"), "error"),
-        ((), ""),
-    ],
-)
+@every_case(("owners", "grave"), [
+    (("a", "a", "b", "b"), "inOrder"),
+    (("a", "b", "a", "b"), "inOrder"),
+    (("b", "b", "a", "a"), "warning"),
+    (("a", "", "b", "b"), "error"),
+    (("a", "a b", "b", "b"), "error"),
+    ((), ""),
+])  # fmt: skip
 def test_the_verdict_is_as_grave_as_what_is_observed(owners: tuple[str, ...], grave: str) -> None:
     assert report_of(*owners).grave == grave
 
@@ -151,3 +149,38 @@ def test_what_strategies_together_do_not_predict_is_counted() -> None:
 def test_of_many_topics_some_are_named() -> None:
     report = report_of("a", "a", "b", "b", topics=[f"T{number}" for number in range(30)])
     assert report.facts[1].startswith("  30 topics T0, T1, T2 and 27 more · ")
+
+
+FINE = members("x y", name="fine", owners="x x y y", lag={0: 1_500, 1: 0, 2: 0, 3: 0})
+BAD = members("x x", name="bad", owners="x x - -", lag={0: 7, 1: 0})
+
+
+def shown(*groups: ConsumerGroup, at: datetime | None = None) -> Report:
+    snapshot = replace(cluster(*groups), taken_at=at)
+    return groups_report(overview(snapshot, all_groups(snapshot), Settings()))
+
+
+def test_no_line_is_wider_than_the_terminal_and_figures_that_are_0_everywhere_are_left_out() -> None:
+    long = members("x x", name="g" * 70, owners="x x - -")
+    for width in (30, 60, 80, 120):
+        assert max(map(len, on_a_terminal(shown(FINE, BAD, long), width).splitlines())) <= width
+    lines = on_a_terminal(shown(FINE), 200).splitlines()
+    assert "group topics consumers queues lag strategy imbalance" in [" ".join(line.split()) for line in lines]
+    lines = on_a_terminal(shown(FINE, BAD), 200).splitlines()
+    for name, lag in (("bad", "7+"), ("fine", "1,500")):
+        assert lag in next(line for line in lines if name in line)
+
+
+def test_a_group_that_is_looked_at_again_with_the_same_findings_has_not_changed() -> None:
+    at = datetime(2026, 11, 21, 2, tzinfo=UTC)
+
+    def rows(at: datetime, group: ConsumerGroup) -> Rows:
+        found = shown(group, at=at).rows
+        assert found is not None
+        return found
+
+    first, later = rows(at, BAD), rows(at + timedelta(seconds=10), BAD)
+    assert list(first) != list(later)
+    assert list(row_changes("", first, later)) == []
+    worse = replace(BAD, queues={queue: replace(s, owners=frozenset()) for queue, s in BAD.queues.items()})
+    assert [each.change for each in row_changes("", first, rows(at, worse))] == ["changed"]

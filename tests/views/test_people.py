@@ -1,7 +1,3 @@
-"""What people see of any report: its verdict and findings, brief sections, blocks, pictures, and tables on narrow terminals."""
-
-from __future__ import annotations
-
 import io
 import re
 import shlex
@@ -25,8 +21,6 @@ LETTERS = (Column("letter", "letter"),)
 def report(*sections: Section, facts: tuple[str, ...] = (), labels: dict[str, str] | None = None) -> Report:
     return Report("rmqlb/test", {}, facts, sections, labels or {})
 
-
-# -- the verdict and the findings ---------------------------------------------------------------------------------------
 
 LONG = "a sentence that goes on and on about what was found, why it matters and what to do about it in the end"
 FINDINGS = (
@@ -108,9 +102,6 @@ def test_many_findings_and_information_of_one_kind_are_counted_and_shown_on_requ
     assert on_a_terminal(VERDICT.with_findings(faults), 200).count("! y") == 3
 
 
-# -- which sections -----------------------------------------------------------------------------------------------------
-
-
 def section(name: str, *, named_only: bool = False, audience: str = "all", row: str = "") -> Section:
     return Section(name, name, LETTERS, ((row or name,),), named_only=named_only, audience=audience)  # type: ignore[arg-type]
 
@@ -144,7 +135,6 @@ def test_people_see_brief_rows_and_how_to_see_the_rest() -> None:
 
 
 def picture(length: int) -> Section:
-    """A row of as many characters, below names that need some room."""
     above = (Column("name", "name"), Column("", "strip", "strip"))
     rows = (("above", "=" * length), ("the one below", "-" * length))
     return Section("picture", "picture", above, rows, heads=1, brief=(1,), draw=picture)
@@ -165,9 +155,6 @@ def test_a_picture_without_rows_is_none() -> None:
         return Section("picture", "picture", (Column("", "strip", "strip"),), (), draw=empty)
 
     assert on_a_terminal(report(empty(5)), 20).strip() == "picture: none"
-
-
-# -- tables on narrow terminals -----------------------------------------------------------------------------------------
 
 
 @every_case("columns", [60, 80, 100])
@@ -225,8 +212,6 @@ def test_a_table_of_one_value_or_of_bars_only_keeps_a_column() -> None:
     shown = on_a_terminal(report(one, bars), 40)
     assert [word for word in shown.split() if "─" not in word] == ["one", "topic", "Orders", "bars", "share", "█" * 10]
 
-
-# -- commands in blocks -------------------------------------------------------------------------------------------------
 
 COMMAND = shlex.join(
     [

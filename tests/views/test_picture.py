@@ -1,7 +1,3 @@
-"""The pictures of a group over time, in characters and in files: true to the intervals, well formed, and harmless."""
-
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -11,12 +7,16 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.color import Color
+from rich.console import Console
 
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import RebalanceResult, Step
 from rmqlb.views import pictures
+from rmqlb.views.formats.palette import COLOURS, owner_styles
+from rmqlb.views.formats.people import print_tables
 from rmqlb.views.formats.text import visible
 from rmqlb.views.pictures import runs, story
 from rmqlb.views.report import Section
@@ -32,17 +32,9 @@ EARLY = Event("leave", 0, "b", "leave b@0s")
 SVG = "{http://www.w3.org/2000/svg}"
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!.."}
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "]]>",
-    "&amp;<!--",
-    "\"'`",
-    "e\x1b[31m\u202evil",
-    "\x00\ud800\ufffe",
+    "<script>alert(1)</script>", "]]>", "&amp;<!--", "\"'`", "e\x1b[31m\u202evil", "\x00\ud800\ufffe",
     "--></title></svg>",
-]
-
-
-# In characters.
+]  # fmt: skip
 
 
 def drawn(report: RebalanceResult, length: int = 72) -> Section:
@@ -146,9 +138,6 @@ def test_the_picture_fits_its_terminal_and_uses_it(width: int, broker: str) -> N
     assert longest >= min(width - 4, 162) * (0.3 if cell_len(broker) > 10 else 0.5)
 
 
-# In files.
-
-
 def svg_picture(report: RebalanceResult) -> str:
     return pictures.svg_picture(report, group_facts(report))
 
@@ -158,8 +147,6 @@ def html_page(report: RebalanceResult, *findings: Finding) -> str:
 
 
 class Page(HTMLParser):
-    """What a browser would find: tags with their attributes, and the text of each element by its tag."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[str] = []
@@ -310,3 +297,40 @@ def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     assert "svg" in page.tags
     assert "takes one" in page.texts["td"]
     assert any("20 trials converged" in fact for fact in page.texts["li"])
+
+
+COLOURED_STRIPS = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb", "broker-a 2": "cc###ccc"}
+
+
+def painted(system: str, name: str = "timeline") -> str:
+    console = Console(width=100, force_terminal=True, color_system=system, highlight=False, markup=False)  # type: ignore[arg-type]
+    with console.capture() as capture:
+        print_tables(group_report(simulated(COLOURED_STRIPS)).only((name,), screen=True), console)
+    return capture.get()
+
+
+def test_a_consumer_has_one_colour_and_each_another_one() -> None:
+    by_letter: dict[str, set[str]] = {}
+    for codes, letter in re.findall(r"\x1b\[([\d;]+)m([a-z!#])\2+\x1b\[0m", painted("standard")):
+        by_letter.setdefault(letter, set()).add(codes)
+    assert by_letter.keys() == {"a", "b", "c", "!", "#"}
+    assert all(len(codes) == 1 for codes in by_letter.values())
+    assert len(set.union(*by_letter.values())) == 5
+
+
+def test_sixteen_colours_are_enough_and_letters_are_dark_on_them() -> None:
+    styles = owner_styles("standard")
+    assert len(set(styles.values())) == len(COLOURS) == 8
+    assert all(style.startswith("black on ") for style in styles.values())
+    numbers = [Color.parse(style.removeprefix("black on ")).number for style in styles.values()]
+    assert all(number is not None and number < 16 for number in numbers)
+    assert not {1, 9, 0, 8} & set(numbers)  # red is for what is bad, and nobody reads black on black
+
+
+@every_case("width", [60, 80, 120])
+def test_without_colour_the_same_letters_are_there(width: int) -> None:
+    text = on_a_terminal(group_report(simulated(COLOURED_STRIPS)), width, "timeline")
+    assert "letter = owner, blank = gap, ! = overlap" in " ".join(text.split())
+    assert re.search(r"\|a+ +b+\|", text)
+    assert re.search(r"\|b+!+b+\|", text)
+    assert re.search(r"\|c+#+c+\|", text)

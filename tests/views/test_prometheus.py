@@ -1,7 +1,3 @@
-"""Metrics as OpenMetrics text: what is known, under names that stay apart whatever they are."""
-
-from __future__ import annotations
-
 import re
 
 from hypothesis import given

@@ -1,7 +1,3 @@
-"""A route's verdict: how many queues are readable and writable on how many brokers, and what is missing."""
-
-from __future__ import annotations
-
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.views.report import Report
@@ -16,17 +12,14 @@ def report(*routes: TopicRouteData) -> Report:
     return route_report([RouteSighting(each, HERE) for each in routes])
 
 
-@every_case(
-    ("found", "verdict", "grave"),
-    [
-        (route(a=4, b=2), "topic T: 6 readable and 6 writable queues on 2 brokers, each with a master", "inOrder"),
-        (PARTLY, "topic T: 6 readable and 2 writable queues on 2 brokers, each with a master", "inOrder"),
-        (route(masters=False, b=1, a=1), "topic T: 2 readable and 0 writable queues on 2 brokers; without a master: a, b", "error"),
-        (route(perm=2, a=1), "topic T: 0 readable and 1 writable queues on 1 broker, each with a master", "error"),
-        (TopicRouteData("T", (), (BrokerData("c", "a", {0: "a:1"}),)), "topic T: 0 readable and 0 writable queues on 1 broker, each with a master", "error"),
-        (TopicRouteData("T", (), ()), "topic T: 0 readable and 0 writable queues on 0 brokers", "error"),
-    ],
-)  # fmt: skip
+@every_case(("found", "verdict", "grave"), [
+    (route(a=4, b=2), "topic T: 6 readable and 6 writable queues on 2 brokers, each with a master", "inOrder"),
+    (PARTLY, "topic T: 6 readable and 2 writable queues on 2 brokers, each with a master", "inOrder"),
+    (route(masters=False, b=1, a=1), "topic T: 2 readable and 0 writable queues on 2 brokers; without a master: a, b", "error"),
+    (route(perm=2, a=1), "topic T: 0 readable and 1 writable queues on 1 broker, each with a master", "error"),
+    (TopicRouteData("T", (), (BrokerData("c", "a", {0: "a:1"}),)), "topic T: 0 readable and 0 writable queues on 1 broker, each with a master", "error"),
+    (TopicRouteData("T", (), ()), "topic T: 0 readable and 0 writable queues on 0 brokers", "error"),
+])  # fmt: skip
 def test_the_first_line_counts_queues_and_brokers(found: TopicRouteData, verdict: str, grave: str) -> None:
     shown = report(found)
     assert (shown.facts, shown.grave) == ((verdict,), grave)

@@ -1,7 +1,3 @@
-"""Nothing hostile passes raw, and nothing harmless is changed."""
-
-from __future__ import annotations
-
 import html
 import json
 
@@ -73,8 +69,5 @@ TITLES, RIGHTS = ("topic", "queues"), (False, True)
 
 def test_a_plain_table_counts_wide_letters_as_two_columns() -> None:
     assert drawn_table(TITLES, [("订单", "12"), ("orders", "7")], RIGHTS).splitlines() == [
-        "topic      queues",
-        "-------  --------",
-        "订单           12",
-        "orders          7",
-    ]
+        "topic      queues", "-------  --------", "订单           12", "orders          7",
+    ]  # fmt: skip

@@ -1,7 +1,3 @@
-"""All members at once: own strategies and libraries, failures, subscriptions, reasons."""
-
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,17 +39,12 @@ def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
     assert found.reasons[found.queues[0]] == "queue 0 is in block 0..0 of consumer 0"
 
 
-@every_case(
-    ("ids", "strategy", "settings", "error", "hint"),
-    [
-        ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
-        ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
-        ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
-    ],
-)  # fmt: skip
-def test_when_every_client_throws_there_is_no_assignment(
-    ids: str, strategy: str, settings: Settings, error: str, hint: str
-) -> None:
+@every_case(("ids", "strategy", "settings", "error", "hint"), [
+    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
+    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
+    ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
+])  # fmt: skip
+def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: Settings, error: str, hint: str) -> None:
     with pytest.raises(AllocationError) as raised:
         assign(route(a=1), Members(tuple(ids.split()), strategy, settings))
     assert raised.value.message.startswith(error)
@@ -157,18 +148,13 @@ def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
     assert one == other
 
 
-# -- client libraries
-
-
 @given(
     st.sampled_from(WITHOUT_SETTINGS),
     st.dictionaries(st.sampled_from(["￮@1", "\U0001f600@1", *IDS]), st.sampled_from(["java", "go", "cpp"]), min_size=1),
     st.sampled_from(["java", "go"]),
     st.integers(1, 9),
 )
-def test_owners_of_a_mixed_group_are_what_each_consumer_computes(
-    strategy: str, sdks: dict[str, str], usual: str, number: int
-) -> None:
+def test_owners_of_a_mixed_group(strategy: str, sdks: dict[str, str], usual: str, number: int) -> None:
     topic = route(a=number, b=number)
     ids = (*sdks, "z@1")
     assignment = assign(topic, Members(ids, strategy, sdk=usual, sdk_of=sdks), explain=True)

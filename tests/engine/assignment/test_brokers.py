@@ -1,7 +1,3 @@
-"""Brokers that assign queues: recorded answers, POP, and predictions that are compared with answers."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -55,12 +51,9 @@ def test_a_broker_answers_a_request_as_the_broker_did() -> None:
     assert len(QUERIES) == 320
     for vector in QUERIES:
         broker = brokers.AskedBroker(
-            vector["brokerName"],
-            tuple(vector["cidAll"]) or None,
-            vector["mode"] or "PULL",
-            vector["popShareQueueNum"],
-            vector["serverLoadBalancerEnable"],
-        )
+            vector["brokerName"], tuple(vector["cidAll"]) or None, vector["mode"] or "PULL",
+            vector["popShareQueueNum"], vector["serverLoadBalancerEnable"],
+        )  # fmt: skip
         answers = brokers.query_assignment(
             broker,
             vector["strategy"],
@@ -77,9 +70,7 @@ def test_a_broker_answers_a_request_as_the_broker_did() -> None:
 
 
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(-1, 9), st.sampled_from(["AVG", "AVG_BY_CIRCLE"]))
-def test_by_pop_every_queue_has_a_reader_and_with_a_share_one_more_for_each(
-    consumers: int, number: int, share: int, strategy: str
-) -> None:
+def test_each_pop_queue_has_a_reader_and_one_per_share(consumers: int, number: int, share: int, strategy: str) -> None:
     ids = [f"c{index}" for index in range(consumers)]
     readers = assign_pop(strategy, queues(number), ids, share)
     if share <= 0 or share >= consumers - 1:
@@ -93,15 +84,12 @@ def test_by_pop_every_queue_has_a_reader_and_with_a_share_one_more_for_each(
         assert [short(its) for its in readers.values()] == [[f"broker-a{index % number}"] for index in range(consumers)]
 
 
-@every_case(
-    ("listed", "strategy", "topic", "numbers"),
-    [
-        (("x", "y"), "AVG", "%RETRY%g", [2, 2]),  # a retry topic is pulled, whatever the mode is
-        (("x",), "AVG", "%RETRY%g", [4, 0]),
-        (None, "AVG", "T", [None, None]),
-        *(((("x", "y"), name, "T", [None, None])) for name in ("CONSISTENT_HASH", "CONFIG", "avg", "PIN")),
-    ],
-)
+@every_case(("listed", "strategy", "topic", "numbers"), [
+    (("x", "y"), "AVG", "%RETRY%g", [2, 2]),  # a retry topic is pulled, whatever the mode is
+    (("x",), "AVG", "%RETRY%g", [4, 0]),
+    (None, "AVG", "T", [None, None]),
+    *(((("x", "y"), name, "T", [None, None])) for name in ("CONSISTENT_HASH", "CONFIG", "avg", "PIN")),
+])  # fmt: skip
 def test_a_broker_answers_by_its_own_list_and_by_two_strategies(
     listed: tuple[str, ...] | None, strategy: str, topic: str, numbers: list[int | None]
 ) -> None:
@@ -193,7 +181,6 @@ ADDRESSES = {data.broker_name: data.address for data in T.broker_datas}
 
 
 def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) -> ConsumerGroup:
-    """A group of which each broker lists these consumers, one of which lets brokers assign its queues."""
     views = tuple(
         MemberView(tuple(map(Connection, ids.split())), Seen(broker), ADDRESSES[broker])
         for broker, ids in listed.items()

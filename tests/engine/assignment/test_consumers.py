@@ -1,7 +1,3 @@
-"""Consumers that take part, their strategy and libraries, and the findings on them and on owners."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -25,14 +21,10 @@ NEARBY = "AllocateMachineRoomNearby"
 
 
 def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
-    """Of each member: whether it rebalances by itself, and the topics of its POP table, in one text."""
     return {
         name: MemberReport(name, client_rebalance=own, pop_topics=None if pop is None else frozenset(pop.split()))
         for name, (own, pop) in told.items()
     }
-
-
-# -- owners
 
 
 def test_queues_without_an_owner_and_with_several_are_counted_and_named() -> None:
@@ -63,23 +55,17 @@ def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
     )
 
 
-# -- consumers that take part
-
-
-@every_case(
-    ("told", "modes", "popped"),
-    [
-        ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
-        ({"a": (False, ""), "b": (True, "")}, {"T": ("POP",)}, {"T"}),
-        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL",)}, set()),
-        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL", "POP")}, {"T"}),
-        ({"a": (False, "T"), "b": (False, "")}, None, {"T"}),
-        ({"a": (False, "T U")}, {"V": ("POP",)}, {"T", "U", "V"}),
-        ({"a": (True, "")}, {"T": ("POP",)}, {"T"}),
-        ({}, {"T": ("POP",)}, {"T"}),
-        ({}, None, set()),
-    ],
-)
+@every_case(("told", "modes", "popped"), [
+    ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
+    ({"a": (False, ""), "b": (True, "")}, {"T": ("POP",)}, {"T"}),
+    ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL",)}, set()),
+    ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL", "POP")}, {"T"}),
+    ({"a": (False, "T"), "b": (False, "")}, None, {"T"}),
+    ({"a": (False, "T U")}, {"V": ("POP",)}, {"T", "U", "V"}),
+    ({"a": (True, "")}, {"T": ("POP",)}, {"T"}),
+    ({}, {"T": ("POP",)}, {"T"}),
+    ({}, None, set()),
+])  # fmt: skip
 def test_pop_is_what_members_report_or_what_brokers_have_for_those_who_do_not_rebalance(
     told: dict[str, tuple[bool | None, str | None]], modes: dict[str, tuple[str, ...]] | None, popped: set[str]
 ) -> None:
@@ -102,14 +88,11 @@ def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
     consumers.must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
 
 
-@every_case(
-    ("seen", "words"),
-    [
-        (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
-        (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
-        (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
-    ],
-)
+@every_case(("seen", "words"), [
+    (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
+    (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
+    (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
+])  # fmt: skip
 def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
     with pytest.raises(DataError, match=words):
         consumers.rebalanced_members(seen)
@@ -128,41 +111,33 @@ def test_members_are_sorted_and_keep_their_duplicates() -> None:
 
 
 def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_brokers() -> None:
-    """Those share the queues by what brokers list; where a Proxy lists both, they count them."""
     view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
     assert consumers.rebalanced_members(replace(group("a b"), proxies=(view,))) == ("a", "b", "p")
     assert consumers.rebalanced_members(replace(group("a"), views=(), proxies=(view,))) == ("h@1@0@zz", "p")
-
-
-# -- consumers that nobody lists
 
 
 ASK = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
 
 
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
-    """A group without consumers, which has read a message of that age."""
     read = None if age_s is None else round((NOW - timedelta(seconds=age_s)).timestamp() * 1000)
     states = {QUEUE: QueueState(broker_offset=5, consumer_offset=5, last_timestamp=read)}
     return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
 
 
-@every_case(
-    ("seen", "evidence"),
-    [
-        (unlisted(polling_num=2), "2 receive requests of it wait there"),
-        (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
-        (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
-        (unlisted(-2), "it has read a message that was stored 0 s before"),
-        (unlisted(30.52), "it has read a message that was stored 31 s before"),
-        (unlisted(60), "it has read a message that was stored 60 s before"),
-        (unlisted(60.001), None),
-        (unlisted(3600, consume_tps=0.0, polling_num=0), None),
-        (replace(unlisted(3), seen=Seen("a test")), None),
-        (replace(unlisted(3), views=None), None),
-        (replace(group("a"), polling_num=2, consume_tps=9.0), None),
-    ],
-)
+@every_case(("seen", "evidence"), [
+    (unlisted(polling_num=2), "2 receive requests of it wait there"),
+    (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
+    (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
+    (unlisted(-2), "it has read a message that was stored 0 s before"),
+    (unlisted(30.52), "it has read a message that was stored 31 s before"),
+    (unlisted(60), "it has read a message that was stored 60 s before"),
+    (unlisted(60.001), None),
+    (unlisted(3600, consume_tps=0.0, polling_num=0), None),
+    (replace(unlisted(3), seen=Seen("a test")), None),
+    (replace(unlisted(3), views=None), None),
+    (replace(group("a"), polling_num=2, consume_tps=9.0), None),
+])  # fmt: skip
 def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
     assert consumers.behind_proxy(seen) == evidence
     if evidence is None:
@@ -200,9 +175,6 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
 
 
-# -- findings on consumers
-
-
 def test_what_is_odd_about_members_is_said() -> None:
     for seen, codes in (
         (group("a", consume_type="CONSUME_ACTIVELY"), ["pull-consumers"]),
@@ -216,46 +188,35 @@ def test_what_is_odd_about_members_is_said() -> None:
     assert shared.message.startswith("2 processes share the client ID a: ")
 
 
-@every_case(
-    ("names", "is_odd"),
-    [
-        (["10.0.0.9@1", "10.0.0.10@1", "10.0.0.100@1"], True),
-        (["a-1", "a1", "a-10", "a-9"], True),
-        (["9" * 5000, "1" + "0" * 5000], True),  # numbers of any length are compared as numbers
-        (["a-1", "a-2", "b-1"], False),
-        (["a-1", "a1", "a-2", "a.10", "a1b"], False),  # by sign, not by number
-        (["1", "01", "a", "a1b", "ab"], False),  # 01 and 1 are one number
-        (["9" * 5000, "a-00", "a-007", "a-08"], False),
-    ],
-)
+@every_case(("names", "is_odd"), [
+    (["10.0.0.9@1", "10.0.0.10@1", "10.0.0.100@1"], True),
+    (["a-1", "a1", "a-10", "a-9"], True),
+    (["9" * 5000, "1" + "0" * 5000], True),  # numbers of any length are compared as numbers
+    (["a-1", "a-2", "b-1"], False),
+    (["a-1", "a1", "a-2", "a.10", "a1b"], False),  # by sign, not by number
+    (["1", "01", "a", "a1b", "ab"], False),  # 01 and 1 are one number
+    (["9" * 5000, "a-00", "a-007", "a-08"], False),
+])  # fmt: skip
 def test_names_that_do_not_sort_by_number_are_pointed_out_once(names: list[str], is_odd: bool) -> None:
     assert [finding.code for finding in consumers.sort_findings(names, "client ids")] == ["surprising-order"] * is_odd
-
-
-# -- their strategy
 
 
 def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> list[MessageQueue]:
     return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-@every_case(
-    ("given", "reported", "others"),
-    [
-        ("AVG", AVG, ""),
-        ("AVG", CIRCLE, "AVG_BY_CIRCLE"),
-        ("AVG", "MyStrategy", "MyStrategy"),
-        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", NEARBY, ""),
-        ("MACHINE_ROOM_NEARBY-AVG", AVG, "AVG"),
-        # RocketMQ has no class for PIN: members that run one report a class of the application's own.
-        ("PIN", "MyStrategy", ""),
-        (averagely_too, "MyStrategy", ""),
-        (averagely_too, AVG, "AVG"),
-    ],
-)
-def test_only_what_cannot_be_true_of_the_members_contradicts_a_given_strategy(
-    given: Any, reported: str, others: str
-) -> None:
+@every_case(("given", "reported", "others"), [
+    ("AVG", AVG, ""),
+    ("AVG", CIRCLE, "AVG_BY_CIRCLE"),
+    ("AVG", "MyStrategy", "MyStrategy"),
+    ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", NEARBY, ""),
+    ("MACHINE_ROOM_NEARBY-AVG", AVG, "AVG"),
+    # RocketMQ has no class for PIN: members that run one report a class of the application's own.
+    ("PIN", "MyStrategy", ""),
+    (averagely_too, "MyStrategy", ""),
+    (averagely_too, AVG, "AVG"),
+])  # fmt: skip
+def test_only_impossible_reports_contradict_a_given_strategy(given: Any, reported: str, others: str) -> None:
     members = Members(("a", "b"), given)
     detected = detect.detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
     assert detected.origin == "given"
@@ -264,20 +225,15 @@ def test_only_what_cannot_be_true_of_the_members_contradicts_a_given_strategy(
     )
 
 
-@every_case(
-    ("seen", "strategy", "origin", "findings"),
-    [
-        (group("a b", reports={"a": CIRCLE}), "AVG_BY_CIRCLE", "reported", []),
-        (group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE}), "AVG", "reported", ["mixed-strategies"]),
-        (group("a b", owners={q: "ab"[q.queue_id % 2] for q in queues(4, "x")}), "AVG_BY_CIRCLE", "observed", []),
-        (group("a b"), "AVG", "assumed", ["assumed-strategy"]),
-        (group(), "AVG", "assumed", ["assumed-strategy"]),
-        (None, "AVG", "assumed", ["assumed-strategy"]),
-    ],
-)
-def test_the_strategy_is_reported_or_fits_the_owners_or_is_assumed(
-    seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]
-) -> None:
+@every_case(("seen", "strategy", "origin", "findings"), [
+    (group("a b", reports={"a": CIRCLE}), "AVG_BY_CIRCLE", "reported", []),
+    (group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE}), "AVG", "reported", ["mixed-strategies"]),
+    (group("a b", owners={q: "ab"[q.queue_id % 2] for q in queues(4, "x")}), "AVG_BY_CIRCLE", "observed", []),
+    (group("a b"), "AVG", "assumed", ["assumed-strategy"]),
+    (group(), "AVG", "assumed", ["assumed-strategy"]),
+    (None, "AVG", "assumed", ["assumed-strategy"]),
+])  # fmt: skip
+def test_the_origin_of_a_strategy(seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]) -> None:
     found = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
     assert (found.strategy, found.origin, [each.code for each in found.findings]) == (strategy, origin, findings)
 
@@ -330,9 +286,6 @@ def test_different_strategies_are_held_against_the_observed_owners_together() ->
         "AVG",
         "AVG_BY_CIRCLE",
     )
-
-
-# -- their client libraries
 
 
 def speaking(connections: dict[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:

@@ -1,7 +1,3 @@
-"""Small clusters with one group, and policies with one rule."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 
@@ -22,7 +18,6 @@ AVG_CLASS = "AllocateMessageQueueAveragely"
 def cluster(
     *groups: ConsumerGroup, routes: tuple[TopicRouteData, ...] = (route(a=4),), unread: tuple[Unread, ...] = ()
 ) -> ClusterSnapshot:
-    """These groups on these topics; by default T with four queues of broker a."""
     return ClusterSnapshot(
         "test",
         "a test",
@@ -80,12 +75,10 @@ def members(
 
 
 def policy(limits: Mapping[str, Bound], *patterns: str, waivers: tuple[Waiver, ...] = (), **more: object) -> Policy:
-    """One rule called r, by default for everything."""
     about = {LIMITS[name].about for name in limits}.pop() if limits else GROUP
     bounds = tuple(Limit(name, bound) for name, bound in limits.items())
     return Policy("p.yaml", (Rule("r", about, patterns or ("*",), bounds, **more),), waivers)  # type: ignore[arg-type]
 
 
 def checked(snapshot: ClusterSnapshot, limits: Mapping[str, Bound], *patterns: str, **more: object) -> JudgedPolicy:
-    """The rule checked on the test's day."""
     return check_policy(snapshot, policy(limits, *patterns, **more), DAY)  # type: ignore[arg-type]

@@ -1,7 +1,3 @@
-"""Each limit on small clusters: what is measured, on which side of the bound it falls, and what cannot be told."""
-
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -24,8 +20,6 @@ BY_HASH = "AllocateMessageQueueConsistentHash"
 
 
 class Case(NamedTuple):
-    """A cluster, a limit, and what comes of it."""
-
     snapshot: ClusterSnapshot
     limit: str
     bound: Bound
@@ -40,12 +34,7 @@ def one(snapshot: ClusterSnapshot, limit: str, bound: Bound, **more: object) -> 
     return judgement
 
 
-def two_topics(**brokers: int) -> tuple[TopicRouteData, ...]:
-    return route(a=4), route("U", 6, True, **brokers)
-
-
 def half_told(owners: str | None = None, *routes: TopicRouteData) -> ClusterSnapshot:
-    """Of x and y only x reports its strategy, AVG."""
     seen = replace(
         members("x y", strategy=None, owners=owners), reports={"x": MemberReport("x", strategy_class=AVG_CLASS)}
     )
@@ -78,7 +67,6 @@ GRPC = "host@1@0@abc"
 
 
 def ordered(*, has_master: bool, reported: bool | None = True, acting: bool = False) -> ClusterSnapshot:
-    """A group that consumes in order, on a broker that has a master or a slave alone."""
     found = members("x")
     report = replace(found.reports["x"], evidence=ConsumerEvidence(orderly=reported))
     broker = BrokerData("c", "a", {0 if has_master else 1: "a:1"}, acting)
@@ -95,7 +83,7 @@ ANY_FITS = cluster(members("x", strategy=None, owners="x x x x"))
 FITTING = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 FITS = "the observed owners match "
 TWO_BROKERS = cluster(members("x y"), routes=(route(a=2, b=2),))
-TWO_TOPICS = cluster(members("x y", topics="T U"), routes=two_topics(a=1, b=1))
+TWO_TOPICS = cluster(members("x y", topics="T U"), routes=(route(a=4), route("U", a=1, b=1)))
 OTHER_TOPICS = cluster(members("x y z", subscribed={"x": "T", "y": "T %RETRY%g", "z": "U"}))
 X_IS_LOST = "3 of 4 queues move when consumer x is lost"  # x x y z becomes y y z z
 A_IS_LOST = "queues move when broker a is lost"
@@ -208,9 +196,7 @@ INCOMPLETE = [
     Case(SILENT, "mixedStrategies", 0, "incomplete", None, "x, y did not report a strategy"),
     Case(half_told("x y x y"), "mixedStrategies", 0, "incomplete", None, Y_SILENT),
     Case(cluster(members("")), "imbalance", 2, "incomplete", None, "no consumer is visible"),
-    Case(
-        cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no consumer is visible to report its topics"
-    ),
+    Case(cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no consumer is visible to report its topics"),
     Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics are unknown"),
     Case(cluster(members("x", topics="%RETRY%g")), "idle", 2, "incomplete", None, "it subscribes to no topic"),
     Case(NO_ROUTE, "idle", 2, "incomplete", None, U_UNKNOWN),
@@ -245,7 +231,7 @@ INCOMPLETE = [
     Case(cluster(members("x y", owners="- - - -")), "imbalance", 2, "incomplete", None, "no queue has an owner"),
     Case(cluster(members("x y"), routes=(STATIC,)), "movedOnBrokerLoss", 1.0, "incomplete", None),
     Case(UNSET, "idle", 2, "incomplete", None),
-]
+]  # fmt: skip
 
 
 @every_case("case", [*MEASURED, *INCOMPLETE], ids=lambda case: f"{case.limit}-{case.verdict}-{case.why[:40]}")
@@ -260,15 +246,12 @@ DEALT = ("imbalance", "idle", "unassigned", "duplicateOwners", "movedOnConsumerL
 
 
 @every_case("limit", DEALT)
-@every_case(
-    ("snapshot", "why"),
-    [
-        (cluster(members("x", message_model="BROADCASTING")), "group g is BROADCASTING: every consumer reads"),
-        (cluster(members("x", consume_type=CONSUME_POP)), "group g consumes by POP: several consumers may take"),
-        (cluster(replace(members(""), polling_num=2)), "brokers list no consumer of group g, but 2 receive requests"),
-        (cluster(members(GRPC)), "the consumers of group g look like gRPC clients (host@1@0@abc): the Proxy gives"),
-    ],
-)
+@every_case(("snapshot", "why"), [
+    (cluster(members("x", message_model="BROADCASTING")), "group g is BROADCASTING: every consumer reads"),
+    (cluster(members("x", consume_type=CONSUME_POP)), "group g consumes by POP: several consumers may take"),
+    (cluster(replace(members(""), polling_num=2)), "brokers list no consumer of group g, but 2 receive requests"),
+    (cluster(members(GRPC)), "the consumers of group g look like gRPC clients (host@1@0@abc): the Proxy gives"),
+])  # fmt: skip
 def test_a_group_that_deals_out_no_queues_is_apart(snapshot: ClusterSnapshot, why: str, limit: str) -> None:
     judgement = one(snapshot, limit, 1)
     assert judgement.verdict == "notApplicable"
@@ -280,36 +263,26 @@ def test_a_broadcasting_group_has_no_lag_at_the_brokers() -> None:
     assert one(snapshot, "lag", 0).verdict == "notApplicable"
 
 
-@every_case(
-    ("snapshot", "assume", "bound", "value", "basis"),
-    [
-        (SILENT, "AVG_BY_CIRCLE", 0, 0, "assumed"),
-        (XYZ, "CONFIG", 0, 0, "predicted"),  # what members report goes before what a rule assumes
-        (cluster(members("x y", consume_type=None)), None, 0, 0, "predicted"),  # taken for push consumers
-        (ONE_OWNER, None, 1, 1, "observed"),
-    ],
-)
-def test_how_owners_are_known_is_told(
-    snapshot: ClusterSnapshot, assume: str | None, bound: int, value: int, basis: str
-) -> None:
+@every_case(("snapshot", "assume", "bound", "value", "basis"), [
+    (SILENT, "AVG_BY_CIRCLE", 0, 0, "assumed"),
+    (XYZ, "CONFIG", 0, 0, "predicted"),  # what members report goes before what a rule assumes
+    (cluster(members("x y", consume_type=None)), None, 0, 0, "predicted"),  # taken for push consumers
+    (ONE_OWNER, None, 1, 1, "observed"),
+])  # fmt: skip
+def test_the_basis_of_owners(snapshot: ClusterSnapshot, assume: str | None, bound: int, value: int, basis: str) -> None:
     judgement = one(snapshot, "idle", bound, assume=assume)
     assert (judgement.verdict, judgement.value, judgement.basis) == ("passed", value, basis)
 
 
-@every_case(
-    ("strategy", "by_client", "basis"),
-    [
-        (AVG_CLASS, True, "predicted"),
-        (AVG_CLASS, False, "predicted"),
-        (BY_CIRCLE, False, "predicted"),
-        (BY_HASH, True, "predicted"),
-        (BY_HASH, None, "predicted"),
-        (BY_HASH, False, None),
-    ],
-)
-def test_what_brokers_deal_out_is_known_where_they_have_the_strategy(
-    strategy: str, by_client: bool | None, basis: str | None
-) -> None:
+@every_case(("strategy", "by_client", "basis"), [
+    (AVG_CLASS, True, "predicted"),
+    (AVG_CLASS, False, "predicted"),
+    (BY_CIRCLE, False, "predicted"),
+    (BY_HASH, True, "predicted"),
+    (BY_HASH, None, "predicted"),
+    (BY_HASH, False, None),
+])  # fmt: skip
+def test_strategies_that_brokers_have_are_predictable(strategy: str, by_client: bool | None, basis: str | None) -> None:
     """Brokers have AVG and AVG_BY_CIRCLE (`QueryAssignmentProcessor.doLoadBalance`)."""
     seen = members("x y", strategy=strategy)
     reports = {name: replace(report, client_rebalance=by_client) for name, report in seen.reports.items()}

@@ -1,7 +1,3 @@
-"""A whole policy: its rules and waivers, the outcome, forbidden findings and losses."""
-
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 
@@ -9,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.engine.plan.rebalance import plan_rebalance
@@ -32,17 +29,14 @@ def verdicts(report: JudgedPolicy) -> list[tuple[str | None, str]]:
     return [(one.name, "waived" if isinstance(one, WaivedLimit) else one.verdict) for one in report.judged]
 
 
-@every_case(
-    ("patterns", "exclude", "names"),
-    [
-        (("*",), (), ["g", "h"]),
-        (("g",), (), ["g"]),
-        (("x", "h"), (), ["h"]),
-        (("*",), ("g",), ["h"]),
-        (("[gh]",), ("?",), [None]),
-        (("none-*",), (), [None]),
-    ],
-)
+@every_case(("patterns", "exclude", "names"), [
+    (("*",), (), ["g", "h"]),
+    (("g",), (), ["g"]),
+    (("x", "h"), (), ["h"]),
+    (("*",), ("g",), ["h"]),
+    (("[gh]",), ("?",), [None]),
+    (("none-*",), (), [None]),
+])  # fmt: skip
 def test_patterns_name_the_groups(patterns: tuple[str, ...], exclude: tuple[str, ...], names: list[str | None]) -> None:
     report = checked(UNEVEN, IDLE, *patterns, exclude=exclude)
     assert [one.name for one in report.judged] == names
@@ -67,18 +61,15 @@ def test_groups_without_a_consumer_can_be_skipped_where_all_brokers_reported() -
     assert [one.name for one in checked(snapshot, {"minConsumers": 1}).judged] == ["g", "h", "i", "lost"]
 
 
-@every_case(
-    ("unread", "limit", "expected"),
-    [
-        (Unread("group", "lost", "timeout"), "minConsumers", [("g", "passed"), ("lost", "incomplete")]),
-        (Unread("route", "lost", "it has no route"), "minBrokers", [("T", "passed"), ("lost", "incomplete")]),
-        (Unread("groups", "b", "timeout"), "minConsumers", [("g", "passed"), (None, "incomplete")]),
-        (Unread("groups", "b", "timeout"), "minBrokers", [("T", "passed")]),
-        (Unread("name-server", "s:9876", "timeout"), "minConsumers", [("g", "passed")]),
-        (Unread("member", "g", "-", "x"), "minConsumers", [("g", "passed")]),
-    ],
-)
-def test_what_could_not_be_read_leaves_only_those_limits_incomplete_that_need_it(
+@every_case(("unread", "limit", "expected"), [
+    (Unread("group", "lost", "timeout"), "minConsumers", [("g", "passed"), ("lost", "incomplete")]),
+    (Unread("route", "lost", "it has no route"), "minBrokers", [("T", "passed"), ("lost", "incomplete")]),
+    (Unread("groups", "b", "timeout"), "minConsumers", [("g", "passed"), (None, "incomplete")]),
+    (Unread("groups", "b", "timeout"), "minBrokers", [("T", "passed")]),
+    (Unread("name-server", "s:9876", "timeout"), "minConsumers", [("g", "passed")]),
+    (Unread("member", "g", "-", "x"), "minConsumers", [("g", "passed")]),
+])  # fmt: skip
+def test_unread_parts_leave_their_limits_incomplete(
     unread: Unread, limit: str, expected: list[tuple[str | None, str]]
 ) -> None:
     report = checked(cluster(members("x"), unread=(unread,)), {limit: 1})
@@ -95,23 +86,18 @@ def test_rocketmqs_own_topics_and_groups_are_left_out() -> None:
     assert verdicts(checked(snapshot, {"minConsumers": 1})) == [("g", "passed")]
 
 
-@every_case(
-    ("day", "fields", "state", "findings"),
-    [
-        (-1, {"group": "g"}, "used", []),
-        (0, {"group": "g"}, "used", []),
-        (1, {"group": "g", "rule": "r"}, "expired", ["expired-waiver"]),
-        (0, {"group": "[g]"}, "used", []),
-        (0, {"rule": "r"}, "used", []),
-        (0, {"rule": "r", "group": "*", "limit": "idle"}, "used", []),
-        (0, {"group": "h"}, "unused", ["unused-waiver"]),
-        (0, {"topic": "g"}, "unused", ["unused-waiver"]),
-        (0, {"group": "g", "limit": "lag"}, "unused", ["unused-waiver"]),
-    ],
-)
-def test_a_waiver_counts_to_the_end_of_its_last_day_for_what_it_names(
-    day: int, fields: dict[str, str], state: str, findings: list[str]
-) -> None:
+@every_case(("day", "fields", "state", "findings"), [
+    (-1, {"group": "g"}, "used", []),
+    (0, {"group": "g"}, "used", []),
+    (1, {"group": "g", "rule": "r"}, "expired", ["expired-waiver"]),
+    (0, {"group": "[g]"}, "used", []),
+    (0, {"rule": "r"}, "used", []),
+    (0, {"rule": "r", "group": "*", "limit": "idle"}, "used", []),
+    (0, {"group": "h"}, "unused", ["unused-waiver"]),
+    (0, {"topic": "g"}, "unused", ["unused-waiver"]),
+    (0, {"group": "g", "limit": "lag"}, "unused", ["unused-waiver"]),
+])  # fmt: skip
+def test_a_waiver_counts_through_its_day(day: int, fields: dict[str, str], state: str, findings: list[str]) -> None:
     waiver = Waiver("known", DAY, **fields)
     report = check_policy(UNEVEN, policy(IDLE, waivers=(waiver,)), DAY + timedelta(days=day))
     is_used = state == "used"
@@ -136,13 +122,10 @@ def test_a_failure_goes_before_what_is_incomplete() -> None:
     assert checked(snapshot, IDLE).result.outcome == "failed"
 
 
-@every_case(
-    ("severity", "fail_from", "outcome"),
-    [
-        *((WARNING, "error", "passed"), (WARNING, "warning", "failed")),
-        *((INFO, "warning", "passed"), (INFO, "info", "failed")),
-    ],
-)
+@every_case(("severity", "fail_from", "outcome"), [
+    *((WARNING, "error", "passed"), (WARNING, "warning", "failed")),
+    *((INFO, "warning", "passed"), (INFO, "info", "failed")),
+])  # fmt: skip
 def test_only_rules_grave_enough_decide(severity: Severity, fail_from: Severity, outcome: str) -> None:
     report = check_policy(UNEVEN, policy(IDLE, severity=severity), DAY, fail_from=fail_from)
     assert verdicts(report) == [("g", "failed"), ("h", "passed")]
@@ -153,17 +136,11 @@ def rule(about: About, *patterns: str) -> Rule:
     return Rule(f"{about}-{patterns}", about, patterns, (Limit("idle" if about == GROUP else "minBrokers", 1),))
 
 
-@every_case(
-    ("rules", "wanted"),
-    [
-        ([rule(TOPIC, "a*")], Wanted(owners=False, groups=False)),
-        ([rule(GROUP, "a*")], Wanted(everything=Everything((), ("a*",)))),
-        (
-            [rule(GROUP, "a*", "b"), rule(TOPIC, "t"), rule(GROUP, "b")],
-            Wanted(everything=Everything(("t",), ("a*", "b"))),
-        ),
-    ],
-)
+@every_case(("rules", "wanted"), [
+    ([rule(TOPIC, "a*")], Wanted(owners=False, groups=False)),
+    ([rule(GROUP, "a*")], Wanted(everything=Everything((), ("a*",)))),
+    ([rule(GROUP, "a*", "b"), rule(TOPIC, "t"), rule(GROUP, "b")], Wanted(everything=Everything(("t",), ("a*", "b")))),
+])  # fmt: skip
 def test_a_source_is_asked_only_for_what_rules_look_at(rules: list[Rule], wanted: Wanted) -> None:
     assert Policy("p", tuple(rules)).wanted == wanted
 
@@ -209,11 +186,7 @@ def test_what_could_not_be_decided_is_incomplete() -> None:
     assert judged(broadcasting, "unassigned-queues").verdict == "notApplicable"
 
 
-CLASSES = {
-    "AVG": "AllocateMessageQueueAveragely",
-    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
-    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
-}
+CLASSES = {name: java for java, name in JAVA_CLASSES.items() if name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")}
 IDS = st.lists(st.sampled_from("vwxyz"), min_size=1, max_size=6)
 BROKERS = st.dictionaries(st.sampled_from("abc"), st.integers(0, 7), min_size=1)
 

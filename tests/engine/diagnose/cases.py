@@ -3,8 +3,6 @@
 A case is a snapshot, or the looks at a group, the oldest first; its name says what is the matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -82,15 +80,11 @@ TWO_FAULTS: Mapping[str, tuple[ClusterSnapshot, set[str]]] = {
     ),
 }
 
-# -- changes to a snapshot
-
 
 def states(snapshot: ClusterSnapshot, *queues: MessageQueue, **changes: Any) -> ClusterSnapshot:
-    """With these changes to the states of these queues; of all without any."""
     all_states = snapshot.groups["g"].queues
     return changed(
-        snapshot,
-        queues={q: replace(s, **changes) if q in (queues or all_states) else s for q, s in all_states.items()},
+        snapshot, queues={q: replace(s, **changes) if q in (queues or all_states) else s for q, s in all_states.items()}
     )
 
 
@@ -99,13 +93,11 @@ def at_broker(snapshot: ClusterSnapshot, broker: str, **changes: Any) -> Cluster
 
 
 def reports(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) -> ClusterSnapshot:
-    """With these changes to the reports of these consumers; of all without any."""
     old = snapshot.groups["g"].reports
     return changed(snapshot, reports={i: replace(r, **changes) if i in (ids or old) else r for i, r in old.items()})
 
 
 def evidence(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any) -> ClusterSnapshot:
-    """With these changes to what these consumers report for a diagnosis; of all without any."""
     for client_id, report in snapshot.groups["g"].reports.items():
         if client_id in (ids or client_id):
             its = replace(report.evidence or ConsumerEvidence(), **changes)
@@ -114,7 +106,6 @@ def evidence(snapshot: ClusterSnapshot, ids: Iterable[str] = "", **changes: Any)
 
 
 def connections(snapshot: ClusterSnapshot, *more: Connection, broker: str = "") -> ClusterSnapshot:
-    """A broker, or each of them, lists these connections too."""
     views = snapshot.groups["g"].views or ()
     listed = (
         replace(v, connections=v.connections + more) if (v.broker_addr or "").startswith(broker) else v for v in views
@@ -123,7 +114,6 @@ def connections(snapshot: ClusterSnapshot, *more: Connection, broker: str = "") 
 
 
 def channels(snapshot: ClusterSnapshot, broker: str, client_id: str, number: int) -> ClusterSnapshot:
-    """The broker lists so many more connections of a client."""
     more = (Connection(client_id, f"192.0.2.9:{50_000 + port}", "JAVA", "V5_5_0") for port in range(number))
     return connections(snapshot, *more, broker=broker)
 
@@ -142,7 +132,6 @@ def listing(address: str, *client_ids: str) -> ProxyView:
 
 
 def before(snapshot: ClusterSnapshot, *seconds: int, earlier: ClusterSnapshot | None = None) -> Looks:
-    """Looks so many seconds before, at the same group or at an earlier one, and the snapshot."""
     group = (earlier or snapshot).groups["g"]
     times = (replace(group.seen, at=AT - timedelta(seconds=each)) for each in seconds)
     return (*(replace(snapshot, groups={"g": replace(group, seen=at)}) for at in times), snapshot)
@@ -155,8 +144,6 @@ def each_look(looks: Looks, change: Callable[..., ClusterSnapshot], *args: Any, 
 def does(snapshot: ClusterSnapshot, client_ids: str, doing: Doing, number: int | None = None) -> dict[Any, Doing]:
     return {(i, queue): doing for i in client_ids for queue in owned(snapshot, i)[:number]}
 
-
-# -- owners, lists and clients
 
 HEALTHY = running(Process("x"), Process("y"))
 FIRST, SECOND, *_, LAST = sorted(HEALTHY.groups["g"].queues)
@@ -192,10 +179,8 @@ def owner_cases() -> Iterator[tuple[str, Case]]:
     yield "broadcasting", changed(states(HEALTHY, owners=frozenset("xy")), message_model=BROADCASTING)
     group = running(Process("x", topics=("T",)), Process("y", topics=("U",)), routes=(route("T", a=1), route("U", a=2)))
     for topic in BOTH:
-        yield (
-            f"different subscriptions, brokers list {topic} only",
-            changed(reports(group, topics=None), topics=(topic,)),
-        )
+        listed = changed(reports(group, topics=None), topics=(topic,))
+        yield f"different subscriptions, brokers list {topic} only", listed
     for age_s in (60, 200):
         young = running(Process("x", topics=BOTH), Process("y", topics=BOTH, age_s=age_s), routes=SECOND_TOPIC)
         yield f"other topics without effect, y is {age_s} s old", reports(young, "y", topics=frozenset("T"))
@@ -225,10 +210,8 @@ def missing_cases() -> Iterator[tuple[str, Case]]:
     unlisted = without_list(HEALTHY, "b")
     yield "the list of broker b is missing", unlisted
     yield "broker b did not list its consumers", missing(unlisted, Unread("members", "g", "timed out", "b"))
-    yield (
-        "no request modes, and who rebalances is unknown",
-        changed(reports(HEALTHY, client_rebalance=None), request_modes=None),
-    )
+    undecided = reports(HEALTHY, client_rebalance=None)
+    yield "no request modes, and who rebalances is unknown", changed(undecided, request_modes=None)
     yield "no request modes", changed(HEALTHY, request_modes=None)
     yield "nobody online, waiting requests unknown", changed(running(), polling_num=None)
     yield "owners at b unknown", at_broker(HEALTHY, "b", owners=None)
@@ -262,17 +245,12 @@ def proxy_cases() -> Iterator[tuple[str, Case]]:
     yield "the same without the list of b", without_list(POPPING, "b")
 
 
-# -- links, connections, brokers and consumers that are gone
-
-
 def waiting(snapshot: ClusterSnapshot, owner: str, broker: str) -> ClusterSnapshot:
-    """The consumer reads nothing of its queues at the broker, where messages wait."""
     its = (queue for queue in owned(snapshot, owner) if queue.broker_name == broker)
     return states(snapshot, *its, consumer_offset=900)
 
 
 def without_broker(*processes: Process) -> tuple[ClusterSnapshot, ClusterSnapshot]:
-    """A group, and what is seen of it once broker b has left the routes."""
     whole = running(*processes, routes=(route(a=4, b=4),))
     now = replace(whole, routes=running(Process("x"), routes=(route(a=4),)).routes)
     return whole, at_broker(without_list(now, "b"), "b", broker_offset=None)
@@ -316,9 +294,6 @@ def link_cases() -> Iterator[tuple[str, Case]]:
     yield "the same in a group without order", evidence(killed, orderly=None)
 
 
-# -- client libraries
-
-
 def sdk_cases() -> Iterator[tuple[str, Case]]:
     for strategy, language in (
         *(("AVG", "GO"), ("AVG", "CPP"), ("AVG", "PYTHON"), ("AVG", "RUST"), ("AVG_BY_CIRCLE", "GO")),
@@ -349,9 +324,6 @@ def sdk_cases() -> Iterator[tuple[str, Case]]:
         yield f"{others} in Java own nothing, y in Go", states(mixed, *owned(mixed, "x"), owners=frozenset())
 
 
-# -- what consumers report
-
-
 def since(s: float) -> Doing:
     """It consumes nothing from then on, and pulls."""
     now = Doing(pulled_at=lambda t: t + 0.5)
@@ -372,17 +344,9 @@ STACKS = (
     "ConsumeMessageThread_g_3 RUNNABLE\nSocket.read",
 )
 LACKING = {
-    "cached": None,
-    "last_consume": None,
-    "commit_offset": None,
-    "min_offset": None,
-    "max_offset": None,
-    "cached_mib": None,
-    "last_pull": None,
-    "last_lock": ORDERLY,
-    "locked": ORDERLY,
-    "dropped": None,
-}
+    "cached": None, "last_consume": None, "commit_offset": None, "min_offset": None, "max_offset": None,
+    "cached_mib": None, "last_pull": None, "last_lock": ORDERLY, "locked": ORDERLY, "dropped": None,
+}  # fmt: skip
 
 
 def consumer_cases() -> Iterator[tuple[str, Case]]:
@@ -458,10 +422,8 @@ def listener_cases() -> Iterator[tuple[str, Case]]:
     empty = {("x", X_FIRST): replace(since(-70), pulled=since(-70).done)}
     yield "blocked, the youngest queue is empty", watched(PAIR, {**of("x", since(-100)), **empty})
     behind = Doing(done=stops_at(-90, stored), consumed_at=stops_at(-90, lambda t: t), pulled=stops_at(-15, stored))
-    yield (
-        "old messages prove that a listener is blocked",
-        watched(PAIR, of("x", behind), {"x": Reporting(call_ms=7000.0, pulled_per_s=1.0)}),
-    )
+    slow = {"x": Reporting(call_ms=7000.0, pulled_per_s=1.0)}
+    yield "old messages prove that a listener is blocked", watched(PAIR, of("x", behind), slow)
     yield "what a blocked listener leads to", watched(PAIR, of("x", FULL))
     for name, doing in (("fails", FAILS_IN_ORDER), ("hangs", HANGS_IN_ORDER)):
         yield f"an orderly message {name}", watched(PAIR, {("x", X_FIRST): doing}, ORDERLY)
@@ -484,10 +446,8 @@ def listener_cases() -> Iterator[tuple[str, Case]]:
 
 def lock_cases() -> Iterator[tuple[str, Case]]:
     unlocked = {("x", X_FIRST): replace(UNLOCKED, locked_at=stops_at(-300, lambda t: t), pulled_at=lambda t: t + 0.5)}
-    yield (
-        "a lock is lost, broadcasting",
-        each_look(watched(PAIR, unlocked, ORDERLY), changed, message_model=BROADCASTING),
-    )
+    lost = watched(PAIR, unlocked, ORDERLY)
+    yield "a lock is lost, broadcasting", each_look(lost, changed, message_model=BROADCASTING)
     yield "a lock is lost, consumers are not orderly", watched(PAIR, unlocked)
     for age_s in (49, 50):
         young = running(Process("x"), Process("y", age_s=age_s))
@@ -495,10 +455,8 @@ def lock_cases() -> Iterator[tuple[str, Case]]:
     yield "two consumers have a lock", watched(PAIR, {("x", Y_FIRST): Doing()}, ORDERLY)
     four = running(*map(Process, "wxyz"))
     mine, some = owned(four, "x")[0], {i: Reporting(orderly=True) for i in "xyz"}
-    yield (
-        "two orderly consumers and another one have a queue",
-        watched(four, dict.fromkeys((("z", mine), ("w", mine)), Doing()), some),
-    )
+    both = dict.fromkeys((("z", mine), ("w", mine)), Doing())
+    yield "two orderly consumers and another one have a queue", watched(four, both, some)
 
 
 def silent_cases() -> Iterator[tuple[str, Case]]:
@@ -521,13 +479,10 @@ def silent_cases() -> Iterator[tuple[str, Case]]:
     yield "the only consumer does not answer", watched(one, does(one, "x", since(-90)), silent("x"))
 
 
-# -- listeners that fail
-
 Rates = Mapping[str, tuple[float, float]]
 
 
 def rated(rates: Sequence[Rates], reporting: Mapping[str, Reporting] | None = None) -> Looks:
-    """Looks in which x reports these messages per second of each topic, consumed and failed."""
     looks = []
     for look, its in zip(watched(PAIR, reporting=reporting), rates, strict=True):
         statuses = {topic: ConsumeStatus(20.0, ok, failed, 0, ok + failed) for topic, (ok, failed) in its.items()}
@@ -561,14 +516,11 @@ def failing_cases() -> Iterator[tuple[str, Case]]:
     yield "failures, dead letters", tuple(changed(look, dead_letters=number) for look, number in letters)
 
 
-# -- lag
-
 MINUTES_5 = (-300, -150, 0)
 FOUR = running(Process("x"), Process("y"), routes=(route(a=4),))
 
 
 def arriving(per_s: float, consumed: float, since: float = -400) -> Doing:
-    """So many messages per second, and so many consumed per second since then."""
 
     def end(t: float) -> float:
         return 100_000 + per_s * (t + 1000)
@@ -582,7 +534,6 @@ def rising(first: float, per_s: float) -> Doing:
 
 
 def grpc(look: ClusterSnapshot) -> ClusterSnapshot:
-    """The same group, whose consumers a Proxy lists."""
     proxies = (listing("p:8080", GRPC[0]),)
     return changed(states(look, owners=None), views=(), proxies=proxies, reports={}, consume_type=None)
 
@@ -658,7 +609,6 @@ def offset_cases() -> Iterator[tuple[str, Case]]:
 
 
 def cases() -> dict[str, Looks]:
-    """Each case by its name."""
     families = (
         *(owner_cases, missing_cases, proxy_cases, link_cases, sdk_cases, consumer_cases, listener_cases),
         *(lock_cases, silent_cases, failing_cases, lag_cases, offset_cases),

@@ -3,8 +3,6 @@
 Times are seconds, 0 is the last look. A message of each queue is stored every 100 ms, and offset 100,000 at -1,000 s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from math import floor, inf
@@ -26,7 +24,6 @@ OFFSET = Callable[[float], float]
 
 
 def stored(t: float) -> float:
-    """Where a queue ends."""
     return 100_000 + PER_S * (t + 1000)
 
 
@@ -60,7 +57,6 @@ class Doing(Struct, frozen=True):
         return QueueState(owners, floor(self.end(t)), committed, last_timestamp=ms(self.stored_at(committed - 1)))
 
     def has(self, t: float) -> bool:
-        """Whether the consumer has the queue."""
         return self.since <= t < self.until
 
     def process_queue(self, queue: MessageQueue, t: float, skew_s: float) -> ProcessQueue:
@@ -130,7 +126,6 @@ def earlier(looks: Sequence[ClusterSnapshot], name: str = "g") -> tuple[Consumer
 
 
 def owned(snapshot: ClusterSnapshot, client_id: str, name: str = "g") -> list[MessageQueue]:
-    """The queues that the consumer owns, as clients sort them."""
     return sort_queues(q for q, state in snapshot.groups[name].queues.items() if client_id in (state.owners or ()))
 
 
@@ -175,10 +170,7 @@ def _evidence(report: MemberReport, mine: Mapping[MessageQueue, Doing], says: Re
         queues=tuple(mine[queue].process_queue(queue, t, says.skew_s) for queue in sort_queues(mine)),
         statuses={
             topic: ConsumeStatus(
-                says.call_ms,
-                rate if says.consumed_per_s is None else says.consumed_per_s,
-                says.failed_per_s,
-                0,
+                says.call_ms, rate if says.consumed_per_s is None else says.consumed_per_s, says.failed_per_s, 0,
                 rate if says.pulled_per_s is None else says.pulled_per_s,
             )
             for topic, rate in rates.items()
@@ -187,4 +179,4 @@ def _evidence(report: MemberReport, mine: Mapping[MessageQueue, Doing], says: Re
         orderly=says.orderly,
         stacks=says.stacks,
         filters=dict.fromkeys(report.topics or (), "*"),
-    )
+    )  # fmt: skip

@@ -1,7 +1,5 @@
 """A group of running processes, and the snapshot that somebody takes of it: each process computes its own share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -92,12 +90,10 @@ def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[Consume
 
 
 def changed(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:
-    """The snapshot with these changes to its group."""
     return replace(snapshot, groups={"g": replace(snapshot.groups["g"], **changes)})
 
 
 def answer(found: Diagnosis, code: str) -> str:
-    """Severity, what it comes of, or how else the rule answered."""
     causes = {each.code: f"of {', '.join(each.causes)}" for each in found.consequences}
     for each in found.findings:
         if each.code == code:
@@ -108,7 +104,6 @@ def answer(found: Diagnosis, code: str) -> str:
 
 
 def grave(found: Diagnosis) -> list[str]:
-    """The codes of what is not only good to know, the likeliest cause first."""
     return [finding.code for finding in found.findings if finding.severity != INFO]
 
 

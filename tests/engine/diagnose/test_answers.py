@@ -1,7 +1,5 @@
 """What a diagnosis says of each case: `pytest tests/engine/diagnose/test_answers.py --update-golden` rewrites it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path

@@ -1,20 +1,16 @@
-"""Healthy groups of all kinds have no finding above info, over any looks.
-
-Busy, idle, in a burst, draining, just rebalancing; with names, topics, strategies and clocks of all sorts.
-"""
-
-from __future__ import annotations
-
 import os
 from collections import Counter
 from math import floor
 from random import Random
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.consuming import OFFSET, Doing, Reporting, of_looks, owned, watched
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
 from tests.engine.diagnose.watched_faults import Looks
@@ -44,7 +40,6 @@ def test_healthy_groups_have_no_finding_above_info() -> None:
 
 
 def healthy_looks(random: Random) -> Looks:
-    """The looks at a healthy group, whose consumers do what the random numbers say."""
     sizes = [(random.randint(1, 6), random.randint(1, 6)) for _ in range(random.randint(1, 3))]
     routes = tuple(route(f"T{n}", a=a, b=b) for n, (a, b) in enumerate(sizes))
     topics, strategy = tuple(each.topic for each in routes), random.choice(WITHOUT_SETTINGS)
@@ -68,7 +63,6 @@ def healthy_looks(random: Random) -> Looks:
 
 
 def steady(random: Random, calls_s: float) -> Doing:
-    """As many messages as the listener can take."""
     per_s, phase = random.choice((0.02, 0.5, 10, 500)), random.random()
     begin = -4000.0
 
@@ -93,16 +87,10 @@ def steady(random: Random, calls_s: float) -> Doing:
 
 
 def idle(random: Random, _: float) -> Doing:
-    """Nothing arrives."""
     return Doing(
-        end=lambda _: 5_000,
-        done=lambda _: 5_000,
-        pulled=lambda _: 5_000,
-        consumed_at=lambda _: -4000,
-        pulled_at=_renewed(random.uniform(0, 20), 20),
-        locked_at=lambda _: -5000,
-        stored_at=lambda _: -4000,
-    )
+        end=lambda _: 5_000, done=lambda _: 5_000, pulled=lambda _: 5_000, consumed_at=lambda _: -4000,
+        pulled_at=_renewed(random.uniform(0, 20), 20), locked_at=lambda _: -5000, stored_at=lambda _: -4000,
+    )  # fmt: skip
 
 
 def arrived(random: Random, calls_s: float) -> Doing:
@@ -117,7 +105,6 @@ def arrived(random: Random, calls_s: float) -> Doing:
 
 
 def burst(random: Random, _: float) -> Doing:
-    """For a minute more messages arrive than are consumed."""
     begin, arriving, consumed = -random.uniform(0, 60), 400, 250
 
     def end(t: float) -> float:
@@ -138,7 +125,6 @@ def burst(random: Random, _: float) -> Doing:
 
 
 def draining(random: Random, _: float) -> Doing:
-    """A backlog that becomes less, so that the consumer holds as much as it may."""
     backlog, arriving, consumed = random.choice((20_000, 2_000_000)), 10, random.choice((15, 300))
 
     def end(t: float) -> float:
@@ -148,14 +134,10 @@ def draining(random: Random, _: float) -> Doing:
         return min(10_000_000 - backlog + consumed * t, end(t) - 1)
 
     return Doing(
-        end=end,
-        done=done,
-        pulled=lambda t: min(end(t), done(t) + 1_020),
-        consumed_at=lambda t: t - 0.003,
-        pulled_at=lambda t: t - 0.01,
-        locked_at=lambda _: -5000,
+        end=end, done=done, pulled=lambda t: min(end(t), done(t) + 1_020), consumed_at=lambda t: t - 0.003,
+        pulled_at=lambda t: t - 0.01, locked_at=lambda _: -5000,
         stored_at=lambda offset: (offset - 10_000_000) / arriving,
-    )
+    )  # fmt: skip
 
 
 def _renewed(phase: float, every_s: float) -> OFFSET:
@@ -168,7 +150,6 @@ def _locked(does: Doing, phase: float) -> OFFSET:
 
 
 def rebalancing(doing: Doings, new: str, old: str) -> Doings:
-    """A consumer has started 20 s before and takes its queues from another one."""
     gives, takes = HANDOVER_S
     moved: Doings = {}
     for (client_id, queue), does in doing.items():
@@ -186,3 +167,68 @@ def rebalancing(doing: Doings, new: str, old: str) -> Doings:
             locked_at=lambda _: takes,
         )
     return moved
+
+
+STRATEGIES = WITHOUT_SETTINGS
+SIZES = st.tuples(st.integers(1, 9), st.integers(1, 9))
+
+
+@st.composite
+def planted(draw: st.DrawFn, *faults: str) -> ClusterSnapshot:
+    topics = draw(st.lists(SIZES, min_size=2, max_size=3))
+    routes = tuple(route(f"T{n}", a=a, b=b) for n, (a, b) in enumerate(topics))
+    names = tuple(each.topic for each in routes)
+    ids = draw(st.lists(st.text("abcxyz019.@", min_size=1, max_size=6), min_size=3, max_size=7, unique=True))
+    strategy = draw(st.sampled_from(STRATEGIES))
+    processes = [Process(client_id, strategy, names) for client_id in ids]
+    for place, fault in enumerate(faults):
+        one = processes[place]
+        if fault == "duplicate-client-id":
+            processes.append(one)
+        elif fault == "mixed-strategies":
+            other = draw(st.sampled_from([name for name in STRATEGIES if name != strategy]))
+            processes[place] = replace(one, strategy=other)
+        elif fault == "subscription-mismatch":
+            processes[place] = replace(one, topics=names[:-1])
+        elif fault == "split-consumer-view":
+            asked = draw(st.lists(st.sampled_from("ab"), min_size=len(processes), max_size=len(processes)))
+            processes = [replace(each, asks=broker) for each, broker in zip(processes, asked, strict=True)]
+            processes[place] = replace(one, unlisted=("b",))  # it cannot ask a broker that does not know it
+        else:
+            processes[place] = replace(one, cut=("b",))
+    return running(*processes, routes=routes)
+
+
+def is_disturbed(snapshot: ClusterSnapshot) -> bool:
+    return any(len(state.owners or ()) != 1 for state in snapshot.groups["g"].queues.values())
+
+
+def check(snapshot: ClusterSnapshot, *faults: str) -> None:
+    found = diagnosed(snapshot)
+    codes = set(grave(found))
+    assert codes == set(faults)
+    if is_disturbed(snapshot):
+        first = found.findings[0]
+        assert first.severity == "error"
+        assert first.explains is not None
+        assert first.explains.reproduces is True
+
+
+FAULTS = ("duplicate-client-id", "mixed-strategies", "subscription-mismatch", "split-consumer-view")
+
+
+@given(st.data(), st.lists(st.sampled_from(FAULTS), max_size=2, unique=True))
+@settings(max_examples=300)
+def test_planted_faults_are_found_and_no_other(data: st.DataObject, faults: list[str]) -> None:
+    snapshot = data.draw(planted(*faults))
+    check(snapshot, *faults)
+    explains = [each.explains.fixes_all for each in diagnosed(snapshot).findings if each.explains is not None]
+    assert len(faults) != 1 or explains == [True]
+
+
+@given(st.data())
+@settings(max_examples=100)
+def test_a_consumer_that_does_not_reach_a_broker_is_found_by_the_queues_that_it_lacks(data: st.DataObject) -> None:
+    snapshot = data.draw(planted("broker-unreachable-from-consumer"))
+    lacks = is_disturbed(snapshot)  # otherwise it has no queue there, and only the lists show it
+    check(snapshot, "broker-unreachable-from-consumer" if lacks else "split-consumer-view")

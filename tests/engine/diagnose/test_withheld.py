@@ -1,7 +1,3 @@
-"""Evidence taken away makes an answer unknown: never in order, and never another cause."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
@@ -32,7 +28,6 @@ Withhold = Callable[[ClusterSnapshot], ClusterSnapshot]
 
 
 def list_of(snapshot: ClusterSnapshot, broker: str) -> ClusterSnapshot:
-    """The broker does not answer who the consumers are."""
     unread = (*snapshot.unread, Unread("members", "g", "timed out", broker))
     left = snapshot if snapshot.groups["g"].views is None else without_list(snapshot, broker)
     return missing(left, *unread)
@@ -54,7 +49,6 @@ def route_of(snapshot: ClusterSnapshot, topic: str) -> ClusterSnapshot:
 
 
 def connected(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:
-    """With these changes to all connections."""
     views = snapshot.groups["g"].views
     bare = (replace(v, connections=tuple(replace(c, **changes) for c in v.connections)) for v in views or ())
     return changed(snapshot, views=None if views is None else tuple(bare))
@@ -163,7 +157,6 @@ def pieces_of(name: str) -> Mapping[str, FromLooks]:
 
 
 def violations(name: str, *pieces: str) -> list[str]:
-    """What a diagnosis without these pieces says that the whole one does not."""
     looks, whole = FAULTY[name], diagnosis_of(name)
     for piece in pieces:
         looks = pieces_of(name)[piece](looks)

@@ -1,7 +1,3 @@
-"""A group with each fault that shows in what consumers report, and in several looks."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
@@ -16,12 +12,10 @@ PAIR = running(Process("x"), Process("y"))
 
 
 def stops_at(since: float, before: Callable[[float], float]) -> Callable[[float], float]:
-    """As before, until it stops there."""
     return lambda t: before(min(t, since))
 
 
 def slower(share: float, since: float) -> Callable[[float], float]:
-    """It consumes that share of what arrives, from then on."""
     return lambda t: stored(t) - 2 if t < since else stored(since) - 2 + share * PER_S * (t - since)
 
 
@@ -65,7 +59,6 @@ PAUSED = Doing(done=stops_at(-300, stored), pulled=stops_at(-300, stored), consu
 
 
 def of(client_id: str, does: Doing, number: int | None = None) -> dict[tuple[str, MessageQueue], Doing]:
-    """The consumer does that with so many of its queues; with all of them without a number."""
     return {(client_id, queue): does for queue in owned(PAIR, client_id)[:number]}
 
 
@@ -76,9 +69,7 @@ Y_FIRST = owned(PAIR, "y")[0]
 
 WATCHED_FAULTS: Mapping[str, Looks] = {
     "frozen-consumer": watched(PAIR, of("x", BLOCKED), {"x": Reporting(answers=False)}),
-    "consume-failing": watched(
-        PAIR, of("x", FAILS_IN_ORDER), {"x": replace(FAILS, orderly=True), "y": Reporting(orderly=True)}
-    ),
+    "consume-failing": watched(PAIR, of("x", FAILS_IN_ORDER), {"x": replace(FAILS, orderly=True), "y": Reporting(orderly=True)}),
     "blocked-consumer": watched(PAIR, of("x", BLOCKED)),
     "head-blocked": watched(PAIR, of("x", HEAD, 1)),
     "pull-stopped": watched(PAIR, of("x", UNPULLED, 1)),
@@ -89,14 +80,11 @@ WATCHED_FAULTS: Mapping[str, Looks] = {
     "flow-control": watched(PAIR, {**of("x", LIMITED), **of("y", LIMITED)}),
     "lag-growing": watched(PAIR, {**of("x", SLOW), **of("y", SLOW)}),
     "lag-stalled": watched(PAIR, of("x", PAUSED)),
-}
+}  # fmt: skip
 """Code → looks at a group that has what the code means, and no other fault."""
 
 WATCHED_PAIRS: Mapping[str, tuple[Looks, set[str]]] = {
-    "x blocked, y held back": (
-        watched(PAIR, {**of("x", FULL), **of("y", LIMITED)}),
-        {"blocked-consumer", "flow-control"},
-    ),
+    "x blocked, y held back": (watched(PAIR, {**of("x", FULL), **of("y", LIMITED)}), {"blocked-consumer", "flow-control"}),
     "x frozen, a message of y not finished": (
         watched(PAIR, {**of("x", BLOCKED), **of("y", HEAD, 1)}, {"x": Reporting(answers=False)}),
         {"frozen-consumer", "head-blocked"},
@@ -105,13 +93,10 @@ WATCHED_PAIRS: Mapping[str, tuple[Looks, set[str]]] = {
         watched(PAIR, {**of("x", UNLOCKED, 1), **of("y", UNPULLED, 1)}, ORDERLY),
         {"lock-lost", "pull-stopped"},
     ),
-    "x blocked, y suspended": (
-        watched(PAIR, {**of("x", BLOCKED), **of("y", PAUSED)}),
-        {"blocked-consumer", "lag-stalled"},
-    ),
+    "x blocked, y suspended": (watched(PAIR, {**of("x", BLOCKED), **of("y", PAUSED)}), {"blocked-consumer", "lag-stalled"}),
     "x slow, y consumes what was taken from it": (
         watched(PAIR, {**of("x", SLOW), ("y", X_FIRST): DROPPED}, {"x": Reporting(call_ms=200.0, consumed_per_s=16.0)}),
         {"slow-consumer", "dropped-but-consuming"},
     ),
-}
+}  # fmt: skip
 """What is planted → the looks, and the codes that are named."""

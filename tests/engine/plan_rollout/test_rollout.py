@@ -1,7 +1,3 @@
-"""Rollouts: what is tried, what is best, and that the simulation agrees with the stages at rest."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,22 +48,16 @@ def rolled(
     most_rebalances: int = MOST_REBALANCES,
     **asked: Any,
 ) -> Rollout:
-    """A plan; members in one text, times in seconds."""
     plan, findings = plan_rollout(
         "g",
         members or Members(tuple(client_ids.split()), strategy),
         routes or (route(a=4, b=4),),
         scenario or GroupScenario(orderly=orderly),
-        RolloutRequest(
-            to_strategy=to,
-            down_us=down * SECOND_US,
-            pauses_us=[int(pause * SECOND_US) for pause in pauses],
-            **asked,
-        ),
+        RolloutRequest(to_strategy=to, down_us=down * SECOND_US, pauses_us=[int(pause * SECOND_US) for pause in pauses], **asked),
         trials=trials,
         progress=progress,
         most_rebalances=most_rebalances,
-    )
+    )  # fmt: skip
     return with_meta(plan, Meta(ClusterSnapshot("dump", "x"), findings))
 
 
@@ -99,7 +89,6 @@ def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> N
 
 
 def test_consumers_come_back_with_their_new_ids() -> None:
-    """The last one sorts first afterwards, so that other queues move."""
     same, changed = rolled("a b c", trials=1), rolled("a b c", trials=1, becomes={"c": "0"})
     assert changed.members == same.members
     assert {each.figures.taken.max for each in same.choices} != {each.figures.taken.max for each in changed.choices}
@@ -110,7 +99,6 @@ def test_consumers_come_back_with_their_new_ids() -> None:
 
 
 def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> None:
-    """From when the first is back until the second goes down, which leaves everything to the first."""
     plan = rolled("x y", route(a=4), to="AVG_BY_CIRCLE", pauses=[300])
     best = plan.choices[0]
     assert [(s.changed, s.next_id, s.duplicate_owners, s.unassigned) for s in plan.stages] == [(1, best.order[1], 1, 1)]
@@ -228,39 +216,30 @@ def choice(
     takes: int | None = 0,
     settled: int = 10,
 ) -> RolloutChoice:
-    """A choice whose figures are the same in each of ten trials."""
     figures = {
-        "total_gap_ms": none,
-        "total_overlap_ms": several,
-        "longest_gap_ms": longest,
-        "longest_overlap_ms": overlap,
-    }
+        "total_gap_ms": none, "total_overlap_ms": several, "longest_gap_ms": longest, "longest_overlap_ms": overlap,
+    }  # fmt: skip
     tried = trials(10, settled, **{field: (value, value, value) for field, value in figures.items()})
     return built(tried, name=name, pause_ms=1, down_ms=1, takes_ms=takes)
 
 
-@every_case(
-    ("choices", "order"),
-    [
-        ([choice("a", none=200), choice("b", none=100)], "b a"),
-        ([choice("a", none=60, several=60), choice("b", several=100)], "b a"),
-        ([choice("a", none=100, longest=9), choice("b", none=100, longest=8)], "b a"),
-        ([choice("a", none=100, longest=7, overlap=9), choice("b", none=100, longest=8, overlap=5)], "b a"),
-        ([choice("a", takes=105), choice("b", takes=100)], "b a"),
-        ([choice("a", takes=111), choice("b", longest=1, takes=100)], "b a"),
-        ([choice("a", takes=109), choice("b", longest=1, takes=100)], "a b"),
-        ([choice("a", none=100, takes=900), choice("b", none=109, takes=100)], "b a"),
-        ([choice("a", none=100, takes=900), choice("b", none=111, takes=100)], "a b"),
-        ([choice("a", none=105, takes=100), choice("b", none=100, takes=105)], "b a"),
-        ([choice("a", none=0, settled=9, takes=None), choice("b", none=900)], "b a"),
-        ([choice("a", none=0, settled=0, takes=None), choice("b", none=9, settled=1, takes=None)], "b a"),
-        ([choice("a"), choice("b")], "a b"),
-        ([choice("a", none=300), choice("b", none=100, takes=50), choice("c", none=101, takes=1), choice("d", none=200)], "c b d a"),
-    ],
-)  # fmt: skip
-def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
-    choices: list[RolloutChoice], order: str
-) -> None:
+@every_case(("choices", "order"), [
+    ([choice("a", none=200), choice("b", none=100)], "b a"),
+    ([choice("a", none=60, several=60), choice("b", several=100)], "b a"),
+    ([choice("a", none=100, longest=9), choice("b", none=100, longest=8)], "b a"),
+    ([choice("a", none=100, longest=7, overlap=9), choice("b", none=100, longest=8, overlap=5)], "b a"),
+    ([choice("a", takes=105), choice("b", takes=100)], "b a"),
+    ([choice("a", takes=111), choice("b", longest=1, takes=100)], "b a"),
+    ([choice("a", takes=109), choice("b", longest=1, takes=100)], "a b"),
+    ([choice("a", none=100, takes=900), choice("b", none=109, takes=100)], "b a"),
+    ([choice("a", none=100, takes=900), choice("b", none=111, takes=100)], "a b"),
+    ([choice("a", none=105, takes=100), choice("b", none=100, takes=105)], "b a"),
+    ([choice("a", none=0, settled=9, takes=None), choice("b", none=900)], "b a"),
+    ([choice("a", none=0, settled=0, takes=None), choice("b", none=9, settled=1, takes=None)], "b a"),
+    ([choice("a"), choice("b")], "a b"),
+    ([choice("a", none=300), choice("b", none=100, takes=50), choice("c", none=101, takes=1), choice("d", none=200)], "c b d a"),
+])  # fmt: skip
+def test_the_best_settles_then_hurts_least_then_is_quickest(choices: list[RolloutChoice], order: str) -> None:
     ordered = ranked(choices)
     assert " ".join(each.order_name for each in ordered) == order
     assert [each.best for each in ordered] == [True] + [False] * (len(choices) - 1)
@@ -290,7 +269,6 @@ def said(
 
 
 def overlapping(*, anyway: int, bound: int, end: tuple[int, int] = (0, 0)) -> Overlaps:
-    """What is known of a, b and c; at the end so many queues have duplicate owners and none."""
     return Overlaps(("a", "b", "c"), lambda changed: end if changed == 0b111 else (9, 9), None, 1, anyway, bound)
 
 
@@ -298,20 +276,17 @@ ONE_AT_A_TIME = "no order with 1 consumer at a time, each back before the next g
 IN_PAIRS = "no order with 2 consumers at a time, each back before the next goes down, prevents it: "
 
 
-@every_case(
-    ("at_once", "bound", "least", "proven", "claim"),
-    [
-        (1, 5, None, ONE_AT_A_TIME, "the least is 3 or more"),
-        (1, 3, None, ONE_AT_A_TIME, "the least is 1 or more"),
-        (1, 2, None, "", "another order may have fewer"),
-        (2, 5, None, "", "another order may have fewer"),
-        (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=True), ONE_AT_A_TIME, "the least is 3"),
-        (2, 3, LeastOverlap(("a", "b", "c"), 3, is_least=True), IN_PAIRS, "the least is 1"),
-        (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the least is 1 or more"),
-        (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the least is 0"),
-    ],
-)
-def test_of_the_least_overlap_only_what_is_proven_is_said(
+@every_case(("at_once", "bound", "least", "proven", "claim"), [
+    (1, 5, None, ONE_AT_A_TIME, "the least is 3 or more"),
+    (1, 3, None, ONE_AT_A_TIME, "the least is 1 or more"),
+    (1, 2, None, "", "another order may have fewer"),
+    (2, 5, None, "", "another order may have fewer"),
+    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=True), ONE_AT_A_TIME, "the least is 3"),
+    (2, 3, LeastOverlap(("a", "b", "c"), 3, is_least=True), IN_PAIRS, "the least is 1"),
+    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the least is 1 or more"),
+    (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the least is 0"),
+])  # fmt: skip
+def test_only_a_proven_minimum_is_claimed(
     at_once: int, bound: int, least: LeastOverlap | None, proven: str, claim: str
 ) -> None:
     """One queue is badly owned anyway, in each of two stages: two of six, and of every total."""
@@ -327,23 +302,20 @@ def test_of_the_least_overlap_only_what_is_proven_is_said(
     )
 
 
-@every_case(
-    ("asked", "error"),
-    [
-        ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
-        ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
-        ({"to": "AVG"}, "a runs AVG already"),
-        ({"to": "AVG", "restart": ["c", "b"]}, "b runs AVG already"),
-        ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
-        ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
-        ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
-        ({"order": ["a", "b"]}, "the order lacks c"),
-        ({"order": ["b"]}, "the order lacks a"),
-        ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
-        ({"order": ["e", "a", "b", "c", "d"]}, "the order names e, which does not restart"),
-        ({"order": ["a", "b", "c", "a"]}, "the order names a consumer twice"),
-    ],
-)  # fmt: skip
+@every_case(("asked", "error"), [
+    ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
+    ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
+    ({"to": "AVG"}, "a runs AVG already"),
+    ({"to": "AVG", "restart": ["c", "b"]}, "b runs AVG already"),
+    ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
+    ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
+    ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
+    ({"order": ["a", "b"]}, "the order lacks c"),
+    ({"order": ["b"]}, "the order lacks a"),
+    ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
+    ({"order": ["e", "a", "b", "c", "d"]}, "the order names e, which does not restart"),
+    ({"order": ["a", "b", "c", "a"]}, "the order names a consumer twice"),
+])  # fmt: skip
 def test_what_cannot_be_planned_is_refused_in_one_line(asked: dict[str, Any], error: str) -> None:
     with pytest.raises(RmqlbError) as caught:
         rolled(**{"client_ids": "a b c", **asked})

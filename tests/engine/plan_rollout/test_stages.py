@@ -1,9 +1,5 @@
-"""Rollouts at rest: each stage equals what all consumers allocate, and no order does better than the one that is found."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 from hypothesis import given
@@ -12,7 +8,7 @@ from hypothesis import strategies as st
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.plan_rollout.orders import cost_of_each
+from rmqlb.engine.plan_rollout.orders import PairCosts, cost_of_each, inserted_order, least_order, order_cost
 from rmqlb.engine.plan_rollout.stages import (
     RolloutModel,
     fewest_moves,
@@ -23,6 +19,7 @@ from rmqlb.engine.plan_rollout.stages import (
 )
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 AT_REST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "PIN")
 Owners = Mapping[MessageQueue, tuple[str, ...]]
@@ -50,7 +47,6 @@ def changes(draw: st.DrawFn, most: int = 6, *, new_ids: bool = False) -> Change:
 
 
 def owners_at(rollout: RolloutModel, routes: Sequence[TopicRouteData], changed: int, away: int = 0) -> Owners:
-    """As each consumer of the stage allocates by itself."""
     members = rollout.members_when(changed, away)
     return {
         queue: owners
@@ -141,7 +137,6 @@ def restart(client_ids: str, strategy: str = "AVG", **becomes: str) -> RolloutMo
 
 
 def moves_of(rollout: RolloutModel, queues: int, order: Sequence[str], at_once: int = 1) -> int:
-    """How often queues change owners in all when the consumers restart in this order."""
     topic, moves, changed = [route(a=queues)], 0, 0
     bit = {client_id: 1 << index for index, client_id in enumerate(rollout.client_ids)}
     for start in range(0, len(order), at_once):
@@ -176,3 +171,61 @@ def test_ids_that_change_and_consumers_that_are_away_together_make_the_order_mat
     found = fewest_moves(other, [route(a=6)], 1)
     assert found is not None
     assert found[1] == min(moves) < max(moves)
+
+
+@st.composite
+def pair_costs(draw: st.DrawFn, most: int = 7) -> PairCosts:
+    consumers = draw(st.integers(1, most))
+    numbers = st.integers(-9, 9)
+    pair = [[0] * consumers for _ in range(consumers)]
+    for first in range(consumers):
+        for second in range(first):
+            pair[first][second] = pair[second][first] = draw(numbers)
+    return PairCosts(draw(numbers), [draw(numbers) for _ in range(consumers)], pair)
+
+
+def total(cost_of: Sequence[int], order: Sequence[int], at_once: int = 1) -> int:
+    return sum(cost_of[sum(1 << m for m in order[:done])] for done in range(at_once, len(order), at_once))
+
+
+@given(pair_costs())
+def test_a_stage_costs_what_its_consumers_and_their_pairs_cost(costs: PairCosts) -> None:
+    cost_of = cost_of_each(costs)
+    for stage, cost in enumerate(cost_of):
+        there = [consumer for consumer in range(len(costs.single)) if stage >> consumer & 1]
+        pairs = sum(costs.pair[a][b] for a in there for b in there if a < b)
+        assert cost == costs.constant + sum(costs.single[consumer] for consumer in there) + pairs
+    order = list(reversed(range(len(costs.single))))
+    assert order_cost(order, costs) == total(cost_of, order)
+
+
+@given(pair_costs(), st.integers(1, 4))
+def test_the_least_order_costs_no_more_than_any_other(costs: PairCosts, at_once: int) -> None:
+    cost_of = cost_of_each(costs)
+    order = least_order(cost_of, at_once)
+    assert sorted(order) == list(range(len(costs.single)))
+    others = permutations(range(len(costs.single)))
+    assert total(cost_of, order, at_once) == min(total(cost_of, other, at_once) for other in others)
+
+
+@given(pair_costs(most=9))
+def test_no_consumer_of_an_inserted_order_gains_by_another_place(costs: PairCosts) -> None:
+    order = inserted_order(costs)
+    assert sorted(order) == list(range(len(costs.single)))
+    for consumer in order:
+        others = [other for other in order if other != consumer]
+        for place in range(len(order)):
+            assert order_cost(order, costs) <= order_cost([*others[:place], consumer, *others[place:]], costs)
+
+
+@every_case("consumers", [1, 2, 5, 19, 40])
+def test_a_chain_is_put_in_its_order(consumers: int) -> None:
+    """Each consumer swaps a queue with the next of a shuffled chain: one bad queue a stage is the least."""
+    chain = sorted(range(consumers), key=lambda consumer: consumer * 7 % 41)
+    pair, single = [[0] * consumers for _ in range(consumers)], [0] * consumers
+    for first, second in pairwise(chain):
+        pair[first][second] = pair[second][first] = -2
+        single[first] += 1
+        single[second] += 1
+    costs = PairCosts(0, single, pair)
+    assert order_cost(inserted_order(costs), costs) == consumers - 1

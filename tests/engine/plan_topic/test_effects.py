@@ -1,7 +1,3 @@
-"""What each step does: the owners of plan-rebalance, the keys of select-queue, times by hand."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -61,22 +57,16 @@ def stored(end: int, offset: int, first: int) -> QueueState:
     return QueueState(broker_offset=end, consumer_offset=offset, stored_offset=offset, min_offset=first)
 
 
-@every_case(
-    ("state", "expected"),
-    [
-        (stored(90, -1, 60), ("end", 30, 1)),
-        (stored(90, -1, 90), ("end", 0, 1)),  # all are expired
-        (stored(0, -1, 0), ("end", 0, 0)),
-        (stored(90, 0, 0), ("stored", 0, 0)),  # the first is in memory
-        (stored(90, 70, 60), ("stored", 0, 0)),
-        (QueueState(broker_offset=90, consumer_offset=0), ("unknown", None, None)),
-        (None, ("unknown", None, None)),
-    ],
-)
-def test_where_messages_are_lost_that_come_before_an_owner(
-    state: QueueState | None, expected: tuple[str, int | None, int | None]
-) -> None:
-    """Queue 2 of a is there, and not read yet."""
+@every_case(("state", "expected"), [
+    (stored(90, -1, 60), ("end", 30, 1)),
+    (stored(90, -1, 90), ("end", 0, 1)),  # all are expired
+    (stored(0, -1, 0), ("end", 0, 0)),
+    (stored(90, 0, 0), ("stored", 0, 0)),  # the first is in memory
+    (stored(90, 70, 60), ("stored", 0, 0)),
+    (QueueState(broker_offset=90, consumer_offset=0), ("unknown", None, None)),
+    (None, ("unknown", None, None)),
+])  # fmt: skip
+def test_messages_lost_before_an_owner(state: QueueState | None, expected: tuple[str, int | None, int | None]) -> None:
     now = TopicRouteData("T", (QueueData("a", 2, 3, 6),), route(a=2).broker_datas)
     states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(2, "a")}
     states |= {} if state is None else {queues(3, "a")[2]: state}
@@ -86,17 +76,13 @@ def test_where_messages_are_lost_that_come_before_an_owner(
     assert (start.rule, effect.skipped, effect.first_lost) == expected
 
 
-@every_case(
-    ("number", "keys", "late"),
-    [
-        (8, None, 30),  # 8 queues become 16: of each queue half of the hashes leave
-        (4, None, 0),
-        (3, None, 60),  # of 0, 8 and 16 the first stays in a 0; 4, 12 and 20 leave b 0, the fourth queue of six
-        (8, Keys(KEYS, SDKS[:1]), None),
-    ],
-)
+@every_case(("number", "keys", "late"), [
+    (8, None, 30),  # 8 queues become 16: of each queue half of the hashes leave
+    (4, None, 0),
+    (3, None, 60),  # of 0, 8 and 16 the first stays in a 0; 4, 12 and 20 leave b 0, the fourth queue of six
+    (8, Keys(KEYS, SDKS[:1]), None),
+])  # fmt: skip
 def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late: int | None) -> None:
-    """Of 60 and 20 unread messages in the first queue of each broker."""
     lags = {queues(4, "a")[0]: 60, queues(4, "b")[0]: 20 if number == 3 else 0}
     states = {
         queue: QueueState(broker_offset=100, consumer_offset=100 - lags.get(queue, 0))
@@ -111,7 +97,6 @@ def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late
 
 
 def lagging(lag: int, per_second: float) -> PlannedGroup:
-    """A group with so many unread messages in queue 0 of a, of which it reads so many per second."""
     states = {queue: QueueState(broker_offset=100, consumer_offset=100) for queue in queues(4, "a") + queues(4, "b")}
     first = queues(1, "a")[0]
     states[first] = QueueState(broker_offset=100, consumer_offset=100 - lag)
@@ -141,14 +126,11 @@ def test_rates_are_what_was_read_between_two_snapshots() -> None:
     assert consumed_per_ms(now, replace(then, groups={}), "g", "then") == {}
 
 
-@every_case(
-    ("now", "then", "problem"),
-    [
-        (NOON, NOON, "then is not earlier than the source"),
-        (NOON, None, "then does not report when"),
-        (None, NOON, "the source does not report when"),
-    ],
-)
+@every_case(("now", "then", "problem"), [
+    (NOON, NOON, "then is not earlier than the source"),
+    (NOON, None, "then does not report when"),
+    (None, NOON, "the source does not report when"),
+])  # fmt: skip
 def test_rates_need_two_moments(now: datetime | None, then: datetime | None, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         consumed_per_ms(snapshot(90, now), snapshot(30, then), "g", "then")

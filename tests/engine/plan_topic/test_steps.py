@@ -1,8 +1,5 @@
-"""The steps of a change of a topic: hand-computed routes and commands, and the same from wherever one is on the way."""
-
-from __future__ import annotations
-
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,11 +7,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import NewBroker
-from rmqlb.engine.plan_topic import TopicRequest, commands_between, plan_topic, routes_of
+from rmqlb.engine.plan_topic import TopicRequest, check, check_step, commands_between, plan_topic, routes_of
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.plan_topic import TopicChangePlan
+from rmqlb.model.group import ConsumerGroup, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue, QueueName
+from rmqlb.model.plan_topic import TopicChangePlan, WaitFor, WaitKind
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from tests.support.builders import route
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from tests.support.builders import HERE, group, queues, route
 from tests.support.mismatches import every_case
 
 ADDRESSES = {"a": "10.0.0.1:10911", "b": "10.0.0.2:10911"}
@@ -118,18 +118,13 @@ def test_a_broker_that_gets_the_topic_is_told_its_type_once() -> None:
         assert (found[0], found[2]) == ([new.format(4, 4) + more], [new.format(4, 6)])
 
 
-@every_case(
-    ("of", "request_", "problem", "hint"),
-    [
-        (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n"),)), "--add-broker n: producers", "more: n:8"),
-        (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n", 2, 4),)), "--add-broker n:2:4: prod", "more: n:4"),
-        (topic((3, 8, 6)), TopicRequest(move_to_cluster="west"), "--move-to-cluster west: .* of n ", "--queues 8"),
-        (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8), "--queues 8: .* of b that consumers", "--add-broker b"),
-    ],
-)
-def test_no_broker_gets_write_queues_that_consumers_cannot_read(
-    of: TopicRouteData, request_: TopicRequest, problem: str, hint: str
-) -> None:
+@every_case(("of", "request_", "problem", "hint"), [
+    (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n"),)), "--add-broker n: producers", "more: n:8"),
+    (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n", 2, 4),)), "--add-broker n:2:4: prod", "more: n:4"),
+    (topic((3, 8, 6)), TopicRequest(move_to_cluster="west"), "--move-to-cluster west: .* of n ", "--queues 8"),
+    (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8), "--queues 8: .* of b that consumers", "--add-broker b"),
+])  # fmt: skip
+def test_unreadable_write_queues_fail(of: TopicRouteData, request_: TopicRequest, problem: str, hint: str) -> None:
     with pytest.raises(UsageError, match=problem) as raised:
         routes_of(of, request_, [BrokerData("west", "n", {0: "10.0.0.9:10911"})])
     assert hint in (raised.value.hint or "")
@@ -187,14 +182,11 @@ def test_on_the_way_of_any_change(a: tuple[int, int, int], b: tuple[int, int, in
     assert plans[-1].next_step is None
 
 
-@every_case(
-    ("request_", "problem"),
-    [
-        (TopicRequest(drain_brokers=("x",)), "--drain-broker x: topic T has no such broker"),
-        (TopicRequest(drain_brokers=("a",)), "topic T would have no queue left"),
-        (TopicRequest(drain_brokers=("a",), add_brokers=(NewBroker("a"),)), "broker a is added and drained"),
-    ],
-)
+@every_case(("request_", "problem"), [
+    (TopicRequest(drain_brokers=("x",)), "--drain-broker x: topic T has no such broker"),
+    (TopicRequest(drain_brokers=("a",)), "topic T would have no queue left"),
+    (TopicRequest(drain_brokers=("a",), add_brokers=(NewBroker("a"),)), "broker a is added and drained"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(request_: TopicRequest, problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         routes_of(route(a=4), request_)
@@ -203,3 +195,76 @@ def test_what_cannot_be_is_refused(request_: TopicRequest, problem: str) -> None
 def test_a_cluster_that_nobody_knows_is_missing_data() -> None:
     with pytest.raises(DataError, match="no broker of that cluster is in the source"):
         routes_of(route(a=4), TopicRequest(move_to_cluster="west"))
+
+
+FOUR = tuple(QueueName("a", number) for number in range(4))
+
+
+def seen(of: TopicRouteData, *groups: ConsumerGroup, others: tuple[TopicRouteData, ...] = ()) -> ClusterSnapshot:
+    sighting = RouteSighting(of, HERE, tuple(RouteSighting(other, HERE) for other in others))
+    return ClusterSnapshot("dump", "a test", routes={of.topic: sighting}, groups={each.group: each for each in groups})
+
+
+def offsets(*pairs: tuple[int | None, int | None]) -> ConsumerGroup:
+    states = {queue: QueueState(None, *pair) for queue, pair in zip(queues(len(pairs), "a"), pairs, strict=True)}
+    return ConsumerGroup("g", Seen("a test"), queues=states)
+
+
+def read(*pairs: tuple[int | None, int | None]) -> ClusterSnapshot:
+    return seen(route(a=4), offsets(*pairs))
+
+
+HELD = dict.fromkeys(queues(4, "a"), "c1")
+ALL_READ = offsets(*[(5, 5)] * 4)
+UNREAD = replace(seen(route(a=4), ALL_READ), unread=(Unread("groups", "a", "timed out"),))
+
+
+def owned(*client_ids: str, owners: dict[MessageQueue, str] = {}, **more: Any) -> ClusterSnapshot:  # noqa: B006
+    return seen(route(a=4), group(*client_ids, owners=owners, **more))
+
+
+@every_case(("kind", "snapshot", "holds", "found"), [
+    ("readable", seen(route(a=4)), True, ""),
+    ("readable", seen(route(a=6)), True, ""),
+    ("readable", seen(route(a=2)), False, "consumers cannot read a 2, a 3"),
+    ("readable", seen(route(a=4, perm=2)), False, "consumers cannot read a 0, a 1, a 2 and 1 more"),
+    ("readable", seen(route(a=4), others=(route(a=3),)), False, "consumers cannot read a 3"),
+    ("writable", seen(route(a=4)), True, ""),
+    ("writable", seen(route(a=5)), False, "producers have 5 queues: a 0, a 1, a 2 and 2 more"),
+    ("writable", seen(route(a=4, masters=False)), False, "producers have 0 queues: "),
+    ("not-readable", seen(route(b=4)), True, ""),
+    ("not-readable", seen(route(a=1)), False, "consumers can still read a 0"),
+    ("drained", seen(route(a=4), ALL_READ), True, ""),
+    ("drained", read((5, 5), (0, -1), (7, 7), (9, 9)), True, ""),
+    ("drained", read((5, 5), (3, -1), (7, 6), (9, 9)), False, "group g has 4 unread messages in a 1, a 2"),
+    ("drained", read((5, 5), (3, None), (7, 6), (9, 9)), False, "group g has 1 unread message in a 2"),
+    ("drained", read((5, 5), (3, None), (7, 7)), None, "unknown: group g: lag of 2 queues"),
+    ("drained", UNREAD, None, "unknown: groups of broker a"),
+    ("drained", seen(route(a=4)), None, "unknown: the source has no group of the topic"),
+    ("owned", owned("c1 c2", owners=HELD), True, ""),
+    ("owned", owned("c1 c2", owners={**HELD, queues(4, "a")[3]: ""}), False, "group g: a 3 without an owner"),
+    ("owned", owned("c1"), None, "unknown: group g: owners of 4 queues"),
+    ("owned", owned(""), True, ""),
+    ("owned", owned("c1", message_model="BROADCASTING"), True, ""),
+    ("owned", owned("c1", consume_type="CONSUME_POP"), True, ""),
+])  # fmt: skip
+def test_what_is_waited_for(kind: WaitKind, snapshot: ClusterSnapshot, holds: bool | None, found: str) -> None:
+    checked = check(WaitFor(kind, FOUR), snapshot, "T", [*snapshot.groups])
+    assert (checked.holds, checked.found) == (holds, found)
+
+
+def test_no_queue_has_unread_messages() -> None:
+    assert check(WaitFor("drained", ()), UNREAD, "T", ["g"]).holds is True
+
+
+def test_what_earlier_steps_wait_for_must_still_hold() -> None:
+    request = TopicRequest(queues=2)
+    now = TopicRouteData("T", (QueueData("a", 4, 4, 6),), route(a=4).broker_datas)
+    steps = plan_topic(routes_of(now, request), request, []).steps
+    found = check_step(steps, 5, seen(now, ALL_READ), "T", ["g"])
+    assert (found.holds, [(each.kind, each.holds) for each in found.conditions]) == (
+        False,
+        [("readable", True), ("writable", False), ("drained", True)],
+    )
+    switched = replace(now, queue_datas=(QueueData("a", 4, 2, 6),))
+    assert check_step(steps, 5, seen(switched, ALL_READ), "T", ["g"]).holds is True

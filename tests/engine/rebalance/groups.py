@@ -1,7 +1,3 @@
-"""Small groups on small topics, put through events."""
-
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,12 +11,10 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import QueueTimeline, RebalanceResult, Takeover
 from tests.support.builders import route
 
-START_US = 10 * SECOND_US
 QUEUE = MessageQueue("T", "a", 0)
 
 
 def at(kind: EventKind, subject: str, seconds: float = 10, **more: Any) -> Event:
-    """An event so many seconds after the start."""
     return Event(kind, round(seconds * SECOND_US), subject, **more)
 
 
@@ -44,7 +38,6 @@ def trials(number: int, client_ids: str, *events: Event, **scenario: Any) -> Ite
 
 
 def length(report: RebalanceResult, name: str) -> float:
-    """A figure in seconds: `longest_gap`."""
     ms = getattr(report.figures, f"{name}_ms")
     assert ms is not None
     return float(ms / 1000)
@@ -55,27 +48,18 @@ def takeovers(report: RebalanceResult, client_id: str | None = None) -> list[Tak
 
 
 def moments(report: RebalanceResult, what: str, text: str = "", who: str | None = None) -> list[float]:
-    """The seconds of the steps of that kind whose text has these words."""
     steps = (step for step in report.steps or () if step.what == what and text in step.text)
     return [step.at_ms / 1000 for step in steps if who in (None, step.who)]
 
 
 def line(report: RebalanceResult, broker_name: str, queue_id: int) -> QueueTimeline:
-    """One queue's time line."""
     return next(
         each for each in report.queues if (each.queue.broker_name, each.queue.queue_id) == (broker_name, queue_id)
     )
 
 
 def owners_at_the_end(report: RebalanceResult) -> dict[str, tuple[str, ...]]:
-    """`a0` → its owners."""
     return {f"{each.queue.broker_name}{each.queue.queue_id}": each.intervals[-1].owners for each in report.queues}
-
-
-def seconds(us: int | None) -> float:
-    """For readable expectations."""
-    assert us is not None
-    return us / SECOND_US
 
 
 def hold(client_id: str, from_us: int, to_us: int | None = None, *, persisted: bool = True, **more: Any) -> Hold:
@@ -94,7 +78,6 @@ def read(
     end_us: int = 1000,
     latency_us: int = 0,
 ) -> QueueTimeline:
-    """The time line of a queue with these owners, at a message per microsecond."""
     log = EventLog(explain=False, holds=list(holds), there={QUEUE: list(there)})
     if served:
         log.served[QUEUE] = list(served)
@@ -107,5 +90,4 @@ def spans(found: QueueTimeline) -> list[tuple[str, int, int]]:
 
 
 def again(found: QueueTimeline) -> list[int | None]:
-    """The messages that each takeover delivers again."""
     return [takeover.redelivered for takeover in found.takeovers]

@@ -1,7 +1,3 @@
-"""Consumers that rebalance by other rules than Java's push consumers: pull consumers, the Go and the C++ library."""
-
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -34,7 +30,6 @@ JOIN = at("join", "c3")
 
 
 def firsts(kind: ConsumerType, **more: Any) -> list[tuple[float, float]]:
-    """Of each queue that a newcomer takes: when, after its start, and how long until it pulls it, in ms."""
     taken = takeovers(simulate("c1 c2", JOIN, consumer_type=kind, **more), "c3")
     assert taken
     return [(each.at_ms - 10_000, (each.reads_from_ms or 0) - each.at_ms) for each in taken]
@@ -64,7 +59,6 @@ def test_pulls_that_stall_are_not_mended_by_the_rebalance(kind: ConsumerType) ->
 
 
 def test_a_pull_consumer_takes_queues_without_asking_for_an_offset() -> None:
-    """So it does while their broker is down, of which it learns nothing before; a lite pull consumer cannot."""
     events = at("broker-loss", "b", 10), at("join", "c3", 20)
     taken = {
         kind: [
@@ -118,7 +112,6 @@ def test_a_member_says_which_consumer_it_is_and_brokers_only_that_it_pulls() -> 
 def simulate_sdk(
     client_ids: str, *events: Event, sdk: str = "go", of: dict[str, str] | None = None, **more: Any
 ) -> RebalanceResult:
-    """A group of a library, but for some consumers, on two brokers with four queues each."""
     members = Members(tuple(client_ids.split()), more.pop("strategy", "AVG"), sdk=sdk, sdk_of=of or {})
     trial = more.pop("trial", 0)
     return simulate_group("g", members, (route(a=4, b=4),), GroupScenario(events, **more), trial=trial, explain=True)

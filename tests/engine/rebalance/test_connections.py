@@ -1,7 +1,3 @@
-"""What a client does over its connections, and what its NameServers and brokers know of it and of each other."""
-
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import exp
 from statistics import NormalDist, fmean
@@ -33,7 +29,6 @@ def environment(topic: TopicRouteData, **scenario: object) -> GroupEnvironment:
 
 
 def lone_client(latency_us: int = LATENCY_US, kind: ConsumerType = "push") -> tuple[GroupEnvironment, Client]:
-    """A client that knows one broker and is connected to it, in an environment where nothing else happens."""
     env = environment(route(a=4), latency_us=latency_us, consumer_type=kind)
     client = Client("c1", number=0, strategy="AVG", topics=("T",), env=env, created_us=0)
     view = env.name_server.views["T"]
@@ -48,20 +43,15 @@ def run_until(env: GroupEnvironment, end_us: int) -> None:
         pass
 
 
-@every_case(
-    ("connected", "loss", "arrives", "after_us"),
-    [
-        (True, None, True, 0),
-        (False, None, True, Timers().connect_us),
-        (True, "its process", False, 0),
-        (False, "its process", False, 0),
-        (True, "its machine", False, Timers().rpc_timeout_us),
-        (False, "its machine", False, Timers().rpc_timeout_us),
-    ],
-)
-def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machine_is_lost(
-    connected: bool, loss: str | None, arrives: bool, after_us: int
-) -> None:
+@every_case(("connected", "loss", "arrives", "after_us"), [
+    (True, None, True, 0),
+    (False, None, True, Timers().connect_us),
+    (True, "its process", False, 0),
+    (False, "its process", False, 0),
+    (True, "its machine", False, Timers().rpc_timeout_us),
+    (False, "its machine", False, Timers().rpc_timeout_us),
+])  # fmt: skip
+def test_requests_need_time_to_connect_or_fail(connected: bool, loss: str | None, arrives: bool, after_us: int) -> None:
     env, client = lone_client(latency_us=0)
     broker = next(iter(client.connections.addresses))
     if not connected:
@@ -110,7 +100,6 @@ def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered()
 
 
 def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() -> None:
-    """The broker closes a connection over which nothing has gone for a minute: when was the lost host last heard?"""
     timers = Timers(socket_idle_us=60 * SECOND_US, pull_hold_us=1, channel_expiry_us=10**12)
     addresses = {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}
     topic = replace(route(a=2), broker_datas=(BrokerData("c", "a", addresses),))
@@ -140,8 +129,6 @@ def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:
 
 
 class Fixed(Draws):
-    """A stream that draws one number only."""
-
     def __init__(self, number: int) -> None:
         super().__init__(0)
         self.number = number
@@ -182,9 +169,7 @@ def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(v
 
 
 @every_case(("known", "asked"), [((0, 1, 2), {0}), ((0, 2), {0}), ((1, 2), {1, 2}), ((2,), {2}), ((), set())])
-def test_a_brokers_master_is_asked_for_the_members_and_any_slave_without_one(
-    known: tuple[int, ...], asked: set[int]
-) -> None:
+def test_members_come_from_the_master_or_else_from_any_slave(known: tuple[int, ...], asked: set[int]) -> None:
     """`BrokerData.selectBrokerAddr`: the master whenever its address is known, otherwise an address at random."""
     addresses = {number: f"a{number}:10911" for number in range(3)}
     env = environment(replace(route(a=4), broker_datas=(BrokerData("c", "a", addresses),)))
@@ -203,7 +188,7 @@ ADDRESSES = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in ("a", 
     [(QUEUES, ADDRESSES), (QUEUES, ()), (QUEUES, ADDRESSES[1:]), (QUEUES[1:], ADDRESSES)],
     ids=["in both lists", "no addresses at all", "with queues only", "with an address only"],
 )
-def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
+def test_a_lost_broker_leaves_both_lists_of_a_route(
     queues: tuple[QueueData, ...], addresses: tuple[BrokerData, ...]
 ) -> None:
     server = NameServer([TopicRouteData("T", queues, addresses)], Shares(Members((), "AVG")).view_of)
@@ -213,20 +198,15 @@ def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
 
 
 def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
-    """When the NameServers drop a broker from their routes."""
     more: dict[str, Any] = {"routes": [route(a=1, b=1, c=1)], "timers": timers, "until_us": 600 * SECOND_US}
     report = simulate("c1", *events, trial=trial, explain=True, **more)
     return [round(when * SECOND_US) for when in moments(report, "route", who="NameServer")]
 
 
-@pytest.mark.parametrize(
-    ("events", "apart_us"),
-    [
-        ((at("broker-loss", "a", 10), at("broker-loss", "b", 10)), 0),
-        ((at("broker-loss", "a", 10), at("broker-up", "a", 300), at("broker-loss", "a", 310)), 300 * SECOND_US),
-    ],
-    ids=["two brokers", "one broker twice"],
-)
+@pytest.mark.parametrize(("events", "apart_us"), [
+    ((at("broker-loss", "a", 10), at("broker-loss", "b", 10)), 0),
+    ((at("broker-loss", "a", 10), at("broker-up", "a", 300), at("broker-loss", "a", 310)), 300 * SECOND_US),
+], ids=["two brokers", "one broker twice"])  # fmt: skip
 def test_each_lost_broker_has_registered_in_its_own_time(events: Sequence[Event], apart_us: int) -> None:
     """Each registers every 30 s by a timer of its own, and is dropped 120 s after the last time."""
     apart = set()

@@ -1,7 +1,3 @@
-"""The simulation against groups of Java consumers that were recorded: no Java is needed here."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 
@@ -10,14 +6,7 @@ from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group_scenario import GroupScenario
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
-from tests.support.rebalance_comparison import (
-    TOLERANCE_US,
-    alone,
-    compared,
-    disagreements,
-    quantile,
-    windows,
-)
+from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements, quantile, windows
 from tests.support.recorded_groups import Line, Lived, Recording, saved
 
 NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")
@@ -36,19 +25,16 @@ def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: s
     assert disagreements(comparisons) == []
 
 
-@every_case(
-    ("name", "changed"),
-    [
-        ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
-        ("5.5.0-stale-after-leave", {"version": "4.9.7"}),
-        ("5.5.0-orderly", {"orderly": False}),
-        ("5.5.0-new-broker", {"version": "5.1.4"}),
-        ("4.9.7", {"version": "5.5.0"}),
-        ("5.5.0-freeze", {"version": "5.1.4"}),
-        ("5.5.0-freeze-quiet", {"version": "4.9.7"}),
-        ("4.9.7-freeze", {"version": "5.5.0"}),
-    ],
-)
+@every_case(("name", "changed"), [
+    ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
+    ("5.5.0-stale-after-leave", {"version": "4.9.7"}),
+    ("5.5.0-orderly", {"orderly": False}),
+    ("5.5.0-new-broker", {"version": "5.1.4"}),
+    ("4.9.7", {"version": "5.5.0"}),
+    ("5.5.0-freeze", {"version": "5.1.4"}),
+    ("5.5.0-freeze-quiet", {"version": "4.9.7"}),
+    ("4.9.7-freeze", {"version": "5.5.0"}),
+])  # fmt: skip
 def test_other_rules_foretell_something_else(name: str, changed: dict[str, object]) -> None:
     recording = saved(name)
     told_otherwise = replace(recording, lived=replace(recording.lived, **changed))
@@ -83,7 +69,6 @@ def test_lite_pull_consumers_pull_as_soon_as_they_take_a_queue_and_push_consumer
 
 
 def test_a_member_that_asks_the_new_broker_first_is_told_that_it_is_alone() -> None:
-    """It asks one of two brokers; the other one knows everybody."""
     new_broker = compared(saved("5.5.0-new-broker"), TRIALS)[-1]
     assert (new_broker.event.kind, new_broker.event.subject) == ("broker-up", "broker-b")
     assert alone(new_broker.measured) == ["127.0.0.1@c1"]
@@ -132,7 +117,6 @@ def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> Non
 
 
 def made(*lines: str, end_us: int = 1000) -> Recording:
-    """A recording of the only queue of a topic."""
     lived = Lived("5.5.0", "g", False, "T", {"x": 1}, end_us, 1000, 0, (0,))
     rows = (line.split() for line in lines)
     return Recording(

@@ -1,7 +1,3 @@
-"""Brokers and processes that fall silent: how long queues are not read, and what the others make of it."""
-
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 
@@ -31,7 +27,6 @@ DOWN, UP = at("broker-down", "b", 30), at("broker-up", "b", 300)
 
 
 def with_slave(topic: TopicRouteData, name: str) -> TopicRouteData:
-    """A slave, number 1, next to that broker's master."""
     addresses = {0: f"{name}:10911", 1: f"{name}s:10911"}
     found = (BrokerData("c", b.broker_name, addresses) if b.broker_name == name else b for b in topic.broker_datas)
     return replace(topic, broker_datas=tuple(found))
@@ -55,7 +50,6 @@ def test_half_of_the_queues_cannot_be_read_for_as_long_as_their_broker_is_down()
 
 
 def test_an_owner_that_keeps_its_queue_pulls_again_a_second_later_at_most() -> None:
-    """Nothing is taken over, and yet messages have waited."""
     waits = set()
     events = at("broker-down", "a", 10), at("broker-up", "a", 10.5)
     for report in trials(20, "c1 c2", *events, routes=[route(a=2, b=2)]):
@@ -70,14 +64,11 @@ def test_an_owner_that_keeps_its_queue_pulls_again_a_second_later_at_most() -> N
     assert len(waits) > 10
 
 
-def test_a_broker_that_stays_away_leaves_queues_that_nobody_reads() -> None:
+def test_brokers_that_stay_away_or_lose_their_machine_are_an_outage() -> None:
     report = simulate("c1 c2", at("broker-down", "b"))
     f = report.figures
     assert (f.queues_with_outage_at_end, f.queues_unread_at_end) == (4, 4)
     assert f.longest_outage_ms == f.unread_ms == report.end_ms - 10_000
-
-
-def test_a_broker_whose_machine_is_lost_is_an_outage_from_the_loss_on() -> None:
     report = simulate("c1 c2", at("broker-loss", "b", 30), at("broker-up", "b", 40))
     assert 10_000 <= line(report, "b", 0).total_outage_ms < 12_000
 
@@ -186,7 +177,6 @@ def test_orderly_members_take_its_queues_when_its_locks_have_run_out_and_it_gets
 
 
 def test_a_connection_that_nothing_goes_over_is_closed_and_that_is_told() -> None:
-    """Brokers that forget later than they close connections tell the others."""
     timers = Timers(channel_expiry_us=1000 * SECOND_US)
     report = simulate("c1 c2 c3", at("freeze", "c2", 10), at("unfreeze", "c2", 300), timers=timers, explain=True)
     closed = moments(report, "notice", "the connection of c2 closed")

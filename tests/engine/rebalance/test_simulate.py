@@ -1,7 +1,3 @@
-"""What holds for every group and every event: time is covered exactly, the end is the plan's, equal seeds are equal."""
-
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -36,7 +32,6 @@ Case = tuple[Members, tuple[TopicRouteData, ...], GroupScenario]
 
 @st.composite
 def groups(draw: st.DrawFn) -> Case:
-    """A group on one or two topics, some of whose members come, go, or get lost, and whose brokers may change."""
     ids = [f"c{i}" for i in range(draw(st.integers(1, 5)))]
     brokers = {name: draw(st.integers(1, 4)) for name in draw(st.sampled_from(["a", "ab", "abc"]))}
     topics = tuple(route(topic, **brokers) for topic in draw(st.sampled_from([("T",), ("T", "U")])))  # type: ignore[arg-type]
@@ -53,18 +48,14 @@ def groups(draw: st.DrawFn) -> Case:
             gone.add(present[0])
             events.append(at(kind, present[0], seconds))  # type: ignore[arg-type]
     scenario = GroupScenario(
-        tuple(events),
-        client_version=draw(st.sampled_from(VERSIONS)),
-        orderly=draw(st.booleans()),
+        tuple(events), client_version=draw(st.sampled_from(VERSIONS)), orderly=draw(st.booleans()),
         consume_us=draw(st.sampled_from([0, 300_000, 2_000_000])),
-        latency_us=draw(st.sampled_from([0, 1000, 40_000])),
-        seed=draw(st.integers(0, 1000)),
-    )
+        latency_us=draw(st.sampled_from([0, 1000, 40_000])), seed=draw(st.integers(0, 1000)),
+    )  # fmt: skip
     return Members(tuple(ids), draw(st.sampled_from(STRATEGIES))), topics, scenario
 
 
 def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[Event]) -> dict[MessageQueue, object]:
-    """Who owns what after all events, as `plan-rebalance` plans it."""
     ids = Counter(members.client_ids)
     reads = None
     for event in sorted(events, key=lambda event: event.at_us):
@@ -113,8 +104,6 @@ def test_intervals_cover_the_time_axis_and_end_as_plan_rebalance_plans(case: Cas
 @given(groups(), st.integers(0, 5), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_equal_input_gives_equal_reports(case: Case, trial: int, dice: Random) -> None:
-    """Whatever ran before, explained or not, in whichever order a NameServer lists topics and brokers."""
-
     def shuffled(items: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(dice.sample(items, len(items)))
 
@@ -150,39 +139,29 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
     assert found.converged == 20
 
 
-@every_case(
-    ("scenario", "complaint"),
-    [
-        *(
-            (GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ")
-            for field in TIMER_NAMES.values()
-        ),
-        (GroupScenario(timers=Timers(broker_scan_us=0)), "timers.broker_scan_us is 0: a number from 1 "),
-        (GroupScenario(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1 "),
-        (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
-        (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "is inf: a number is needed"),
-        (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "is nan: a number is needed"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@every_case(("scenario", "complaint"), [
+    *((GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ") for field in TIMER_NAMES.values()),
+    (GroupScenario(timers=Timers(broker_scan_us=0)), "timers.broker_scan_us is 0: a number from 1 "),
+    (GroupScenario(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1 "),
+    (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
+    (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "is inf: a number is needed"),
+    (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "is nan: a number is needed"),
+], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario)
 
 
-@every_case(
-    ("timer", "more"),
-    [
-        ("rebalance-wait", {"client_version": "5.1.0", "latency_us": 0}),
-        ("rebalance-wait", {"client_version": "4.9.7", "broadcasting": True}),
-        ("rebalance-min", {"latency_us": 0, "orderly": True}),
-        ("route-poll", {}),
-        ("heartbeat", {}),
-        ("lock-renewal", {"orderly": True}),
-        ("broker-scan", {}),
-        ("notify-batch", {}),
-    ],
-)
+@every_case(("timer", "more"), [
+    ("rebalance-wait", {"client_version": "5.1.0", "latency_us": 0}),
+    ("rebalance-wait", {"client_version": "4.9.7", "broadcasting": True}),
+    ("rebalance-min", {"latency_us": 0, "orderly": True}),
+    ("route-poll", {}),
+    ("heartbeat", {}),
+    ("lock-renewal", {"orderly": True}),
+    ("broker-scan", {}),
+    ("notify-batch", {}),
+])  # fmt: skip
 def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict[str, Any]) -> None:
     shorter, shortest = (Timers(**{TIMER_NAMES[timer]: length}) for length in (999, 1000))
     with pytest.raises(UsageError, match=f"timer {timer} is 999 us: what happens again and again is 1 ms") as raised:
@@ -212,17 +191,12 @@ def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> N
     assert not moments(report, "wake")
 
 
-@every_case(
-    ("consume_from", "rule", "offset"),
-    [
-        ("CONSUME_FROM_LAST_OFFSET", "end", 120),
-        ("CONSUME_FROM_FIRST_OFFSET", "beginning", 20),  # the broker sends it to the first message that is still there
-        ("CONSUME_FROM_TIMESTAMP", "timestamp", 70),
-    ],
-)
-def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store(
-    consume_from: str, rule: str, offset: int
-) -> None:
+@every_case(("consume_from", "rule", "offset"), [
+    ("CONSUME_FROM_LAST_OFFSET", "end", 120),
+    ("CONSUME_FROM_FIRST_OFFSET", "beginning", 20),  # the broker sends it to the first message that is still there
+    ("CONSUME_FROM_TIMESTAMP", "timestamp", 70),
+])  # fmt: skip
+def test_a_new_broadcasting_member_starts_by_consume_from_alone(consume_from: str, rule: str, offset: int) -> None:
     """`LocalFileOffsetStore.readOffset` answers −1 without a file; an offset of the group at a broker plays no part."""
     states = {
         queue: QueueState(broker_offset=120, consumer_offset=50, min_offset=20, timestamp_offset=70)

@@ -1,7 +1,3 @@
-"""Where new owners start: every case of `computePullFromWhereWithException`, new queues, and whose timestamp counts."""
-
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
@@ -38,38 +34,28 @@ def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
         assert (start.rule, start.offset) == ("stored", stored)
 
 
-@every_case(
-    ("where", "topic", "rule", "offset"),
-    [
-        *((where, NORMAL, "end", 70) for where in LASTS),
-        *((where, RETRY, "beginning", 0) for where in LASTS),
-        (FIRST, NORMAL, "beginning", 0),
-        (FIRST, RETRY, "beginning", 0),
-        (TIMESTAMP, NORMAL, "timestamp", None),
-        (TIMESTAMP, RETRY, "end", 70),
-    ],
-)
-def test_without_a_stored_offset_consume_from_where_decides(
-    where: str, topic: str, rule: str, offset: int | None
-) -> None:
+@every_case(("where", "topic", "rule", "offset"), [
+    *((where, NORMAL, "end", 70) for where in LASTS),
+    *((where, RETRY, "beginning", 0) for where in LASTS),
+    (FIRST, NORMAL, "beginning", 0),
+    (FIRST, RETRY, "beginning", 0),
+    (TIMESTAMP, NORMAL, "timestamp", None),
+    (TIMESTAMP, RETRY, "end", 70),
+])  # fmt: skip
+def test_without_an_offset_consume_from_where_decides(where: str, topic: str, rule: str, offset: int | None) -> None:
     start = pull_from_where(where, -1, topic=topic, end=70)
     assert (start.rule, start.offset) == (rule, offset)
 
 
-@every_case(
-    ("state", "where", "rule", "offset"),
-    [
-        # `AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset
-        (QueueState(broker_offset=9, consumer_offset=0), FIRST, "unknown", None),
-        (QueueState(broker_offset=0, consumer_offset=0), FIRST, "stored", 0),
-        # `ConsumerManageProcessor.queryConsumerOffset` answers any offset below 0 as it answers none
-        *((QueueState(broker_offset=100, consumer_offset=stored), LAST, "end", 100) for stored in (-1, -2, -(2**63))),
-        *((QueueState(broker_offset=100, consumer_offset=stored), FIRST, "beginning", 0) for stored in (-1, -2)),
-    ],
-)
-def test_what_consume_stats_report_may_mean_that_nothing_is_stored(
-    state: QueueState, where: str, rule: str, offset: int | None
-) -> None:
+@every_case(("state", "where", "rule", "offset"), [
+    # `AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset
+    (QueueState(broker_offset=9, consumer_offset=0), FIRST, "unknown", None),
+    (QueueState(broker_offset=0, consumer_offset=0), FIRST, "stored", 0),
+    # `ConsumerManageProcessor.queryConsumerOffset` answers any offset below 0 as it answers none
+    *((QueueState(broker_offset=100, consumer_offset=stored), LAST, "end", 100) for stored in (-1, -2, -(2**63))),
+    *((QueueState(broker_offset=100, consumer_offset=stored), FIRST, "beginning", 0) for stored in (-1, -2)),
+])  # fmt: skip
+def test_consume_stats_may_mean_no_stored_offset(state: QueueState, where: str, rule: str, offset: int | None) -> None:
     start = start_of(state, where, topic=NORMAL)
     assert (start.rule, start.offset) == (rule, offset)
 
@@ -78,9 +64,7 @@ def test_what_consume_stats_report_may_mean_that_nothing_is_stored(
     ("end", "stored", "lag"),
     [(100, 60, 40), (100, 0, 100), (100, -1, 100), (100, -2, 100), (5, 9, 0), (-1, -1, 0), (None, 3, None)],
 )
-def test_no_more_messages_are_unread_than_a_queue_has_and_no_fewer_than_none(
-    end: int | None, stored: int, lag: int | None
-) -> None:
+def test_unread_messages_are_at_least_0_and_at_most_all_there(end: int | None, stored: int, lag: int | None) -> None:
     assert QueueState(broker_offset=end, consumer_offset=stored).lag == lag
 
 
@@ -145,7 +129,6 @@ def ms(at: datetime) -> int:
 
 
 def moments(takers: str, started_at: datetime | None = NOON, **texts: str | None) -> tuple[int, ...]:
-    """From when these consumers begin a queue, where consumers report these texts."""
     at = None if started_at is None else ms(started_at)
     reports = {each: MemberReport(each, consume_timestamp=text, started_at=at) for each, text in texts.items()}
     return timestamps(reports, takers.split())
@@ -179,7 +162,6 @@ def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
 
 
 def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
-    """A text that was set may be of any zone."""
     midnight = datetime(2026, 11, 1, tzinfo=UTC)
     either = ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12))
     assert moments("a", a=NOVEMBER, b=NOVEMBER) == moments("new", a=NOVEMBER, b=NOVEMBER) == either

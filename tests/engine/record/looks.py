@@ -1,7 +1,3 @@
-"""Looks, made where the reader can see them."""
-
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from rmqlb.engine.record.follow import Follower
@@ -43,7 +39,6 @@ def look(
 
 
 def failed(seconds: float, reason: str = "it does not answer") -> Look:
-    """A look that showed nothing."""
     return Look(T0 + round(seconds * 1000) - 100, T0 + round(seconds * 1000), failed=reason)
 
 
@@ -53,7 +48,6 @@ def _held(text: str) -> Mapping[str, frozenset[MessageQueue]]:
 
 
 def recorded(looks: Iterable[Look], *, event_at_ms: int | None = None) -> Recording:
-    """What they show together."""
     follower = Follower("g", 1000)
     for each in looks:
         follower.add(each)

@@ -1,7 +1,3 @@
-"""A recording held against plans made by hand and simulations: as predicted, earlier, later, other owner, not yet."""
-
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,12 +11,7 @@ from tests.support.builders import queues
 from tests.support.group_builders import timeline
 from tests.support.mismatches import every_case
 
-LOOKS = (
-    look(0, "a:0123"),
-    look(1, "a:0123 b:"),
-    look(2, "a:01 b:23"),
-    look(3, "a:01 b:23"),
-)
+LOOKS = (look(0, "a:0123"), look(1, "a:0123 b:"), look(2, "a:01 b:23"), look(3, "a:01 b:23"))
 """b joins, and takes 2 and 3 between 0.9 s and 2 s."""
 
 
@@ -46,16 +37,13 @@ def against(expected: Expected, *looks: Look, tolerance_ms: int = 0, event_at_ms
     return outcomes(compared(recorded(looks or LOOKS, event_at_ms=event_at_ms), expected, "f", tolerance_ms))
 
 
-@every_case(
-    ("after", "found"),
-    [
-        ("aabb", ["as-predicted"] * 4),
-        ("abbb", ["as-predicted", "not-yet", "as-predicted", "as-predicted"]),
-        ("aaab", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
-        ("aacc", ["as-predicted", "as-predicted", "other-owner", "other-owner"]),
-        ("aa-b", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
-    ],
-)
+@every_case(("after", "found"), [
+    ("aabb", ["as-predicted"] * 4),
+    ("abbb", ["as-predicted", "not-yet", "as-predicted", "as-predicted"]),
+    ("aaab", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
+    ("aacc", ["as-predicted", "as-predicted", "other-owner", "other-owner"]),
+    ("aa-b", ["as-predicted", "as-predicted", "other-owner", "as-predicted"]),
+])  # fmt: skip
 def test_a_plan_is_compared_by_the_owners_of_the_end(after: str, found: list[str]) -> None:
     assert against(plan(after)) == found
 

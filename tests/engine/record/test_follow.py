@@ -1,7 +1,3 @@
-"""Changes between looks: the truth is inside what is reported, and what nobody said is unknown."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -10,11 +6,15 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.record.follow import Follower, lines_of
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.record.follow import Follower, lines_of, look_of
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.recording import ConvergedBy, Ended, Look, QueueRecording
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.engine.record.looks import T0, failed, look, recorded
-from tests.support.builders import queues
+from tests.support.builders import HERE, group, queues
 from tests.support.mismatches import every_case
 
 CLIENTS = ("a", "b", "c")
@@ -42,9 +42,6 @@ def states(queue: QueueRecording) -> list[str]:
         f"{each.from_ms / 1000:g}-{each.to_ms / 1000:g} {each.state} {','.join(each.owners)}".rstrip()
         for each in queue.intervals
     ]
-
-
-# -- what a look shows that is new ------------------------------------------------------------------------------------
 
 
 def test_the_first_look_says_who_owns_what_and_later_ones_only_what_is_new() -> None:
@@ -138,15 +135,12 @@ def test_owners_at_both_ends_are_unknown_new_or_none() -> None:
     assert recorded(gone).figures.unassigned == 0
 
 
-@every_case(
-    ("ended", "by", "change", "reason"),
-    [
-        ("converged", "prediction", "converged", "as the strategy predicts"),
-        ("converged", "unchanged", "converged", "unchanged for 25 s"),
-        ("time", "prediction", "ended", "the time is over"),
-        ("interrupted", None, "ended", "interrupted"),
-    ],
-)
+@every_case(("ended", "by", "change", "reason"), [
+    ("converged", "prediction", "converged", "as the strategy predicts"),
+    ("converged", "unchanged", "converged", "unchanged for 25 s"),
+    ("time", "prediction", "ended", "the time is over"),
+    ("interrupted", None, "ended", "interrupted"),
+])  # fmt: skip
 def test_the_last_line_says_why_it_ended(ended: Ended, by: ConvergedBy | None, change: str, reason: str) -> None:
     follower = Follower("g", 1000)
     follower.add(look(0, "a:0123"))
@@ -163,9 +157,6 @@ def test_a_recording_is_told_again_in_lines() -> None:
     assert [line.at for line in again] == sorted(line.at for line in news)
     assert {*again} == {replace(line, look=None, state=None, owners=None) for line in news}
     assert len(again) == len(news) == 6
-
-
-# -- converged --------------------------------------------------------------------------------------------------------
 
 
 @every_case(("predicted", "expected"), [("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None)])
@@ -214,9 +205,6 @@ def test_convergence_counts_from_the_event_or_from_the_first_change() -> None:
     figures = recorded(seen, event_at_ms=T0 + 500).figures
     assert (figures.convergence_at_least_ms, figures.convergence_at_most_ms) == (1400, 2500)
     assert (figures.changed, figures.moved) == (2, 2)
-
-
-# -- the truth --------------------------------------------------------------------------------------------------------
 
 
 class Truth(Struct, frozen=True):
@@ -314,3 +302,82 @@ def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_b
             if queue.intervals
             else True
         )
+
+
+AVG, HASH = "AllocateMessageQueueAveragely", "AllocateMessageQueueConsistentHash"
+RETRY = MessageQueue("%RETRY%g", "broker-a", 0)
+
+FOUR = TopicRouteData("T", (QueueData("broker-a", 4, 4, 6),), (BrokerData("c", "broker-a", {0: "x:10911"}),))
+
+
+def snapshot(seen: ConsumerGroup, *routes: TopicRouteData, unread: tuple[Unread, ...] = ()) -> ClusterSnapshot:
+    named = {each.topic: RouteSighting(each, HERE) for each in routes or (FOUR,)}
+    return ClusterSnapshot(
+        "nameserver", "x", routes=named, groups={"g": replace(seen, topics=("T", "%RETRY%g"))}, unread=unread
+    )
+
+
+def look_at(
+    seen: ConsumerGroup, *unread: Unread, topics: tuple[str, ...] = (), settings: Settings | None = None
+) -> Look:
+    return look_of(snapshot(seen, unread=unread), "g", 1, 2, topics, settings)
+
+
+def owned(*owners: str) -> dict[MessageQueue, str]:
+    return dict(zip(queues(4), owners, strict=True))
+
+
+def test_who_answers_owns_what_it_says_but_for_the_retry_topic() -> None:
+    seen = group("a b", owners={**owned("a", "a", "b", ""), RETRY: "a"}, reports=dict.fromkeys("ab", AVG))
+    found = look_at(seen)
+    some = queues(4)
+    assert found.owned == {"a": frozenset(some[:2]), "b": frozenset(some[2:3])}
+    assert (found.listed, found.unanswered, found.failed) == (frozenset("ab"), {}, None)
+    assert found.routes == {"T": tuple(some)}
+    assert (found.asked_at, found.answered_at) == (1, 2)
+
+
+def test_consumers_that_do_not_answer_and_lists_that_are_missing_are_unknown() -> None:
+    seen = group("a b c", owners=owned("a", "a", "a", "a"), reports={"a": AVG})
+    found = look_at(seen, Unread("member", "g", "timed out", "b"), Unread("member", "other", "late", "c"))
+    assert found.unanswered == {"b": "timed out", "c": "it did not say which queues it owns"}
+    assert found.owned.keys() == {"a"}
+    seen = group("a", owners=owned("a", "a", "a", "a"), reports={"a": AVG})
+    assert look_at(seen, Unread("members", "g", "timed out", "broker-b")).listed is None
+    assert look_at(seen, Unread("members", "other", "timed out", "broker-b")).listed == frozenset("a")
+    assert look_at(replace(seen, views=None)).listed is None
+
+
+def test_only_a_strategy_that_consumers_report_is_predicted() -> None:
+    seen = group("a b", owners=owned("a", "a", "a", "a"), reports=dict.fromkeys("ab", AVG))
+    found = look_at(seen)
+    assert found.strategy == "AVG"
+    assert found.predicted == dict(zip(queues(4), (("a",), ("a",), ("b",), ("b",)), strict=True))
+    for reports in ({}, {"a": "MyOwnStrategy"}):
+        found = look_at(group("a b", owners=owned("a", "a", "b", "b"), reports=reports))
+        assert (found.strategy, found.predicted) == (None, None)
+
+
+def test_nothing_is_predicted_without_the_settings_that_a_strategy_needs() -> None:
+    seen = group(
+        "a b", owners=owned("a", "a", "b", "b"), reports=dict.fromkeys("ab", "AllocateMessageQueueByMachineRoom")
+    )
+    assert look_at(seen).predicted is None
+    hashed = replace(seen, reports={i: MemberReport(i, strategy_class=HASH) for i in "ab"})
+    few, many = (look_at(hashed, settings=Settings(virtual_nodes=nodes)).predicted for nodes in (1, 500))
+    assert few is not None
+    assert few != many
+
+
+def test_only_the_topics_that_are_asked_for() -> None:
+    other = MessageQueue("U", "broker-a", 0)
+    seen = group("a", owners={**owned("a", "a", "a", "a"), other: "a"}, reports={"a": AVG})
+    assert look_at(seen).owned["a"] == {*queues(4), other}
+    assert look_at(seen, topics=("T",)).owned["a"] == {*queues(4)}
+    assert look_at(seen, topics=("U",)).routes == {}  # its route was not read
+
+
+def test_a_group_without_a_consumer_owns_nothing() -> None:
+    seen = replace(group(), views=(), queues={queue: QueueState() for queue in queues(4)})
+    found = look_at(seen)
+    assert (found.owned, found.listed, found.unanswered) == ({}, frozenset(), {})

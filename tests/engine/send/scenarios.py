@@ -1,7 +1,3 @@
-"""What the tests of simulated sends share: failures, topics, and one call for a simulation."""
-
-from __future__ import annotations
-
 from typing import Any
 
 from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
@@ -22,13 +18,11 @@ THREE = route(a=2, b=2, c=2)
 
 
 def sent(*failures: Failure, topic: TopicRouteData = THREE, **fields: Any) -> SendReport:
-    """Six messages from the first queue on, unless the fields say otherwise."""
     given: dict[str, Any] = {"start_at": 0, "messages": 6, "failures": failures}
     return simulate_send(topic, SendScenario(**given | fields))
 
 
 def played(topic: TopicRouteData, *failures: Failure, **fields: Any) -> JavaProducer:
-    """A producer at the end of its simulation."""
     given: dict[str, Any] = {"messages": 1, "start_at": 0, "failures": failures}
     producer = producer_of(topic, SendScenario(**given | fields))
     assert isinstance(producer, JavaProducer)

@@ -1,10 +1,3 @@
-"""Java's producers: retries and deadlines, what the fault strategy learns, when the route helps, and exceptions.
-
-`test_reactions` compares single messages with those of real producers; here are whole simulations.
-"""
-
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -26,20 +19,17 @@ OLD, NEW = "http://rocketmq.apache.org/docs/faq/", "https://rocketmq.apache.org/
 ONE_A_SECOND: dict[str, Any] = {"messages": 100, "rate": Fraction(1)}
 
 
-@every_case(
-    ("version", "number", "retried"),
-    [
-        ("5.5.0", 1, True),
-        ("5.5.0", 2, True),
-        ("5.5.0", 13, False),
-        ("5.5.0", 1500, True),
-        ("5.3.0", 2, True),
-        ("5.2.0", 2, False),
-        ("4.9.7", 14, True),
-        ("4.9.7", 1500, False),
-        ("4.7.1", 205, True),
-    ],
-)
+@every_case(("version", "number", "retried"), [
+    ("5.5.0", 1, True),
+    ("5.5.0", 2, True),
+    ("5.5.0", 13, False),
+    ("5.5.0", 1500, True),
+    ("5.3.0", 2, True),
+    ("5.2.0", 2, False),
+    ("4.9.7", 14, True),
+    ("4.9.7", 1500, False),
+    ("4.7.1", 205, True),
+])  # fmt: skip
 def test_which_error_codes_are_retried_depends_on_the_version(version: str, number: int, retried: bool) -> None:
     report = sent(Failure("a", Reaction("code", "SOME_CODE", number)), client_version=version, messages=1)
     assert (report.totals.attempts, report.totals.stored) == ((2, 1) if retried else (1, 0))
@@ -54,30 +44,22 @@ def test_a_timeout_uses_up_the_deadline_and_is_not_retried() -> None:
     assert "timeouts-not-retried" in [finding.code for finding in report.findings]
 
 
-# -- the route ---------------------------------------------------------------------------------------------------------
-
-
 @every_case(
     ("notices_s", "polls", "dropped_ms"),
     [(0, (30, 30), 60_000), (40, (30, 30), 90_000), (None, (30, 30), None), (0, (2, 5), 32_000)],
 )
-def test_the_nameserver_drops_a_broker_and_the_next_poll_shows_it(
-    notices_s: int | None, polls: tuple[int, int], dropped_ms: int | None
-) -> None:
+def test_the_poll_after_a_drop_shows_it(notices_s: int | None, polls: tuple[int, int], dropped_ms: int | None) -> None:
     failure = Failure("a", REFUSED, Moment(us=31 * S), notices_us=None if notices_s is None else notices_s * S)
     report = sent(failure, first_poll_us=polls[0] * S, poll_us=polls[1] * S, **ONE_A_SECOND)
     assert report.failures[0].isolated_ms == dropped_ms
     assert report.failures[0].isolated_by == (None if dropped_ms is None else "route")
 
 
-def test_when_every_broker_is_gone_the_client_keeps_its_list() -> None:
+def test_the_list_stays_when_every_broker_is_gone_and_empties_when_every_broker_is_read_only() -> None:
     everyone = [Failure(name, REFUSED, Moment(us=5 * S), notices_us=0) for name in "abc"]
     report = sent(*everyone, **ONE_A_SECOND | {"messages": 90})
     assert report.totals.lost == 85
     assert all(failure.isolated_ms is None for failure in report.failures)
-
-
-def test_when_every_broker_is_read_only_there_is_no_route() -> None:
     everyone = [Failure(name, READ_ONLY, Moment(us=5 * S), Moment(us=45_500_000)) for name in "abc"]
     report = sent(*everyone, **ONE_A_SECOND | {"messages": 60})
     # From the poll at 30 s; an empty list requests the route for each message.
@@ -98,9 +80,6 @@ def test_an_order_topic_keeps_the_queues_of_a_dead_broker() -> None:
     assert longer.totals.lost_by == {"RemotingConnectException": 1, "MQClientException": 1}
 
 
-# -- the fault strategy ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("detector", [False, True])
 def test_only_the_detector_finds_a_broker_again(detector: bool) -> None:
     failing = Failure("a", ERROR, end=Moment(us=500_000))
@@ -117,20 +96,16 @@ def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> No
     assert run.strategy.items["a"].reachable is found
 
 
-@every_case(
-    ("reaction", "expected"),
-    [
-        (None, False),
-        (REFUSED, True),
-        (TIMEOUT, True),
-        (Reaction("slow", "slow", 0, 200_000), False),
-        (Reaction("slow", "slow", 0, 200_001), True),
-        (Reaction("code", "SYSTEM_BUSY", 2, 300_000), False),
-        (UNSAFE, False),
-        (READ_ONLY, False),
-    ],
-    ids=str,
-)
+@every_case(("reaction", "expected"), [
+    (None, False),
+    (REFUSED, True),
+    (TIMEOUT, True),
+    (Reaction("slow", "slow", 0, 200_000), False),
+    (Reaction("slow", "slow", 0, 200_001), True),
+    (Reaction("code", "SYSTEM_BUSY", 2, 300_000), False),
+    (UNSAFE, False),
+    (READ_ONLY, False),
+], ids=str)  # fmt: skip
 def test_the_detector_waits_200_ms_for_an_answer(reaction: Reaction | None, expected: bool) -> None:
     assert is_silent(reaction) == expected
 
@@ -183,11 +158,7 @@ def test_a_new_queue_list_leaves_the_index_among_isolated_brokers_as_it_is() -> 
     assert thread.info.send_which_queue != index
 
 
-# -- ASYNC and ONEWAY --------------------------------------------------------------------------------------------------
-
-
 def one(reaction: Reaction, mode: str, **fields: Any) -> Any:
-    """One message to queue 3 of a, which fails."""
     given: dict[str, Any] = {"messages": 1, "start_at": 3, "rate": Fraction(1), "mode": mode}
     return sent(Failure("a", reaction), topic=route(a=4, b=2, c=2), **given | fields)
 
@@ -220,11 +191,7 @@ def test_an_async_answer_counts_until_the_table_is_scanned(took_ms: int, outcome
     assert [attempt.outcome for attempt in report.attempts] == [outcome]
 
 
-# -- exceptions --------------------------------------------------------------------------------------------------------
-
-
 def exception_of(reaction: Reaction | None, brokers: str = "a", **fields: Any) -> MessageException:
-    """The exception for the first message, which is lost."""
     failures = () if reaction is None else tuple(Failure(name, reaction) for name in brokers)
     queues: dict[str, Any] = dict.fromkeys(brokers, 2)
     report = sent(*failures, topic=route(**queues), **{"messages": 1} | fields)
@@ -254,16 +221,13 @@ def test_a_selector_that_finds_nothing_and_one_whose_broker_is_gone() -> None:
     assert exception_of(TIMEOUT, **hashed) == MessageException("RemotingTimeoutException")
 
 
-@every_case(
-    ("version", "attempts", "expected"),
-    [
-        ("4.7.1", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
-        ("4.9.2", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
-        ("4.9.3", 3, ("RemotingConnectException", None, None, "connect to ")),
-        ("5.2.0", 3, ("RemotingConnectException", None, None, "connect to ")),
-        ("5.3.0", 3, ("MQClientException", -1, "RemotingConnectException", "unknown reason\n")),
-    ],
-)
+@every_case(("version", "attempts", "expected"), [
+    ("4.7.1", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
+    ("4.9.2", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
+    ("4.9.3", 3, ("RemotingConnectException", None, None, "connect to ")),
+    ("5.2.0", 3, ("RemotingConnectException", None, None, "connect to ")),
+    ("5.3.0", 3, ("MQClientException", -1, "RemotingConnectException", "unknown reason\n")),
+])  # fmt: skip
 def test_a_refused_async_send_is_retried_since_4_9_3(version: str, attempts: int, expected: tuple[Any, ...]) -> None:
     """Before, `sendMessageAsync` let the exception pass, and `sendDefaultImpl` has one attempt for ASYNC."""
     failures = (Failure("a", REFUSED), Failure("b", REFUSED))
@@ -301,24 +265,19 @@ def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> No
     assert all(kinds[tally.brokers_sent] == tally.messages for tally in report.exceptions if tally.brokers_sent)
 
 
-# -- selectors ---------------------------------------------------------------------------------------------------------
-
 GONE = Failure("b", REFUSED, Moment(us=0), notices_us=0)
 
 
-@every_case(
-    ("failure", "order_topic", "remaps"),
-    [
-        (GONE, False, True),
-        (GONE, True, False),
-        (replace(GONE, notices_us=None), False, False),
-        (replace(GONE, notices_us=5 * S, end=Moment(us=4 * S)), False, False),
-        (replace(GONE, notices_us=3 * S, end=Moment(us=4 * S)), False, True),
-        (replace(GONE, start=Moment(message=5)), False, True),
-        (Failure("b", ERROR), False, False),
-        (Failure("b", READ_ONLY), False, True),
-    ],
-)
+@every_case(("failure", "order_topic", "remaps"), [
+    (GONE, False, True),
+    (GONE, True, False),
+    (replace(GONE, notices_us=None), False, False),
+    (replace(GONE, notices_us=5 * S, end=Moment(us=4 * S)), False, False),
+    (replace(GONE, notices_us=3 * S, end=Moment(us=4 * S)), False, True),
+    (replace(GONE, start=Moment(message=5)), False, True),
+    (Failure("b", ERROR), False, False),
+    (Failure("b", READ_ONLY), False, True),
+])  # fmt: skip
 def test_keys_go_elsewhere_where_the_list_can_change(failure: Failure, order_topic: bool, remaps: bool) -> None:
     topic = replace(TWO, order_topic_conf="a:2;b:2" if order_topic else None)
     report = sent(failure, topic=topic, messages=10, selector=Selector("hash", (3,)), start_at=None)

@@ -5,8 +5,6 @@ at queue 3 of `a`, with nothing known of any broker. What a row leaves to chance
 in each of several trials.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -29,12 +27,11 @@ from tests.support.vectors import FOLDER
 
 Row = dict[str, Any]
 
-VERSIONS = ("5.5.0", "4.9.7")
 FAILING, OTHERS = "a", ("b", "c")
 RETRIES = 2
 TRIALS = 5
 NOT_MODELLED = {
-    "hangs up": "a connection that is closed while its answer is awaited: the client notes it at once since 5.1.3",
+    "hangs up": "a connection that is closed while its answer is awaited: the client notes it at once since 5.1.3"
 }
 """Reactions that no scenario can ask for, and why: their rows are not compared."""
 ROWS, NOT_COMPARED = 301, 8
@@ -44,8 +41,6 @@ URLS = {"5.5.0": "https://rocketmq.apache.org/docs/bestPractice/06FAQ", "4.9.7":
 
 
 class End(NamedTuple):
-    """What the application is told of a message: an exception's class, its response code, the class of its cause."""
-
     outcome: str
     response_code: int | None = None
     cause: str | None = None
@@ -66,7 +61,6 @@ TOPIC = replace(
 
 
 def reaction(name: str) -> Reaction | None:
-    """What the scripted brokers did, as a scenario says it; None is that all is well."""
     if name == "stores":
         return None
     if name == "refuses":
@@ -82,7 +76,6 @@ def reaction(name: str) -> Reaction | None:
 
 
 def scenario(row: Row, **more: Any) -> SendScenario:
-    """The row's case."""
     settings = {"sendMsgTimeout": row.get("timeoutMs"), **row.get("settings", {})}
     reacts = reaction(row["reaction"])
     brokers = (FAILING, *OTHERS) if row["everywhere"] else (FAILING,)
@@ -130,7 +123,6 @@ class Simulated:
         }
 
     def row(self) -> Row:
-        """What the row of the facts says too."""
         end = self.end()
         picked = [a for a in self.attempts if self.facts["mode"] != "async" or a.attempt == 1]
         item = self.items.get(FAILING)
@@ -147,7 +139,6 @@ class Simulated:
         }
 
     def end(self) -> End:
-        """How the application is told."""
         mode = self.facts["mode"]
         if not self.report.totals.lost:
             return End("HANDED_OVER" if mode == "oneway" else self.attempts[-1].outcome)
@@ -176,7 +167,6 @@ class Simulated:
         return come
 
     def text(self) -> str | None:
-        """Of what the application gets: its first line, with the rows' words for what differs from run to run."""
         (lost,) = self.report.lost_messages or (None,)
         if lost is None or lost.exception is None or lost.exception.text is None:
             return None
@@ -188,7 +178,6 @@ class Simulated:
         return re.sub(r"(?<=cost \[)\d+|(?<=cost=)\d+|(?<=127\.0\.0\.1:)\d+", "N", text)
 
     def names(self, attempts: Sequence[Attempt]) -> list[str]:
-        """`a3`; what the rows leave to chance as they call it."""
         first = list(takewhile(lambda a: a.broker_name == FAILING, attempts)) if self.is_by_chance() else attempts
         return [f"{a.broker_name}{a.queue_id}" for a in first] + [
             "other" if self.facts["mode"] == "sync" else f"other{a.queue_id}" for a in attempts[len(first) :]
@@ -225,8 +214,6 @@ def test_the_simulated_producer_does_what_the_real_one_did(row: Row) -> None:
             theirs["text"] = None
         assert ours == theirs
 
-
-# -- what is left to chance: counted -----------------------------------------------------------------------------------
 
 SECOND_ATTEMPT = {"5.5.0": (0.27, 0.72), "4.9.7": (0.05, 0.35)}
 """Of so many messages whose time a silent broker used up was there another attempt, least and most; measured in seven

@@ -4,8 +4,6 @@ The vectors and recordings of real clients prove the rules; this file keeps what
 `--update-golden` records anew.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from fractions import Fraction
@@ -109,7 +107,6 @@ def random_scenario(draw: random.Random, route: TopicRouteData) -> SendScenario:
 
 
 def summary(number: int) -> str:
-    """Counts to look at, and a sum over all of the report."""
     draw = random.Random(number)
     route = random_route(draw)
     scenario = random_scenario(draw, route)

@@ -1,7 +1,3 @@
-"""Sends by producers of other SDKs: their attempts one by one, by what their sources say, and Go's by what it did itself."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -9,7 +5,7 @@ from typing import Any
 import pytest
 
 from rmqlb import Failure, MessageQueue, Moment, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.sdk import sdk, simulated
+from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route
@@ -22,7 +18,6 @@ BUSY, NOT_THERE, FULL = (
     Reaction("code", name, code) for name, code in (("SYSTEM_BUSY", 2), ("TOPIC_NOT_EXIST", 17), ("INVALID", 29))
 )
 SECOND = 1_000_000
-GRPC = tuple(name for name in simulated() if name not in ("java", "go", "cpp"))
 
 
 def sent(name: str, *failures: Failure, topic: TopicRouteData = AB, **fields: Any) -> SendReport:
@@ -37,39 +32,34 @@ def sent(name: str, *failures: Failure, topic: TopicRouteData = AB, **fields: An
 
 
 def failing(name: str = "a", reaction: Reaction = REFUSED, start: int = 0, end: int | None = None) -> Failure:
-    """A broker that fails for some seconds, of which no NameServer hears."""
     return Failure(name, reaction, Moment(us=start * SECOND), None if end is None else Moment(us=end * SECOND))
 
 
 def tried(report: SendReport) -> list[str]:
-    """Message by message the brokers of its attempts."""
     of: dict[int, str] = {}
     for attempt in report.attempts or ():
         of[attempt.message] = of.get(attempt.message, "") + attempt.broker_name
     return list(of.values())
 
 
-@every_case(
-    ("name", "brokers"),
-    [
-        # Candidates are one queue of each broker; once a has failed it is isolated.
-        ("java-grpc", ["ab", "b", "b", "b", "b"]),
-        ("csharp-grpc", ["ab", "b", "b", "b", "b"]),
-        ("go-grpc@master", ["ab", "b", "b", "b", "b"]),
-        ("cpp-grpc", ["ab", "b", "b", "b", "b"]),
-        ("nodejs-grpc", ["ab", "b", "b", "b", "b"]),
-        # One candidate, tried three times; the third and fourth message go to b's queues.
-        ("go-grpc", ["aaa", "aaa", "b", "b", "aaa"]),
-        # One attempt.
-        ("rust-grpc", ["a", "a", "b", "b", "a"]),
-        # Each attempt takes the next queue.
-        ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
-        # Likewise, up to four of them.
-        ("go", ["aab", "b", "aab", "b", "aab"]),
-        # A retry goes on to the next queue of another broker; each queue that it looks at is a step of all messages.
-        ("cpp", ["ab", "b", "ab", "b", "ab"]),
-    ],
-)
+@every_case(("name", "brokers"), [
+    # Candidates are one queue of each broker; once a has failed it is isolated.
+    ("java-grpc", ["ab", "b", "b", "b", "b"]),
+    ("csharp-grpc", ["ab", "b", "b", "b", "b"]),
+    ("go-grpc@master", ["ab", "b", "b", "b", "b"]),
+    ("cpp-grpc", ["ab", "b", "b", "b", "b"]),
+    ("nodejs-grpc", ["ab", "b", "b", "b", "b"]),
+    # One candidate, tried three times; the third and fourth message go to b's queues.
+    ("go-grpc", ["aaa", "aaa", "b", "b", "aaa"]),
+    # One attempt.
+    ("rust-grpc", ["a", "a", "b", "b", "a"]),
+    # Each attempt takes the next queue.
+    ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
+    # Likewise, up to four of them.
+    ("go", ["aab", "b", "aab", "b", "aab"]),
+    # A retry goes on to the next queue of another broker; each queue that it looks at is a step of all messages.
+    ("cpp", ["ab", "b", "ab", "b", "ab"]),
+])  # fmt: skip
 def test_a_broker_that_refuses_is_left_or_is_not(name: str, brokers: list[str]) -> None:
     assert tried(sent(name, failing(), messages=5)) == brokers
 
@@ -97,18 +87,15 @@ def test_rust_never_asks_for_the_route_again() -> None:
     assert sent("go-grpc", dropped, **fields).failures[0].isolated_by == "route"
 
 
-@every_case(
-    ("name", "at"),
-    [
-        ("java-grpc", [0, 21, 62]),
-        ("csharp-grpc", [0, 21, 62]),
-        ("go-grpc", [0, 21, 62]),
-        ("cpp-grpc", [0, 11, 32]),
-        ("nodejs-grpc", [0, 1, 2]),
-        ("python-grpc", [0]),
-        ("go", [0]),
-    ],
-)
+@every_case(("name", "at"), [
+    ("java-grpc", [0, 21, 62]),
+    ("csharp-grpc", [0, 21, 62]),
+    ("go-grpc", [0, 21, 62]),
+    ("cpp-grpc", [0, 11, 32]),
+    ("nodejs-grpc", [0, 1, 2]),
+    ("python-grpc", [0]),
+    ("go", [0]),
+])  # fmt: skip
 def test_after_a_busy_answer_a_retry_waits_as_the_sdk_does(name: str, at: list[float]) -> None:
     """A Proxy says 10 ms, doubled with each attempt; Java counts from the next attempt, C++ from the last one."""
     failures = [failing(broker, BUSY) for broker in "ab"]
@@ -173,22 +160,19 @@ def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
     assert sent("rust-grpc", topic=topic, proxy_mode="cluster").totals.stored == 3
 
 
-@every_case(
-    ("fields", "problem"),
-    [
-        ({"sdk": "goo"}, "goo: not an SDK"),
-        ({"sdk": "proxy"}, "sends of proxy are not simulated"),
-        ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is simulated for Java's producers"),
-        ({"sdk": "cpp", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
-        ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is simulated for Java's producers"),
-        ({"sdk": "go", "latency_fault": True}, "latency fault is simulated for Java's producers"),
-        ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
-        ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
-        ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is simulated for Java's producers"),
-        ({"sdk": "java-grpc", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
-        ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
-    ],
-)  # fmt: skip
+@every_case(("fields", "problem"), [
+    ({"sdk": "goo"}, "goo: not an SDK"),
+    ({"sdk": "proxy"}, "sends of proxy are not simulated"),
+    ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is simulated for Java's producers"),
+    ({"sdk": "cpp", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
+    ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is simulated for Java's producers"),
+    ({"sdk": "go", "latency_fault": True}, "latency fault is simulated for Java's producers"),
+    ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is simulated for Java's producers"),
+    ({"sdk": "java-grpc", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
+    ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
+])  # fmt: skip
 def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError) as caught:
         simulate_send(AB, SendScenario(**fields))

@@ -1,7 +1,3 @@
-"""What the SDKs themselves answered: where a key goes, and how a producer goes round its queues."""
-
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +7,11 @@ import pytest
 from rmqlb import MessageQueue, PublishingLoadBalancer, go_round_robin, select_by_hash
 from rmqlb.engine.send.balancers import CppRoundRobin, cpp_attempts
 from rmqlb.engine.send.queues import publish_list, stored_list
-from rmqlb.engine.send.sdk import NAMES, SDKS, sdk
+from rmqlb.engine.send.sdk import CLIENTS, NAMES, SDKS, sdk
+from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from tests.support.builders import route
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
@@ -39,7 +37,6 @@ def answered(kind: str, name: str) -> list[tuple[dict[str, Any], Any]]:
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What the call returns, or that it refuses."""
     try:
         return call()
     except RmqlbError:
@@ -122,22 +119,19 @@ def test_keys_of_csharp_cannot_be_predicted() -> None:
         select_by_hash(PAIR, "order-1", sdk="csharp-grpc")
 
 
-@every_case(
-    ("call", "problem"),
-    [
-        (lambda: select_by_hash(PAIR, "x", sdk="goo"), "goo: not an SDK"),
-        (lambda: select_by_hash(PAIR, "x", sdk="go-grpc@new"), "go-grpc@new: not a version of go-grpc"),
-        (lambda: select_by_hash(PAIR, 7, sdk="go"), "arg is 7: text is needed"),
-        (lambda: select_by_hash(PAIR, "", sdk="go"), "go: a message without a key goes to any queue"),
-        (lambda: select_by_hash(PAIR, " ", sdk="proxy"), "proxy: a message without a key goes to any queue"),
-        (lambda: select_by_hash(PAIR, "\ud800", sdk="go"), "half of a surrogate pair, which go cannot send"),
-        (lambda: PublishingLoadBalancer(PAIR, sdk="go"), "go: not a gRPC SDK"),
-        (lambda: PublishingLoadBalancer(PAIR, sdk="proxy"), "proxy: not a gRPC SDK"),
-        (lambda: PublishingLoadBalancer(PAIR).take_message_queues(set(), 0), "count is 0"),
-        (lambda: PublishingLoadBalancer(PAIR).take_message_queues("a", 1), "isolated is 'a'"),
-        (lambda: go_round_robin(PAIR, -1), "start is -1"),
-    ],
-)  # fmt: skip
+@every_case(("call", "problem"), [
+    (lambda: select_by_hash(PAIR, "x", sdk="goo"), "goo: not an SDK"),
+    (lambda: select_by_hash(PAIR, "x", sdk="go-grpc@new"), "go-grpc@new: not a version of go-grpc"),
+    (lambda: select_by_hash(PAIR, 7, sdk="go"), "arg is 7: text is needed"),
+    (lambda: select_by_hash(PAIR, "", sdk="go"), "go: a message without a key goes to any queue"),
+    (lambda: select_by_hash(PAIR, " ", sdk="proxy"), "proxy: a message without a key goes to any queue"),
+    (lambda: select_by_hash(PAIR, "\ud800", sdk="go"), "half of a surrogate pair, which go cannot send"),
+    (lambda: PublishingLoadBalancer(PAIR, sdk="go"), "go: not a gRPC SDK"),
+    (lambda: PublishingLoadBalancer(PAIR, sdk="proxy"), "proxy: not a gRPC SDK"),
+    (lambda: PublishingLoadBalancer(PAIR).take_message_queues(set(), 0), "count is 0"),
+    (lambda: PublishingLoadBalancer(PAIR).take_message_queues("a", 1), "isolated is 'a'"),
+    (lambda: go_round_robin(PAIR, -1), "start is -1"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused(call: Callable[[], object], problem: str) -> None:
     with pytest.raises(UsageError) as caught:
         call()
@@ -153,17 +147,14 @@ def test_without_a_queue_nothing_is_picked() -> None:
         PublishingLoadBalancer(PAIR[1:2], sdk="nodejs-grpc")
 
 
-@every_case(
-    ("text", "mirrors", "assumed"),
-    [
-        ("go-grpc", "5.1.4", False),
-        ("go-grpc@5.1.4", "5.1.4", False),
-        ("go-grpc@master", "master", False),
-        ("go-grpc@5.1.3", "5.1.4", True),
-        ("go-grpc@v5.2", "master", True),
-        ("java-grpc", "5.2.0", False),
-    ],
-)
+@every_case(("text", "mirrors", "assumed"), [
+    ("go-grpc", "5.1.4", False),
+    ("go-grpc@5.1.4", "5.1.4", False),
+    ("go-grpc@master", "master", False),
+    ("go-grpc@5.1.3", "5.1.4", True),
+    ("go-grpc@v5.2", "master", True),
+    ("java-grpc", "5.2.0", False),
+])  # fmt: skip
 def test_versions_are_those_that_were_read_or_assumed(text: str, mirrors: str, assumed: bool) -> None:
     assert (sdk(text).profile.mirrors, sdk(text).assumed) == (mirrors, assumed)
 
@@ -181,22 +172,19 @@ ROUTE = TopicRouteData(
 """Brokers out of order, one with a slave, one that is read-only, one without a master, and other counts to read."""
 
 
-@every_case(
-    ("name", "listed"),
-    [
-        ("java", "a0 a1 b0 b1"),
-        ("go", "b0 b1 a0 a1"),
-        ("cpp", "a0 a1 b0 b1"),
-        ("proxy", "a0 a1 b0 b1"),
-        ("java-grpc", "b1 b2 a0 a1"),
-        ("python-grpc", "b1 b2 a0 a1"),
-        ("cpp-grpc", "b1 b2 a0 a1"),
-        ("csharp-grpc", "b1 b2 a0 a1"),
-        ("go-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-        ("rust-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-        ("nodejs-grpc", "a0 a0 d0"),
-    ],
-)
+@every_case(("name", "listed"), [
+    ("java", "a0 a1 b0 b1"),
+    ("go", "b0 b1 a0 a1"),
+    ("cpp", "a0 a1 b0 b1"),
+    ("proxy", "a0 a1 b0 b1"),
+    ("java-grpc", "b1 b2 a0 a1"),
+    ("python-grpc", "b1 b2 a0 a1"),
+    ("cpp-grpc", "b1 b2 a0 a1"),
+    ("csharp-grpc", "b1 b2 a0 a1"),
+    ("go-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
+    ("rust-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
+    ("nodejs-grpc", "a0 a0 d0"),
+])  # fmt: skip
 def test_each_sdk_makes_its_own_list_of_a_route(name: str, listed: str) -> None:
     found = publish_list(ROUTE, sdk(name).profile)
     assert " ".join(f"{queue.broker_name}{queue.queue_id}" for queue in found) == listed
@@ -227,3 +215,71 @@ def test_the_order_of_many_go_brokers_is_not_known() -> None:
     many = TopicRouteData("T", tuple(QueueData(f"b{number}", 1, 1, 6) for number in range(13)), ())
     with pytest.raises(DataError, match="is not known beyond 12 brokers"):
         publish_list(many, sdk("go").profile)
+
+
+KEYS = tuple(f"order-{number}" for number in range(200))
+GRPC = tuple(name for name in CLIENTS if name.endswith("-grpc"))
+
+
+def places(found: Any, name: str) -> list[tuple[str, int] | None]:
+    rows = [row.queues[name] for row in found.keys]
+    return [None if queue is None else (queue.broker_name, queue.queue_id) for queue in rows]
+
+
+def test_behind_a_proxy_in_cluster_mode_every_grpc_sdk_sends_a_key_to_one_queue() -> None:
+    found = key_queues(route(a=4, b=4), KEYS, [sdk(name) for name in GRPC], "cluster")
+    assert [each.unknown for each in found.sdks] == [None] * len(GRPC)
+    assert {pair.differ for pair in found.pairs} == {0}
+    queues = route(a=4, b=4).publish_queues()
+    stored = [select_by_hash(queues, key, sdk="proxy") for key in KEYS]
+    assert places(found, "csharp-grpc") == [(queue.broker_name, queue.queue_id) for queue in stored]
+
+
+def test_go_sends_keys_to_brokers_that_take_none_in_local_mode() -> None:
+    """Its list keeps slaves and brokers that are for reading only."""
+    spread = TopicRouteData(
+        "T",
+        (QueueData("a", 2, 2, 6), QueueData("b", 2, 2, 4)),
+        (BrokerData("c", "a", {0: "192.0.2.1:1", 1: "192.0.2.2:1"}), BrokerData("c", "b", {0: "192.0.2.3:1"})),
+    )
+    found = key_queues(spread, KEYS, [sdk("go-grpc"), sdk("java-grpc")])
+    assert {place and place[0] for place in places(found, "go-grpc")} == {"a", None}
+    assert {place and place[0] for place in places(found, "java-grpc")} == {"a"}
+    # Of its six queues two are those of the master.
+    lost = places(found, "go-grpc").count(None)
+    assert lost == sum(select_by_hash(_numbered(6), key, sdk="go-grpc").queue_id > 1 for key in KEYS)
+
+
+def _numbered(count: int) -> list[MessageQueue]:
+    return [MessageQueue("T", "x", number) for number in range(count)]
+
+
+def test_a_change_moves_the_keys_whose_queue_is_another_one_afterwards() -> None:
+    sdks = [sdk(name) for name in ("java", "proxy")]
+    found = key_queues(route(a=8), KEYS, sdks, after=route(a=16), changes=("16 write queues on every broker",))
+    java, proxy = found.sdks
+    codes = [select_by_hash(_numbered(16), key).queue_id for key in KEYS]
+    assert java.moved == sum(code != code % 8 for code in codes)
+    assert (java.moved_share, found.keys[0].queues_after is not None) == (java.moved / len(KEYS), True)
+    # A Proxy's hash moves a key to a new queue or not at all.
+    after = [row.queues_after for row in found.keys]
+    stays = [each["proxy"] == row.queues["proxy"] for each, row in zip(after, found.keys, strict=True) if each]
+    goes = [
+        each["proxy"].queue_id for each, stay in zip(after, stays, strict=True) if each and each["proxy"] and not stay
+    ]
+    assert proxy.moved == len(goes)
+    assert min(goes) >= 8
+
+
+def test_pairs_count_the_keys_that_two_sdks_send_to_different_queues() -> None:
+    found = key_queues(route(a=8), KEYS, [sdk("java"), sdk("go"), sdk("cpp")])
+    assert [(pair.sdk, pair.other_sdk) for pair in found.pairs] == [("java", "go"), ("java", "cpp"), ("go", "cpp")]
+    for pair in found.pairs:
+        both = zip(places(found, pair.sdk), places(found, pair.other_sdk), strict=True)
+        assert pair.differ == sum(one != other for one, other in both)
+        assert pair.differ_share == pair.differ / len(KEYS)
+
+
+def test_a_topic_without_writable_queues_is_told() -> None:
+    with pytest.raises(DataError, match="topic T has no queue that producers can write"):
+        key_queues(TopicRouteData("T", (QueueData("a", 2, 2, 4),), ()), ("a",), [sdk("java")])

@@ -1,7 +1,3 @@
-"""A whole simulation: what is accepted, how its counts add up, its findings, figures, and how long it takes."""
-
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from math import exp
@@ -33,21 +29,18 @@ NOTHING = Latency("0", (0,))
 ENDLESS: dict[str, Any] = {"messages": None, "duration_us": 1}
 
 
-@every_case(
-    ("version", "name"),
-    [
-        ("5.5.0", "5.3.3 and newer"),
-        ("6.0.0", "5.3.3 and newer"),
-        ("5.3.2", "5.3.2"),
-        ("V5_1_4", "5.1.4"),
-        ("5.1.3-SNAPSHOT", "5.1.1 to 5.1.3"),
-        ("5.1.4_SNAPSHOT", "5.1.4"),
-        ("5.0", "5.0.0"),
-        ("4.9.10", "4.9.8"),
-        ("4.9.7", "4.9.4 to 4.9.7"),
-        ("4.3.0", "4.7.1 and older"),
-    ],
-)
+@every_case(("version", "name"), [
+    ("5.5.0", "5.3.3 and newer"),
+    ("6.0.0", "5.3.3 and newer"),
+    ("5.3.2", "5.3.2"),
+    ("V5_1_4", "5.1.4"),
+    ("5.1.3-SNAPSHOT", "5.1.1 to 5.1.3"),
+    ("5.1.4_SNAPSHOT", "5.1.4"),
+    ("5.0", "5.0.0"),
+    ("4.9.10", "4.9.8"),
+    ("4.9.7", "4.9.4 to 4.9.7"),
+    ("4.3.0", "4.7.1 and older"),
+])  # fmt: skip
 def test_a_version_has_the_rules_of_its_stretch(version: str, name: str) -> None:
     assert profile_of(version).name == name
 
@@ -60,62 +53,53 @@ def test_stretches_begin_with_the_version_that_they_name() -> None:
         assert profile is PROFILES[-1] or since == profile.name.split()[0]
 
 
-# -- what is accepted --------------------------------------------------------------------------------------------------
-
-
 def failing(*arguments: Any, **given: Any) -> dict[str, Any]:
     return {"failures": (Failure("a", *arguments, **given),)}
 
 
-@every_case(
-    ("settings", "complaint"),
-    [
-        ({"messages": None}, "how many messages"),
-        ({"threads": 0}, "threads is 0: a number from 1 to 1000 is needed"),
-        ({"rate": Fraction(0)}, "a rate of 0"),
-        ({"rate": Fraction(10**7) + 1}, "a rate of 10000001/1 messages per second: more than 0 and at most 1000"),
-        ({"rate": Fraction(10**24 + 1, 10**24)}, "the rate is finer than any clock"),
-        ({"rate": Fraction(1, 10**24 + 1)}, "the rate is finer than any clock"),
-        ({"poll_us": 0}, "poll_us is 0: a number from 1"),
-        ({"latency": Latency("none", ())}, r"latency\.table .*: a length from 1 is needed"),
-        ({"latencies": {"a": Latency("-1", (-1,))}}, r"latencies\['a'\]\.table\[0\] is -1: a number from 0"),
-        (failing(Reaction("slow", "slow", cost_us=-1)), r"failures\[0\]\.reaction\.cost_us is -1"),
-        (failing(replace(ERROR, code=0)), r"failures\[0\]\.reaction\.code is 0"),
-        (failing(REFUSED, Moment(us=1, message=1)), r"failures\[0\]\.start is a time or"),
-        (failing(REFUSED, end=Moment(us=1, message=1)), r"failures\[0\]\.end is a time"),
-        (failing(REFUSED, Moment(message=2), Moment(message=2)), r"failures\[0\] ends before it starts"),
-        (ENDLESS | {"latency": NOTHING}, "have no end within a duration"),
-        (ENDLESS | {"latencies": {"a": NOTHING}}, "have no end within a duration"),
-        (ENDLESS | failing(replace(REFUSED, cost_us=0)), "have no end within a duration"),
-        ({"mode": "async", "rate": Fraction(1), "selector": Selector("hash")}, "for SYNC sends, not for ASYNC"),
-        ({"mode": "async"}, "mode async needs a rate: its threads wait for nothing"),
-        ({"selector": Selector("hash", queue=MessageQueue("T", "a", 0))}, "kind queue needs a queue, and no oth"),
-        ({"start_at": 1}, "start_at is 1: the producer's list has 1 queues, 0 to 0"),
-        ({"latency_max": (5, 5, 6), "not_available_duration": (1, 2)}, "3 thresholds of latency and 2 isolations"),
-        ({"latency_max": (5, 6), "not_available_duration": (2, 1)}, "2, 1: thresholds and isolations must rise"),
-    ],
-)
+@every_case(("settings", "complaint"), [
+    ({"messages": None}, "how many messages"),
+    ({"threads": 0}, "threads is 0: a number from 1 to 1000 is needed"),
+    ({"rate": Fraction(0)}, "a rate of 0"),
+    ({"rate": Fraction(10**7) + 1}, "a rate of 10000001/1 messages per second: more than 0 and at most 1000"),
+    ({"rate": Fraction(10**24 + 1, 10**24)}, "the rate is finer than any clock"),
+    ({"rate": Fraction(1, 10**24 + 1)}, "the rate is finer than any clock"),
+    ({"poll_us": 0}, "poll_us is 0: a number from 1"),
+    ({"latency": Latency("none", ())}, r"latency\.table .*: a length from 1 is needed"),
+    ({"latencies": {"a": Latency("-1", (-1,))}}, r"latencies\['a'\]\.table\[0\] is -1: a number from 0"),
+    (failing(Reaction("slow", "slow", cost_us=-1)), r"failures\[0\]\.reaction\.cost_us is -1"),
+    (failing(replace(ERROR, code=0)), r"failures\[0\]\.reaction\.code is 0"),
+    (failing(REFUSED, Moment(us=1, message=1)), r"failures\[0\]\.start is a time or"),
+    (failing(REFUSED, end=Moment(us=1, message=1)), r"failures\[0\]\.end is a time"),
+    (failing(REFUSED, Moment(message=2), Moment(message=2)), r"failures\[0\] ends before it starts"),
+    (ENDLESS | {"latency": NOTHING}, "have no end within a duration"),
+    (ENDLESS | {"latencies": {"a": NOTHING}}, "have no end within a duration"),
+    (ENDLESS | failing(replace(REFUSED, cost_us=0)), "have no end within a duration"),
+    ({"mode": "async", "rate": Fraction(1), "selector": Selector("hash")}, "for SYNC sends, not for ASYNC"),
+    ({"mode": "async"}, "mode async needs a rate: its threads wait for nothing"),
+    ({"selector": Selector("hash", queue=MessageQueue("T", "a", 0))}, "kind queue needs a queue, and no oth"),
+    ({"start_at": 1}, "start_at is 1: the producer's list has 1 queues, 0 to 0"),
+    ({"latency_max": (5, 5, 6), "not_available_duration": (1, 2)}, "3 thresholds of latency and 2 isolations"),
+    ({"latency_max": (5, 6), "not_available_duration": (2, 1)}, "2, 1: thresholds and isolations must rise"),
+])  # fmt: skip
 def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         simulate_send(route(a=1), SendScenario(**settings))
 
 
-@every_case(
-    "settings",
-    [
-        {"rate": Fraction(10**7)},
-        {"rate": Fraction(10**24 - 1, 10**24)},
-        {"start_at": 0},
-        {"latency_max": (5, 5), "not_available_duration": (1, 1)},
-        failing(ERROR),
-        failing(REFUSED, Moment(us=1), Moment(us=2)),
-        failing(REFUSED, Moment(us=9), Moment(message=2)),
-        {"latency": NOTHING, "duration_us": 1},
-        ENDLESS | {"latency": NOTHING, "rate": Fraction(1)},
-        ENDLESS | {"latency": Latency("0 or 1", (0, 1))},
-        ENDLESS | failing(ERROR),
-    ],
-)
+@every_case("settings", [
+    {"rate": Fraction(10**7)},
+    {"rate": Fraction(10**24 - 1, 10**24)},
+    {"start_at": 0},
+    {"latency_max": (5, 5), "not_available_duration": (1, 1)},
+    failing(ERROR),
+    failing(REFUSED, Moment(us=1), Moment(us=2)),
+    failing(REFUSED, Moment(us=9), Moment(message=2)),
+    {"latency": NOTHING, "duration_us": 1},
+    ENDLESS | {"latency": NOTHING, "rate": Fraction(1)},
+    ENDLESS | {"latency": Latency("0 or 1", (0, 1))},
+    ENDLESS | failing(ERROR),
+])  # fmt: skip
 def test_the_last_that_makes_sense_is_simulated(settings: dict[str, Any]) -> None:
     assert simulate_send(route(a=1), SendScenario(**{"messages": 2} | settings)).totals.messages >= 1
 
@@ -148,9 +132,6 @@ def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
     assert lognormal(5000, 10, "x").table
     with pytest.raises(UsageError, match="latency x: sigma is not between 0 and 10"):
         lognormal(5000, -0.1, "x")
-
-
-# -- counts ------------------------------------------------------------------------------------------------------------
 
 
 def test_tallies_add_up() -> None:
@@ -206,24 +187,19 @@ def test_a_timeline_has_at_most_120_slices() -> None:
     assert (line.next_slice, len(line.slices(1_210_000))) == (1_220_000, 61)
 
 
-# -- figures and findings ----------------------------------------------------------------------------------------------
-
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
 
 
-@every_case(
-    ("name", "value", "share"),
-    [
-        ("lost", 20, 10),  # of 200 messages
-        ("failed-attempts", 30, 12),  # of 250 attempts
-        ("longest-send-ms", 8.5, None),
-        ("share[a]", 25, 25),
-        ("picks[a]", 60, 20),  # of 300 picks
-        ("failed[a]", 5, 2),
-        ("isolated-ms[a]", 12.5, None),
-        ("isolations[a]", 3, None),
-    ],
-)
+@every_case(("name", "value", "share"), [
+    ("lost", 20, 10),  # of 200 messages
+    ("failed-attempts", 30, 12),  # of 250 attempts
+    ("longest-send-ms", 8.5, None),
+    ("share[a]", 25, 25),
+    ("picks[a]", 60, 20),  # of 300 picks
+    ("failed[a]", 5, 2),
+    ("isolated-ms[a]", 12.5, None),
+    ("isolations[a]", 3, None),
+])  # fmt: skip
 def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
     report = sent(topic=route(a=1, b=1))
     totals = replace(report.totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5)
@@ -248,7 +224,6 @@ def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
 
 
 def found(code: str, *failures: Failure, **fields: Any) -> list[str]:
-    """The texts of one kind of finding, after a message per second for 40 s."""
     given: dict[str, Any] = {"topic": TWO, "messages": 40, "rate": Fraction(1)}
     report = sent(*failures, **given | fields)
     return [each.message for each in report.findings if each.code == code]
@@ -263,9 +238,7 @@ def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, d
 
 @every_case(("retries", "blamed"), [(0, False), (2, True)])
 @every_case(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
-def test_timeouts_that_isolate_healthy_brokers_are_a_finding(
-    reaction: Reaction, late: bool, retries: int, blamed: bool
-) -> None:
+def test_timeouts_that_isolate_healthy_brokers(reaction: Reaction, late: bool, retries: int, blamed: bool) -> None:
     fields: dict[str, Any] = {
         "messages": 60,
         "rate": Fraction(1, 60),
@@ -277,9 +250,7 @@ def test_timeouts_that_isolate_healthy_brokers_are_a_finding(
 
 
 @every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
-def test_the_poll_that_lets_a_broker_drop_is_the_next_after_it_is_known(
-    noticed_s: float, began_s: int, poll_s: int
-) -> None:
+def test_a_broker_drops_with_the_poll_after_it_is_known(noticed_s: float, began_s: int, poll_s: int) -> None:
     """Polls at 30, 60, 90 s; one at the very moment comes too early."""
     (text,) = found("before-route-poll", Failure("a", REFUSED, Moment(began_s * S), notices_us=round(noticed_s * S)))
     assert f"is done after 39.001 s, before the route poll at {poll_s} s " in text
@@ -291,32 +262,26 @@ def test_a_failure_that_never_begins_is_a_finding() -> None:
     ]
 
 
-# -- how long it takes when no length is given -------------------------------------------------------------------------
-
-
 def broken(reaction: Reaction, start: float, end: float | None = None, notices: float | None = None) -> Failure:
     notices_us = None if notices is None else int(notices * S)
     return Failure("b", reaction, Moment(int(start * S)), None if end is None else Moment(int(end * S)), notices_us)
 
 
-@every_case(
-    ("failure", "seconds"),
-    [
-        (broken(REFUSED, 0, notices=0), 30 + 30),  # the poll at 30 s, and another one
-        (broken(REFUSED, 45, notices=0), 60 + 30),
-        (broken(REFUSED, 30, 90, notices=0), 120 + 30),  # a poll at the very moment comes too early
-        (broken(REFUSED, 29, 31, notices=0), 60 + 30),
-        (broken(TIMEOUT, 0, notices=120), 150 + 30),
-        (broken(TIMEOUT, 0, 100, notices=120), 100 + 30),  # back before the NameServer noticed
-        (broken(REFUSED, 10), 10 + 30),  # which it never does
-        (broken(SLOW, 10), 10 + 30),
-        (broken(SLOW, 10, 50), 50 + 30),
-        (broken(READ_ONLY, 10), 30 + 30),
-        (Failure("b", REFUSED, Moment(message=301), None, 0), 60 + 30),  # that starts at 30 s
-        (Failure("b", REFUSED, Moment(message=300), None, 0), 30 + 30),  # that starts 0.1 s before it
-        (Failure("b", SLOW, Moment(message=1), Moment(message=51), None), 5 + 30),
-    ],
-)
+@every_case(("failure", "seconds"), [
+    (broken(REFUSED, 0, notices=0), 30 + 30),  # the poll at 30 s, and another one
+    (broken(REFUSED, 45, notices=0), 60 + 30),
+    (broken(REFUSED, 30, 90, notices=0), 120 + 30),  # a poll at the very moment comes too early
+    (broken(REFUSED, 29, 31, notices=0), 60 + 30),
+    (broken(TIMEOUT, 0, notices=120), 150 + 30),
+    (broken(TIMEOUT, 0, 100, notices=120), 100 + 30),  # back before the NameServer noticed
+    (broken(REFUSED, 10), 10 + 30),  # which it never does
+    (broken(SLOW, 10), 10 + 30),
+    (broken(SLOW, 10, 50), 50 + 30),
+    (broken(READ_ONLY, 10), 30 + 30),
+    (Failure("b", REFUSED, Moment(message=301), None, 0), 60 + 30),  # that starts at 30 s
+    (Failure("b", REFUSED, Moment(message=300), None, 0), 30 + 30),  # that starts 0.1 s before it
+    (Failure("b", SLOW, Moment(message=1), Moment(message=51), None), 5 + 30),
+])  # fmt: skip
 def test_it_lasts_until_the_producer_knows_and_a_poll_more(failure: Failure, seconds: float) -> None:
     assert long_enough(SendScenario(rate=Fraction(10), failures=(failure,))).duration_us == seconds * S
 
@@ -341,7 +306,6 @@ def test_more_than_a_million_messages_are_for_those_who_ask() -> None:
     reaction=st.sampled_from([REFUSED, READ_ONLY]),
 )
 def test_the_producer_knows_by_then(start: int, length: int | None, poll: int, fault: bool, reaction: Reaction) -> None:
-    """Longer simulations end with the same retries, and the list of queues that the producer then has is the last."""
     failure = broken(reaction, start, None if length is None else start + length, 0)
     fields: dict[str, Any] = {"first_poll_us": poll * S, "poll_us": poll * S, "latency_fault": fault}
     scenario = SendScenario(messages=None, rate=Fraction(10), failures=(failure,), **fields)
@@ -353,8 +317,6 @@ def test_the_producer_knows_by_then(start: int, length: int | None, poll: int, f
     assert short.totals.failed_attempts == longer.totals.failed_attempts
 
 
-# -- producers while a group's events happen ---------------------------------------------------------------------------
-
 ORDERS, BILLS = route("Orders", a=2, b=2), route("Bills", b=2)
 
 
@@ -365,15 +327,12 @@ def at(kind: EventKind, broker: str, second: int) -> Event:
 DOWN, UP = at("broker-down", "b", 30), at("broker-up", "b", 90)
 
 
-@every_case(
-    ("events", "expected"),
-    [
-        ((UP, at("leave", "c", 5), DOWN), [("refused", 30, 90)]),
-        ((DOWN,), [("refused", 30, None)]),
-        ((DOWN, UP, at("broker-loss", "b", 200)), [("refused", 30, 90), ("timeout", 200, None)]),
-        ((at("broker-up", "new", 5),), []),
-    ],
-)
+@every_case(("events", "expected"), [
+    ((UP, at("leave", "c", 5), DOWN), [("refused", 30, 90)]),
+    ((DOWN,), [("refused", 30, None)]),
+    ((DOWN, UP, at("broker-loss", "b", 200)), [("refused", 30, 90), ("timeout", 200, None)]),
+    ((at("broker-up", "new", 5),), []),
+])  # fmt: skip
 def test_a_broker_fails_from_down_to_up(events: tuple[Event, ...], expected: list[Any]) -> None:
     """The NameServers drop a process that ends at once, and a silent machine when its registration is too old."""
     failures = failures_of(events)

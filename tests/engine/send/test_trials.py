@@ -1,7 +1,3 @@
-"""Many trials of a scenario, and the small statistics of their means."""
-
-from __future__ import annotations
-
 from collections import Counter
 from fractions import Fraction
 from math import erf, sqrt
@@ -141,20 +137,17 @@ def test_trials_that_cannot_run_are_refused() -> None:
         simulate_trials(THREE, SendScenario(exclude=frozenset("z")), 10)
 
 
-@every_case(
-    ("degrees", "table"),
-    [
-        (1, 12.706),
-        (2, 4.303),
-        (3, 3.182),
-        (4, 2.776),
-        (5, 2.571),
-        (10, 2.228),
-        (30, 2.042),
-        (100, 1.984),
-        (10**6, 1.960),
-    ],
-)
+@every_case(("degrees", "table"), [
+    (1, 12.706),
+    (2, 4.303),
+    (3, 3.182),
+    (4, 2.776),
+    (5, 2.571),
+    (10, 2.228),
+    (30, 2.042),
+    (100, 1.984),
+    (10**6, 1.960),
+])  # fmt: skip
 def test_students_t_is_that_of_the_tables(degrees: int, table: float) -> None:
     assert student(degrees) == pytest.approx(table, abs=0.004)
 

@@ -1,7 +1,3 @@
-"""What RocketMQ's own classes answered, of nineteen versions: picks, hashes, isolations and mutated lists."""
-
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -66,7 +62,6 @@ VERSIONS = (
 
 
 def replayed(vector: dict[str, Any]) -> dict[str, Any]:
-    """The vector's questions put to our rules."""
     profile = profile_of(vector["version"])
     perms = vector.get("perm", {})
     datas = tuple(
@@ -90,12 +85,9 @@ def replayed(vector: dict[str, Any]) -> dict[str, Any]:
         update = step["update"]
         if update is not None:
             strategy.update(
-                update["broker"],
-                update["latency"],
-                step["at"],
-                isolation=update["isolation"],
+                update["broker"], update["latency"], step["at"], isolation=update["isolation"],
                 reachable=update.get("reachable", True),
-            )
+            )  # fmt: skip
     return {
         "expected": picks,
         "finalMqs": [[queue.topic, queue.broker_name, queue.queue_id] for queue in info.queues],

@@ -1,7 +1,3 @@
-"""Topics and scenarios of receives, small enough to count by hand."""
-
-from __future__ import annotations
-
 from fractions import Fraction
 
 from rmqlb.model.route import TopicRouteData
@@ -29,10 +25,8 @@ def _failing(broker: str, reaction: Reaction, begin_s: int, end_s: int | None, n
 
 
 def refused(broker: str, begin_s: int, end_s: int | None) -> Failure:
-    """A broker whose process dies, which the NameServer notices at once."""
     return _failing(broker, Reaction("refused", "refused", 0, REFUSED_US), begin_s, end_s, 0)
 
 
 def silent(broker: str, begin_s: int, end_s: int | None) -> Failure:
-    """A broker whose host is lost."""
     return _failing(broker, Reaction("timeout", "timeout"), begin_s, end_s, HOST_LOSS_US)

@@ -1,7 +1,3 @@
-"""Receives over time: what is conserved, what is equal, and what each client, Proxy and broker does."""
-
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from fractions import Fraction
@@ -35,7 +31,6 @@ LOADED = ReceiveScenario(rates=rates(TWO, a=3, b=3), duration_us=3 * MINUTE_US)
 
 @some.composite
 def scenarios(draw: some.DrawFn) -> ReceiveScenario:
-    """Any scenario on TWO that is done soon."""
     client = draw(some.sampled_from(["simple", "push", "pop"]))
     consumers = draw(some.integers(1, 3))
     failures = draw(
@@ -161,27 +156,21 @@ def test_a_message_that_comes_back_wakes_no_receive_from_5_2_0_to_5_3_3() -> Non
     assert latest["5.2.0"] == latest["5.3.3"] > latest["5.5.1"] + 16 * 3000
 
 
-@every_case(
-    ("scenario", "codes"),
-    [
-        (ReceiveScenario(await_us=3 * SECOND_US), ["await-limited"]),
-        (ReceiveScenario(await_us=7 * SECOND_US), []),
-        (ReceiveScenario(await_us=60 * SECOND_US), ["await-limited"]),
-        (ReceiveScenario("pop", invisible_us=SECOND_US), ["invisible-limited"]),
-        (ReceiveScenario(consume_us=SECOND_US, invisible_us=10 * SECOND_US), ["longer-than-invisible"]),
-    ],
-)
+@every_case(("scenario", "codes"), [
+    (ReceiveScenario(await_us=3 * SECOND_US), ["await-limited"]),
+    (ReceiveScenario(await_us=7 * SECOND_US), []),
+    (ReceiveScenario(await_us=60 * SECOND_US), ["await-limited"]),
+    (ReceiveScenario("pop", invisible_us=SECOND_US), ["invisible-limited"]),
+    (ReceiveScenario(consume_us=SECOND_US, invisible_us=10 * SECOND_US), ["longer-than-invisible"]),
+])  # fmt: skip
 def test_settings_that_servers_and_clients_limit_are_found(scenario: ReceiveScenario, codes: list[str]) -> None:
     assert [finding.code for finding in receive_findings(scenario, [8, 100])] == codes
 
 
-@every_case(
-    ("version", "text", "begins"),
-    [
-        ("5.3.4", "receives begin at one of queues 0 to 99 and go up", {*range(100)}),
-        ("5.4.0", "receives begin at queue 149 or one of queues 0 to 98 and go down", {*range(99), 149}),
-    ],
-)
+@every_case(("version", "text", "begins"), [
+    ("5.3.4", "receives begin at one of queues 0 to 99 and go up", {*range(100)}),
+    ("5.4.0", "receives begin at queue 149 or one of queues 0 to 98 and go down", {*range(99), 149}),
+])  # fmt: skip
 def test_what_many_queues_mean_depends_on_the_direction(version: str, text: str, begins: set[int]) -> None:
     (finding,) = receive_findings(ReceiveScenario(broker_version=version), [8, 150])
     assert text in finding.message
@@ -207,14 +196,9 @@ def test_in_order_a_queue_is_with_one_consumer_until_it_is_done() -> None:
     topic = route(a=2, b=1)
     for client in ("simple", "push"):
         scenario = ReceiveScenario(
-            client,
-            consumers=3,
-            fifo=True,
-            rates=rates(topic, a=4, b=4),
-            batch=2,
-            consume_us=50_000,
+            client, consumers=3, fifo=True, rates=rates(topic, a=4, b=4), batch=2, consume_us=50_000,
             duration_us=MINUTE_US,
-        )
+        )  # fmt: skip
         by_queue: dict[tuple[str, int], list[ReceivedMessage]] = defaultdict(list)
         for message in simulate_receive(topic, scenario, trace=True).messages or ():
             by_queue[message.broker_name, message.queue_id].append(message)

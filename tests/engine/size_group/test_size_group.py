@@ -1,7 +1,3 @@
-"""`rmqlb.size_group` equals brute force over `rmqlb.allocate`."""
-
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,8 +25,6 @@ Work = Mapping[MessageQueue, float]
 
 
 class Own(NamedTuple):
-    """What the consumers of a group own, 0 included, and the seconds of listening per second of the busiest."""
-
     queues: Counter[str]
     busiest: float
     unassigned: int
@@ -59,7 +53,6 @@ def own(strategy: str, topics: Topics, client_ids: Sequence[str], work: Work | N
 
 
 def fails(strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits) -> set[str]:
-    """What does not hold without any loss."""
     if not client_ids or not any(topics):
         return {"nothing left"}
     found, uneven = own(strategy, topics, client_ids), set[str]()
@@ -100,7 +93,6 @@ def sized(*routes: TopicRouteData, limits: SizeLimits = EVEN, most: int = 12, **
 
 
 def ids(number: int, seed: int = 0) -> list[str]:
-    """Client IDs that sort in no particular order."""
     drawn = random.Random(seed)
     return [f"10.0.{drawn.randrange(256)}.{place}@{drawn.randrange(10**5)}" for place in range(number)]
 
@@ -118,7 +110,6 @@ limits_of = st.builds(
 
 
 def id_sets(strategy: str, settings: Settings, **asked: Any) -> list[list[str]]:
-    """Six IDs for each trial; one set where only a consumer's place counts."""
     by_id = strategy == "CONSISTENT_HASH"
     return future_ids(strategy, settings, SizeQuestion(**asked), 6) if by_id else [ids(6)]
 
@@ -214,7 +205,7 @@ def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
 
 @given(topics, st.integers(1, 3), st.integers(0, 9), st.sampled_from([1, 10]))
 @settings(max_examples=40, deadline=None)
-def test_rings_that_grow_give_what_allocate_gives(
+def test_growing_rings_equal_allocate(
     brokers: list[dict[str, int]], losses: int, seed: int, virtual_nodes: int
 ) -> None:
     routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
@@ -346,19 +337,16 @@ def test_a_size_that_leaves_nothing_after_a_loss_does_not_come_nearest() -> None
     assert (found.consumers, found.best.consumers) == (None, 3)
 
 
-@every_case(
-    ("question", "text"),
-    [
-        (SizeQuestion(consumers=(5, 2)), "consumers from 5 to 2"),
-        (SizeQuestion(limits=SizeLimits(survive=9), consumers=(1, 9)), "no consumer would be left"),
-        (SizeQuestion(queues_per_broker=(5, 2)), "queues per broker from 5 to 2"),
-        (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
-        (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
-        (SizeQuestion(strategies=()), "no strategy is named"),
-        (SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"), "no other strategy can be set"),
-        (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --trials 40"),
-    ],
-)
+@every_case(("question", "text"), [
+    (SizeQuestion(consumers=(5, 2)), "consumers from 5 to 2"),
+    (SizeQuestion(limits=SizeLimits(survive=9), consumers=(1, 9)), "no consumer would be left"),
+    (SizeQuestion(queues_per_broker=(5, 2)), "queues per broker from 5 to 2"),
+    (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
+    (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
+    (SizeQuestion(strategies=()), "no strategy is named"),
+    (SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"), "no other strategy can be set"),
+    (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --trials 40"),
+])  # fmt: skip
 def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
     with pytest.raises(UsageError) as raised:
         size_group("g", [route("T", a=4)], question, Settings(virtual_nodes=10_000))

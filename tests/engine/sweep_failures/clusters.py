@@ -1,13 +1,10 @@
-"""Small clusters whose every loss can be counted through."""
-
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import date
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.rules import RULES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.sweep_failures.failures import Failure, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
@@ -20,30 +17,18 @@ from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep
 from tests.support.builders import HERE, group
 
 DAY = date(2026, 6, 15)
-CLASSES = {
-    "AVG": "AllocateMessageQueueAveragely",
-    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
-    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
-    "MACHINE_ROOM": "AllocateMessageQueueByMachineRoom",
-}
+CLASSES = {name: RULES[name].java_class for name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM")}
 ROOMS = Settings(consumer_idcs=frozenset({"r1"}))
 GROUP_LIMITS = {
-    "unassigned": 0,
-    "imbalance": 1.5,
-    "idle": 0,
-    "minConsumers": 2,
-    "duplicateOwners": 0,
-    "withoutLock": 0,
-    "movedOnConsumerLoss": 0.4,
-    "movedOnBrokerLoss": 0.3,
-}
+    "unassigned": 0, "imbalance": 1.5, "idle": 0, "minConsumers": 2, "duplicateOwners": 0, "withoutLock": 0,
+    "movedOnConsumerLoss": 0.4, "movedOnBrokerLoss": 0.3,
+}  # fmt: skip
 TOPIC_LIMITS = {"writableBrokers": 1, "minBrokers": 2, "missingMasters": 0}
 
 
 def policy(
     about_groups: Mapping[str, float] = GROUP_LIMITS, about_topics: Mapping[str, float] = TOPIC_LIMITS
 ) -> Policy:
-    """A rule for all groups, and one for all topics."""
     rules = [
         Rule(name, LIMITS[next(iter(limits))].about, ("*",), tuple(Limit(*each) for each in limits.items()))
         for name, limits in (("groups", about_groups), ("topics", about_topics))
@@ -53,12 +38,10 @@ def policy(
 
 
 def broker(name: str, *hosts: str) -> BrokerData:
-    """A broker with its master on the first host and slaves on the others."""
     return BrokerData("c", name, {number: f"{host}:10911" for number, host in enumerate(hosts)})
 
 
 def route(topic: str, brokers: Sequence[BrokerData], queues: Sequence[int]) -> TopicRouteData:
-    """A topic with so many queues on each of these brokers."""
     datas = tuple(QueueData(b.broker_name, n, n, 6) for b, n in zip(brokers, queues, strict=True))
     return TopicRouteData(topic, datas, tuple(brokers))
 
@@ -72,7 +55,6 @@ def consumers(
     subscribed: dict[str, frozenset[str]] | None = None,
     lags: dict[MessageQueue, int] | None = None,
 ) -> ConsumerGroup:
-    """A group whose consumers report what they run."""
     found = group(" ".join(ids), name=name)
     reports = {each: MemberReport(each, (subscribed or {}).get(each), CLASSES[strategy]) for each in set(ids)}
     queues = {queue: QueueState(None, 100 + lag, 100) for queue, lag in (lags or {}).items()}
@@ -80,7 +62,6 @@ def consumers(
 
 
 def cluster(groups: Sequence[ConsumerGroup], routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
-    """The groups on the topics."""
     return ClusterSnapshot(
         "test",
         "a test",
@@ -90,7 +71,6 @@ def cluster(groups: Sequence[ConsumerGroup], routes: Sequence[TopicRouteData]) -
 
 
 def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
-    """Two zones, or one where one of them had nothing in it."""
     ids = [client_id for each in snapshot.groups.values() for client_id in each.client_ids or ()]
     datas = [each for sighting in snapshot.routes.values() for each in sighting.route.broker_datas]
     hosts = [each.partition("@")[0] for each in ids]
@@ -101,18 +81,15 @@ def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
 
 
 def request(snapshot: ClusterSnapshot, **more: object) -> SweepRequest:
-    """All that is in the snapshot."""
     values = {"zones": zones(snapshot), **more}
     return SweepRequest(sorted(snapshot.groups), sorted(snapshot.routes), **values)  # type: ignore[arg-type]
 
 
 def swept(snapshot: ClusterSnapshot, rules: Policy | None = None, **more: object) -> FailureSweep:
-    """What comes of every loss."""
     return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY, settings=ROOMS)[0]
 
 
 def every_loss(snapshot: ClusterSnapshot) -> tuple[Failure, ...]:
-    """All single losses of the snapshot."""
     ids = [each.client_ids or () for each in snapshot.groups.values()]
     routes = [each.route for each in snapshot.routes.values()]
     return cluster_of(ids, routes, zones(snapshot)).failures(LOSS_KINDS)

@@ -1,7 +1,3 @@
-"""A sweep says what plan-rebalance says of every case, counted through one by one."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -80,7 +76,6 @@ class Plans:
 
 
 def group_values(what: Changes, s: Summary, consumers: int) -> dict[str, float | None]:
-    """What each limit is held against, of the plan's own figures; None where a case is not about it."""
     share = s.moved / s.after.queues if s.after.queues else 0
     return {
         "unassigned": s.unassigned,
@@ -114,7 +109,6 @@ def broken_in(plans: Plans, case: Case) -> dict[Key, float]:
 
 
 def parts(snapshot: ClusterSnapshot, name: str, case: Case) -> frozenset[object]:
-    """What a case takes of one group or topic, thing by thing."""
     if name in snapshot.groups:
         group = snapshot.groups[name]
         ids = group.client_ids or ()
@@ -133,7 +127,6 @@ def parts(snapshot: ClusterSnapshot, name: str, case: Case) -> frozenset[object]
 @settings(max_examples=12, deadline=None)
 @given(clusters())
 def test_every_case_comes_to_what_its_plan_comes_to(snapshot: ClusterSnapshot) -> None:
-    """And what check measures of its limits, once consumers have rebalanced."""
     plans, measured = Plans(snapshot), ("unassigned", "imbalance", "idle", "minConsumers", "duplicateOwners")
     same = ("unassigned", "idle", "imbalance", "duplicate_owners", "moved", "lag_moved")
     for name in snapshot.groups:
@@ -187,7 +180,6 @@ def _left(snapshot: ClusterSnapshot, topic: str, case: Case) -> list[object]:
 
 
 def _numbers(counterexamples: object) -> dict[tuple[str, str, float, int], int]:
-    """Group or topic, limit, value and number of losses → how many cases."""
     found: dict[tuple[str, str, float, int], int] = {}
     for each in counterexamples:  # type: ignore[attr-defined]
         key = each.name, each.limit, each.value, len(each.losses)

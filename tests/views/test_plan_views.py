@@ -1,7 +1,5 @@
-"""The output of plan-rebalance: the worst of a change comes first, and agrees with every figure."""
-
-from __future__ import annotations
-
+import csv
+import io
 import re
 from typing import Any
 
@@ -15,10 +13,13 @@ from rmqlb.engine.plan.rebalance import Side, over_places, plan_rebalance
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import States
 from rmqlb.model.plan import Convergence, ObservedOwners, RebalancePlan
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.plan_rollout import Rollout, RolloutChoice
+from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rebalance import facts, headline, plan_report
+from rmqlb.views.plan_rollout import rollout_report
 from tests.cli.run import EXAMPLE, run
 from tests.support.builders import route, side
+from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case
 from tests.support.states import seen
 from tests.views.shown import on_a_terminal
@@ -29,26 +30,21 @@ MIXED = Side(Members(("a", "b"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"}), (ro
 HASHED = [side(ids, route(x=6), strategy="CONSISTENT_HASH") for ids in ("a c", "a c j")]
 
 
-@every_case(
-    ("before", "after", "states", "joiners", "line"),
-    [
-        (side("a b c", route(x=4)), NOBODY, None, (), "3 → 0 consumers: all 4 queues become unassigned"),
-        (side("a b c", route(x=4)), NOBODY, seen(*"aabc", lag=301), (), "3 → 0 consumers: all 4 queues become unassigned, 1,204 messages left waiting"),
-        (side("a", route(x=1)), replace(NOBODY, routes=(route(x=1),)), None, (), "1 → 0 consumers: 1 of 1 queue becomes unassigned"),
-        (side("a", route(x=4)), DEAF, None, (), "1 → 2 consumers: 2 of 4 queues become unassigned; no queue moves"),
-        (DEAF, DEAF, None, (), "2 consumers: 2 of 4 queues are unassigned (2 before the change); no queue moves"),
-        (side("a b", route(x=4)), MIXED, None, (), "2 consumers: 1 of 4 queues becomes unassigned; 1 of 4 queues has duplicate owners; 1 of 4 queues moves"),
-        (side("a b", route(x=4)), side("a a b", route(x=4)), None, (), "2 consumers: 1 of 4 queues becomes unassigned; 2 of 4 queues are read by several processes of one client ID; no queue moves"),
-        (side("a", route(x=4)), side("a", route(x=3)), None, (), "1 consumer: 1 of 4 queues is removed; no queue moves"),
-        (side("a", route(x=4)), side("a", route(x=3)), seen(*"aaaa", lag=1), (), "1 consumer: 1 of 4 queues is removed with 1 unread message; no queue moves"),
-        (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, ("joiner",), "2 → 3 consumers: 2 to 3 of 6 queues move, depending on how the new client IDs sort"),
-        (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, (), "2 → 3 consumers: 3 of 6 queues move"),
-        (*HASHED, None, ("j",), "2 → 3 consumers: 3 of 6 queues move with placeholder client IDs, which other IDs change"),
-    ],
-)  # fmt: skip
-def test_the_first_line_says_the_worst_first(
-    before: Side, after: Side, states: States | None, joiners: tuple[str, ...], line: str
-) -> None:
+@every_case(("before", "after", "states", "joiners", "line"), [
+    (side("a b c", route(x=4)), NOBODY, None, (), "3 → 0 consumers: all 4 queues become unassigned"),
+    (side("a b c", route(x=4)), NOBODY, seen(*"aabc", lag=301), (), "3 → 0 consumers: all 4 queues become unassigned, 1,204 messages left waiting"),
+    (side("a", route(x=1)), replace(NOBODY, routes=(route(x=1),)), None, (), "1 → 0 consumers: 1 of 1 queue becomes unassigned"),
+    (side("a", route(x=4)), DEAF, None, (), "1 → 2 consumers: 2 of 4 queues become unassigned; no queue moves"),
+    (DEAF, DEAF, None, (), "2 consumers: 2 of 4 queues are unassigned (2 before the change); no queue moves"),
+    (side("a b", route(x=4)), MIXED, None, (), "2 consumers: 1 of 4 queues becomes unassigned; 1 of 4 queues has duplicate owners; 1 of 4 queues moves"),
+    (side("a b", route(x=4)), side("a a b", route(x=4)), None, (), "2 consumers: 1 of 4 queues becomes unassigned; 2 of 4 queues are read by several processes of one client ID; no queue moves"),
+    (side("a", route(x=4)), side("a", route(x=3)), None, (), "1 consumer: 1 of 4 queues is removed; no queue moves"),
+    (side("a", route(x=4)), side("a", route(x=3)), seen(*"aaaa", lag=1), (), "1 consumer: 1 of 4 queues is removed with 1 unread message; no queue moves"),
+    (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, ("joiner",), "2 → 3 consumers: 2 to 3 of 6 queues move, depending on how the new client IDs sort"),
+    (side("a c", route(x=6)), side("a c joiner", route(x=6)), None, (), "2 → 3 consumers: 3 of 6 queues move"),
+    (*HASHED, None, ("j",), "2 → 3 consumers: 3 of 6 queues move with placeholder client IDs, which other IDs change"),
+])  # fmt: skip
+def test_the_worst_first(before: Side, after: Side, states: States | None, joiners: tuple[str, ...], line: str) -> None:
     plan, _ = over_places(plan_rebalance("g", before, after, states=states), before, after, joiners)
     assert plan_report(plan).facts[0] == headline(plan) == f"g, {line}"
 
@@ -88,13 +84,7 @@ def names(number: int) -> str:
     return " ".join(f"10.0.{at}.1@4711#182736455{at:04d}" for at in range(number))
 
 
-def wide_route(brokers: int, per_broker: int) -> TopicRouteData:
-    counts: dict[str, Any] = {name.replace("-", "_"): per_broker for name in BROKERS[:brokers]}
-    return route("Orders", **counts)
-
-
 def test_96_queues_fit_a_screen_of_40_lines() -> None:
-    """With findings, and whichever strategy: what cannot be shown in so many lines is counted."""
     closing = ("fingerprint 59e89df853a075da: 2 topics, 3 consumers, AVG, read at 2026-11-21T02:02:07Z",)
     finding = Finding(
         "placeholder-ids", "placeholder client IDs sort last, behind IP addresses: the tables show 40 moves"
@@ -102,8 +92,10 @@ def test_96_queues_fit_a_screen_of_40_lines() -> None:
     for strategy in WITHOUT_SETTINGS:
         for before, after in ((2, 3), (3, 2), (8, 9), (11, 12), (30, 31), (12, 0)):
             for brokers in (1, 3, 12):
-                routes = (wide_route(brokers, 96 // brokers),)
-                sides = (side(names(number), *routes, strategy=strategy) for number in (before, after))
+                counts: dict[str, Any] = dict.fromkeys(BROKERS[:brokers], 96 // brokers)
+                sides = (
+                    side(names(number), route("Orders", **counts), strategy=strategy) for number in (before, after)
+                )
                 report = replace(plan_report(plan(*sides)), closing=closing).only((), screen=True)
                 report = report.with_findings([finding, replace(finding, code="x")])
                 lines = on_a_terminal(report, 100).splitlines()
@@ -117,9 +109,7 @@ def test_96_queues_fit_a_screen_of_40_lines() -> None:
     queue_counts=st.tuples(st.integers(1, 9), st.integers(1, 9)),
 )
 @settings(max_examples=60, deadline=None)
-def test_the_tables_of_a_screen_add_up_to_the_data(
-    strategy: str, counts: tuple[int, int], queue_counts: tuple[int, int]
-) -> None:
+def test_screen_tables_equal_the_data(strategy: str, counts: tuple[int, int], queue_counts: tuple[int, int]) -> None:
     sides = [
         Side(Members(tuple(f"c{at}" for at in range(number)), strategy), (route("T", a=queues_), route("U", b=queues_)))
         for number, queues_ in zip(counts, queue_counts, strict=True)
@@ -146,17 +136,14 @@ def test_the_tables_of_a_screen_add_up_to_the_data(
 SAME = side("a b", route(x=4))
 
 
-@every_case(
-    ("before", "after", "states", "grave"),
-    [
-        (SAME, side("a", route(x=4)), None, ""),
-        (SAME, SAME, None, "inOrder"),
-        (SAME, side("", route(x=4)), None, "error"),
-        (SAME, side("a a b", route(x=4)), None, "error"),
-        (SAME, SAME, seen(*"aaaa"), "warning"),
-        (side("a", route(x=2)), side("a", route(x=1)), seen("a", "a", lag=3), "warning"),
-    ],
-)
+@every_case(("before", "after", "states", "grave"), [
+    (SAME, side("a", route(x=4)), None, ""),
+    (SAME, SAME, None, "inOrder"),
+    (SAME, side("", route(x=4)), None, "error"),
+    (SAME, side("a a b", route(x=4)), None, "error"),
+    (SAME, SAME, seen(*"aaaa"), "warning"),
+    (side("a", route(x=2)), side("a", route(x=1)), seen("a", "a", lag=3), "warning"),
+])  # fmt: skip
 def test_the_verdict_is_as_grave_as_what_is_left(before: Side, after: Side, states: States | None, grave: str) -> None:
     assert plan_report(plan(before, after, states=states)).grave == grave
 
@@ -174,14 +161,11 @@ ALL = Convergence(5, 5, 1054.321, 1062, 1001, 56, 0)
 GAP = "longest gap 1.0 s · longest overlap 56 ms"
 
 
-@every_case(
-    ("found", "line"),
-    [
-        (ALL, f"converges in about 1.1 s (max 1.1 s over 5 simulations) · {GAP}"),
-        (replace(ALL, max_convergence_ms=None), f"converges in about 1.1 s (not in each of 5 simulations) · {GAP}"),
-        (Convergence(5, 0, None, None, None, None, 0), "does not converge in any of 5 simulations"),
-    ],
-)
+@every_case(("found", "line"), [
+    (ALL, f"converges in about 1.1 s (max 1.1 s over 5 simulations) · {GAP}"),
+    (replace(ALL, max_convergence_ms=None), f"converges in about 1.1 s (not in each of 5 simulations) · {GAP}"),
+    (Convergence(5, 0, None, None, None, None, 0), "does not converge in any of 5 simulations"),
+])  # fmt: skip
 def test_a_plan_says_in_how_many_simulations_it_converges(found: Convergence, line: str) -> None:
     assert facts(replace(plan(SAME, SAME), convergence=found))[2] == f"  {line}"
 
@@ -195,3 +179,46 @@ def test_a_consumer_has_its_notes() -> None:
         "gone",
         "placeholder, new, idle: consumer 2 of 3 (counted from 0), and only 1 queues",
     ]
+
+
+TRIED = trials(
+    20, longest_gap_ms=(1000, 2000, 3000), total_gap_ms=(4000, 5000, 6000), longest_overlap_ms=(0, 1000, 1000),
+    total_overlap_ms=(0, 1000, 2000), redelivered=(1, 2, 9),
+)  # fmt: skip
+BEST = choice(TRIED, "abc", best=True)
+
+
+def rollout(*choices: RolloutChoice) -> Rollout:
+    return Rollout("g", "AVG", "AVG", ("a", "b", "c"), choices, (), 0, misassigned_is_minimum=True)
+
+
+def test_the_first_line_says_what_is_done_and_what_even_the_best_way_costs() -> None:
+    shown = rollout_report(rollout(BEST, choice(TRIED, "cba", "reversed")))
+    assert shown.facts == (
+        "g, restart of 3 consumers: longest gap 3.0 s; longest overlap 1.0 s",
+        (
+            "  recommended: order sorted, one at a time, every 30s, each away 15s · "
+            "converged after 1m30s, in 95 % of 20 trials"
+        ),
+        "  longest gap 2.0 s in 95 % of trials · at most 9 messages redelivered in any trial",
+    )
+    assert (shown.grave, shown.closing) == ("warning", ("2 ways tried, 20 trials each",))
+
+
+def test_a_choice_that_does_not_converge_says_so() -> None:
+    shown = rollout_report(rollout(choice(trials(20, 18), "abc", best=True, takes_ms=None)))
+    assert shown.facts[0].startswith("g, restart of 3 consumers: does not always converge")
+    assert shown.facts[1].endswith(" · 18 of 20 trials converged")
+    assert shown.grave == "error"
+
+
+def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
+    table = rollout_report(rollout(BEST, choice(trials(20, 3), takes_ms=None))).only(("choices",)).table
+    first, second = csv.DictReader(io.StringIO(as_csv(table), newline=""))
+    assert first == {
+        "orderName": "sorted", "atOnce": "1", "pauseMs": "30000", "downMs": "15000", "takesMs": "90000",
+        "longestGapP95Ms": "2000", "longestGapMaxMs": "3000", "totalGapP95Ms": "5000", "longestOverlapP95Ms": "1000",
+        "longestOverlapMaxMs": "1000", "totalOverlapP95Ms": "1000", "redeliveredMax": "9", "converged": "20", "trials": "20",
+        "best": "best",
+    }  # fmt: skip
+    assert (second["takesMs"], second["redeliveredMax"], second["converged"]) == ("", "", "3")

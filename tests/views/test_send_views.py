@@ -1,0 +1,212 @@
+import json
+from fractions import Fraction
+from typing import Any
+
+from msgspec.structs import replace
+
+from rmqlb.engine.send.simulate import simulate_send
+from rmqlb.engine.send.trials import simulate_trials
+from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
+from rmqlb.model.simulate_send import SendReport
+from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_settings
+from tests.cli.run import EXAMPLE, Ran, run
+from tests.support.builders import route
+from tests.support.mismatches import every_case
+
+S = 1_000_000
+REFUSED = Reaction("refused", "refused", 0, 1000)
+SLOW, NOT_FLUSHED = Reaction("slow", "slow", 0, 800_000), Reaction("status", "FLUSH_DISK_TIMEOUT", 10)
+TWO, ONE = route(a=1, b=1), route(b=1)
+
+
+def fails(reaction: Reaction, start: int = 0, end: int | None = None, notices: int | None = None) -> Failure:
+    ends = None if end is None else Moment(end * S)
+    return Failure("b", reaction, Moment(start * S), ends, None if notices is None else notices * S)
+
+
+def sent(*failures: Failure, topic: Any = TWO, **changes: Any) -> SendReport:
+    """A message per second, the first of them to a; what b fails of is retried at a, so that b is next again."""
+    fields: dict[str, Any] = {"messages": 4, "rate": Fraction(1), "start_at": 0, **changes}
+    return simulate_send(topic, SendScenario(failures=failures, **fields))
+
+
+@every_case(("line", "grave", "reaction", "changes"), [
+    ("no broker fails: no message of 4 lost; longest send 1 ms", "inOrder", None, {}),
+    ("b is excluded: no message of 4 lost; longest send 1 ms", "inOrder", None, {"exclude": frozenset("b")}),
+    ("b refused from 0s on: no message of 4 lost; 3 retried (75.0%), the last at 3.0 s; longest send 2 ms", "warning", REFUSED, {}),
+    ("b refused from 0s on: 2 of 4 messages lost (50.0%); 2 of 4 attempts fail, the last at 3.0 s; longest send 1 ms", "error", REFUSED, {"retries": 0}),
+    ("b refused from 0s on: all 2 messages lost; 2 of 2 attempts fail, the last at 1.0 s; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 2}),
+    ("b refused from 0s on: the message is lost; 1 of 1 attempts fail, the last at 0 ms; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 1}),
+    ("b slow (800ms) from 0s on: no message of 4 lost; no attempt fails; longest send 800 ms", "inOrder", SLOW, {}),
+    ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 2 stored, not SEND_OK; no attempt fails; longest send 1 ms", "warning", NOT_FLUSHED, {}),
+    ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 3 stored more than once; 3 retried (75.0%); longest send 2 ms", "warning", NOT_FLUSHED, {"retry_not_store_ok": True}),
+])  # fmt: skip
+def test_the_first_line_of_sends(line: str, grave: str, reaction: Reaction | None, changes: dict[str, Any]) -> None:
+    report = sent(*([] if reaction is None else [fails(reaction)]), **changes)
+    assert send_facts(report)[0] == f"T, {line}"
+    assert send_gravity(report.totals) == grave
+
+
+@every_case(("line", "failure", "changes"), [
+    ("b: 29 attempts failed; not in the producer's list from 30.0 s on (route poll)", (REFUSED, 0, None, 0), {}),
+    ("b: 3 attempts failed; it stays in the producer's list", (REFUSED,), {"messages": 4}),
+    ("b: 0 attempts failed", (SLOW,), {}),
+    ("b: 1 attempt failed; isolated from 1.0 s on (latency fault)", (REFUSED,), {"messages": 4, "latency_fault": True}),
+    ("b: 1 attempt failed; it stays in the producer's list; used again 0 ms after it is back", (REFUSED, 0, 2), {"messages": 6}),
+    ("b: 1 attempt failed; isolated from 1.0 s on (latency fault); not used again by the end", (REFUSED, 0, 2), {"messages": 5, "latency_fault": True}),
+    ("b: the simulation ends before it fails", (REFUSED, 50), {"messages": 4}),
+])  # fmt: skip
+def test_each_failure_has_a_line(line: str, failure: tuple[Any, ...], changes: dict[str, Any]) -> None:
+    assert send_facts(sent(fails(*failure), **{"messages": 40, **changes}))[1:] == (f"  {line}",)
+
+
+def test_many_failures_are_counted() -> None:
+    lines = send_facts(sent(*(fails(REFUSED, at, at + 1) for at in range(1, 15))))
+    assert lines[0].startswith("T, b refused from 1s to 2s, b refused from 2s to 3s, and 12 more: ")
+    assert (len(lines), lines[-1]) == (1 + 12 + 1, "  and 2 failures more")
+    by_number = Failure("b", REFUSED, Moment(message=2), Moment(message=4))
+    assert send_facts(sent(by_number))[0].startswith("T, b refused from message 2 to message 4: ")
+    early = Failure("a", REFUSED, Moment(0), Moment(1), None)
+    assert (last_failed_ms(sent()), last_failed_ms(sent(fails(REFUSED), early))) == (None, 3000)
+
+
+def test_trials_have_a_line_of_their_own() -> None:
+    scenario = SendScenario(messages=4, rate=Fraction(1), failures=(fails(REFUSED),), retries=0)
+    lines = send_facts(replace(simulate_send(TWO, scenario), trials=simulate_trials(TWO, scenario, 8)))
+    assert lines[1].startswith("  over 8 trials: 50.0% of messages lost (")
+    assert lines[1].endswith("; longest send p95 1 ms, max 1 ms; this is the first of them")
+
+
+def test_the_settings_stand_last() -> None:
+    def settings(*failures: Failure, **changes: Any) -> str:
+        return "\n".join(send_settings(sent(*failures, **changes)))
+
+    assert settings(latency_max=(50, 100), not_available_duration=(0, 7000)) == (
+        "2 queues on 2 brokers; SYNC, 1 thread, 1 messages per second; up to 3 attempts within 3000ms; "
+        "route polls every 30s from 30s on; seed 1\n"
+        "client 5.5.0 (rules of 5.3.3 and newer); latency fault off, its table (thresholds given): 100ms→7s, "
+        "a failure→7s"
+    )
+    assert ", 2 threads, back to back; one attempt within " in settings(threads=2, rate=None, retries=0)
+    assert "; ONEWAY, 1 thread, 1 messages per second; one attempt " in settings(mode="oneway")
+    by_hand = settings(selector=Selector("hash", key_hashes=(1,)))
+    assert "; selector hash, 1 thread, 1 messages per second; one attempt within " in by_hand
+    assert by_hand.endswith("; selectors know no latency fault")
+    for notices, line in ((0, "drops it at once"), (120, "drops it after 2m"), (None, "never drops it")):
+        assert settings(fails(REFUSED, 0, 5, notices)).endswith(f"\nb: refused from 0s to 5s; the NameServer {line}")
+
+
+DEAD = ("--fail", "broker-b@10s-40s", "--nameserver-notices", "never", "--rate", "10", "--for", "1m", "--compare-sdks")
+MINUTE = ("--rate", "10", "--for", "1m")
+
+
+def simulated(*args: str) -> Ran:
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", *args)
+    assert ran.code == 0, ran.stderr
+    return ran
+
+
+def data(*args: str) -> Any:
+    return json.loads(simulated(*args, "-o", "json").stdout)["data"]
+
+
+def test_the_first_line_names_who_never_leaves_and_the_loss() -> None:
+    first = simulated(*DEAD, "-o", "plain").stdout.splitlines()[0]
+    assert first.startswith("never leave broker-b: java without latency fault, cpp, ")
+    # Messages 101 to 400, 18 times round 16 queues of which b's eight come first in the route, and 12 more: 144 + 4.
+    assert "go-grpc (148 lost), rust-grpc (148 lost)" in first
+    assert "java-grpc" not in first
+
+
+@every_case(("args", "lines"), [
+    # Rust never asks for the route again: half of 600 messages, and 4 more since broker-b's queues come first.
+    (
+        ("--fail", "broker-b", *MINUTE, "--first-poll", "30s", "--compare-sdks"),
+        [
+            "never leave broker-b: rust-grpc (304 lost)",
+            "leave broker-b after messages are lost: go (60 lost), python-grpc (60 lost), go-grpc (150 lost)",
+        ],
+    ),
+    # Latency fault is Java's alone.
+    ((*DEAD, "--latency-fault", "on"), ["never leave broker-b: cpp, go ", "java: OrderEvents, broker-b refused from 10s to 40s: "]),
+])  # fmt: skip
+def test_lines_of_brokers_come_before_the_first_producer(args: tuple[str, ...], lines: list[str]) -> None:
+    shown = simulated(*args, "-o", "plain").stdout.splitlines()
+    assert [one[: len(other)] for one, other in zip(shown, lines, strict=False)] == lines
+
+
+def test_when_everyone_leaves_nobody_is_named() -> None:
+    shown = simulated("--fail", "broker-b:read-only", *MINUTE, "--compare-sdks", "-o", "plain").stdout
+    assert not shown.startswith("never leave")
+
+
+def test_each_sdk_has_its_own_retries_unless_they_are_given() -> None:
+    sdks = {each["sdk"]: each["totals"] for each in data(*DEAD)["sdks"]}
+    assert list(sdks)[:3] == ["java", "go", "cpp"]
+    assert "go-grpc@master" in sdks
+    # Rust makes one attempt of a message, Go's gRPC SDK three.
+    assert (sdks["rust-grpc"]["attempts"], sdks["go-grpc"]["failedAttempts"]) == (600, 3 * 148)
+    assert {each["totals"]["retries"] for each in data(*DEAD, "--send-retries", "0")["sdks"]} == {0}
+
+
+def test_two_sdks_are_compared_when_two_are_named() -> None:
+    found = data("--fail", "broker-b", *MINUTE, "--sdk", "rust-grpc", "--sdk", "java@4.9.7")
+    assert [each["sdk"] for each in found["sdks"]] == ["rust-grpc", "java"]
+    assert (found["scenario"]["sdk"], found["sdks"][1]["profile"]) == ("rust-grpc", "4.9.4 to 4.9.7")
+
+
+@every_case(("sdk", "line"), [
+    ("go", "SDK go (rules of go 2.1.2)"),
+    ("go-grpc@5.1.4", "SDK go-grpc@5.1.4 (rules of go-grpc 5.1.4), Proxy in local mode"),
+    ("java@4.9.7", "client 4.9.7 (rules of 4.9.4 to 4.9.7)"),
+])  # fmt: skip
+def test_the_last_lines_name_the_rules(sdk: str, line: str) -> None:
+    lines = simulated("--messages", "5", "--sdk", sdk, "-o", "plain").stdout.splitlines()
+    assert any(each.startswith(line) for each in lines)
+
+
+@every_case(("name", "rules"), [
+    ("python", "cpp 2.2.0"),
+    ("php-grpc", "java-grpc 5.2.0"),
+    ("php", "java 5.5.0"),
+    ("go-grpc@5.1.2", "go-grpc 5.1.4"),
+])  # fmt: skip
+def test_an_sdk_that_was_not_read_has_the_rules_of_the_nearest_one(name: str, rules: str) -> None:
+    told = simulated("--messages", "5", "--sdk", name, "-o", "plain").stderr
+    assert f"{name} was not read: its rules are taken to be those of " in told
+    assert rules.rsplit(maxsplit=1)[-1] in told
+    assert "[assumed-sdk]" in told
+
+
+@every_case(("name", "more", "first_ms"), [
+    ("java", (), 30_000),
+    ("java-grpc", (), 10_000),
+    ("go-grpc", (), 30_000),
+    ("java-grpc", ("--first-poll", "3s"), 3_000),
+    ("java-grpc", ("--route-poll", "20s"), 20_000),
+])  # fmt: skip
+def test_each_sdk_polls_its_route_first_when_it_does(name: str, more: tuple[str, ...], first_ms: int) -> None:
+    assert data("--sdk", name, "--messages", "5", *more)["scenario"]["firstPollMs"] == first_ms
+
+
+def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
+    names = [f"b{number:02}" for number in range(13)]
+    many = {
+        "queueDatas": [{"brokerName": n, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6} for n in names],
+        "brokerDatas": [{"cluster": "c", "brokerName": n, "brokerAddrs": {"0": "192.0.2.1:10911"}} for n in names],
+    }
+    args = ("-s", "-", "-t", "T", "--messages", "20", "--compare-sdks", "-o", "json")
+    value = json.loads(run("simulate-send", *args, stdin=json.dumps(many)).stdout)
+    assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
+    (found,) = [finding["message"] for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
+    assert found.startswith("go is left out: topic T: the order of a Go producer's queues is not known beyond 12")
+
+
+def test_async_leaves_out_who_is_not_simulated() -> None:
+    result = json.loads(simulated(*DEAD, "--mode", "async", "-o", "json").stdout)
+    assert "cpp" not in [each["sdk"] for each in result["data"]["sdks"]]
+    assert "cpp is left out: mode async is simulated for Java's producers, not for those of cpp" in [
+        each["message"] for each in result["findings"]
+    ]
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", *DEAD, "--mode", "oneway")
+    assert (ran.code, "mode oneway is simulated for Java's producers" in ran.stderr) == (2, True)
