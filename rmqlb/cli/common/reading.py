@@ -137,7 +137,7 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
 
 def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
     settled = resolve_options(get_current_context(), chosen=Setting("context", name, "flag", name))
-    own = {key: value for key, value in settled.values().items() if key in {each.name for each in options.fields()}}
+    own = {key: value for key, value in settled.values().items() if key in options.fields}
     own["source"] = context_named(name, settled.config).text("source")
     return options.but(**own, active_context=settled.active_context)
 
