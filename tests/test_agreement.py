@@ -240,7 +240,6 @@ def _rollout(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """The group of its present size."""
     size = size_group(SnapshotReader(snapshot), SizeQuestion(), group="g", consumers=(1, 12))
     now = None if size.consumers_now is None else size.at(size.consumers_now)
     codes = {each.code for each in size.meta.findings}
@@ -270,7 +269,6 @@ VERBS: tuple[Callable[[ClusterSnapshot], dict[str, Any]], ...] = (
 
 
 def disagreements(snapshot: ClusterSnapshot) -> list[str]:
-    """The facts that verbs state differently, and the severities of which one is no other."""
     found: dict[str, dict[str, list[str]]] = {}
     for verb, fact, value in facts_of(snapshot):
         found.setdefault(fact, {}).setdefault(repr(value), []).append(verb)

@@ -27,7 +27,6 @@ FAULTS = str(EXAMPLES / "faults.json")
 
 
 def printed(line: str) -> dict[str, Any]:
-    """What a command prints as JSON."""
     ran = run(*shlex.split(line), "-o", "json")
     assert ran.stdout, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)

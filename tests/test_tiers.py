@@ -1,5 +1,3 @@
-"""The tiers: `-m` chooses, CI runs the slow tests of each, and skips nothing."""
-
 from __future__ import annotations
 
 import os

@@ -46,7 +46,6 @@ TREE = command_tree()
 
 
 def page(name: str) -> str:
-    """A page of the site."""
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
@@ -56,7 +55,6 @@ def option(name: str) -> str:
 
 
 def changed(value: Any, default: Any) -> set[str]:
-    """The fields in which two Structs differ."""
     return {key for key, each in asdict(value).items() if each != getattr(default, key)}
 
 
@@ -143,7 +141,6 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
 
 @contextmanager
 def served(kind: str, *, broken: bool) -> Iterator[str]:
-    """A server on loopback that answers as recorded, or breaks; its URL."""
     if kind == "NameServers":
         with replay_remoting.remoting() as server:
             server.faults |= {"*": replay_remoting.reset} if broken else {}
@@ -192,7 +189,6 @@ SINGLE = [command for command in TREE.all() if not command.commands and command.
 
 
 def recorded() -> dict[str, set[str]]:
-    """Command → the formats of its transcripts, by their first lines."""
     found: dict[str, set[str]] = {command.typed: set() for command in SINGLE}
     for path in GOLDEN.rglob("*.txt"):
         first, _, rest = path.read_text(encoding="utf-8").partition("\n")

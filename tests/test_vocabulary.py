@@ -67,7 +67,6 @@ _NAME = re.compile(r"[\w.:-]*")
 
 
 def wrong_words(text: str) -> list[str]:
-    """What stands in a line that rmqlb does not say, and what it says instead."""
     rest = _RIGHT.sub("", text)
     return [f"{found[0]} (say: {NOT_WORDS[word]})" for word, one in _WORDS.items() if (found := one.search(rest))]
 

@@ -1,5 +1,3 @@
-"""The examples of the help, run as they stand there."""
-
 from __future__ import annotations
 
 import os

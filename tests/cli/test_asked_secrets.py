@@ -1,5 +1,3 @@
-"""Who gives a secret key and a token: the environment, the context, or nobody."""
-
 from __future__ import annotations
 
 import pytest

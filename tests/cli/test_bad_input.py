@@ -1,5 +1,3 @@
-"""Bad input of every kind ends in one line that says what and where, perhaps one that says what next, and the documented code."""
-
 from __future__ import annotations
 
 import gzip
@@ -80,7 +78,6 @@ class Bad(NamedTuple):
 
 
 def cases() -> Iterator[Bad]:
-    """The cases of `tests/data/bad_input.txt`."""
     text = (ROOT / "tests/data/bad_input.txt").read_text(encoding="utf-8")
     for name, path in (("EXAMPLE", EXAMPLE), ("SKEWED", SKEWED), ("RECORDING", RECORDING)):
         text = text.replace(name, path)
@@ -104,7 +101,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
-    """One line of error, at most one of hint, nothing on stdout, the exit code, and a code that explains it."""
     assert (ran.code, ran.stdout) == (code, "")
     failed = error_of(ran.stderr)
     assert failed.message.startswith(error.removesuffix("…"))

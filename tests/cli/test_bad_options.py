@@ -85,14 +85,12 @@ def given(command: CommandPage, option: OptionPage, value: str) -> list[str]:
 
 
 def words_of(command: CommandPage, option: OptionPage) -> tuple[str, ...]:
-    """The values that are known."""
     metavar = option.metavar or ""
     name = option.names[-1] if option.names else metavar
     return known_values(" ".join(command.path), name, metavar, option.help)
 
 
 def nonsense_for(command: CommandPage, option: OptionPage) -> str:
-    """What the option cannot be."""
     words = words_of(command, option)
     wrong = BY_METAVAR.get(option.metavar or "") or (f"{words[0]}x" if words else None)
     assert wrong, f"say in BY_METAVAR what {option.metavar} cannot be"
@@ -104,7 +102,6 @@ def takes_any_text(option: OptionPage) -> bool:
 
 
 def spelled(command: CommandPage, option: OptionPage) -> set[str]:
-    """How `ELSEWHERE` may name an option."""
     name = option.names[-1] if option.names else option.metavar or ""
     return {name, f"{command.typed} {name}"}
 

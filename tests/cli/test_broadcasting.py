@@ -1,5 +1,3 @@
-"""BROADCASTING groups: every consumer reads every queue, and nothing that brokers store is theirs."""
-
 from __future__ import annotations
 
 import json
@@ -15,7 +13,6 @@ IDS = ["10.0.0.1@DEFAULT", "10.0.0.2@DEFAULT"]
 
 
 def snapshot(**group: object) -> str:
-    """A group of two on a topic with three queues, whose brokers report what consume stats report of such a group."""
     names = ("topic", "brokerName", "queueId", "brokerOffset", "consumerOffset", "minOffset")
     queues = [dict(zip(names, ("T", "a", number, 100 + number, 0, 7), strict=True)) for number in range(3)]
     whole = {"messageModel": "BROADCASTING", "topics": ["T"], "clientIds": IDS, "queues": queues, **group}

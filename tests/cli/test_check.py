@@ -1,5 +1,3 @@
-"""`check` as it is typed: the examples, exit codes, formats, hostile names, and policies of every kind."""
-
 from __future__ import annotations
 
 import json
@@ -28,7 +26,6 @@ def rules(*texts: str, waivers: str = "[]") -> str:
 
 
 def checked(policy: str, *more: str, source: str = EXAMPLE) -> Any:
-    """The exit code, stderr and data of a policy on the example."""
     ran = run("check", "-p", "-", "-s", source, "--today", "2026-11-21", "-o", "json", *more, stdin=policy)
     return ran.code, ran.stderr, json.loads(ran.stdout)["data"] if ran.stdout else None
 

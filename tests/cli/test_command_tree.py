@@ -1,5 +1,3 @@
-"""Over the whole command tree: help in one form that `--help` shows, examples that run, and what completion offers."""
-
 from __future__ import annotations
 
 import ast
@@ -189,7 +187,6 @@ def test_a_shell_asks_the_program_with_the_printed_script(tmp_path: Path) -> Non
 
 
 def private_imports(path: Path) -> set[str]:
-    """Names of other packages' modules, and names in them, that begin with an underscore."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

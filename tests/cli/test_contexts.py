@@ -1,5 +1,3 @@
-"""`rmqlb context`, and what commands read when a context is active."""
-
 from __future__ import annotations
 
 import base64
@@ -205,13 +203,11 @@ def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(befor
 
 
 def passwords(replay: Replay) -> set[str]:
-    """The passwords that a Dashboard was sent, as JSON or as a form."""
     bodies = [json.loads(body) if body.startswith(b"{") else parse_qs(body.decode()) for body in replay.posted]
     return {body["password"] if isinstance(body["password"], str) else body["password"][0] for body in bodies}
 
 
 def at(url: str, *more: str) -> str:
-    """A configuration file whose active context has this source."""
     return f"context: a\ncontexts:\n  a: {{source: '{url}', {', '.join(more)}}}\n"
 
 

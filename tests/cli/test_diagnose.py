@@ -1,5 +1,3 @@
-"""`rmqlb diagnose` from files: verdict, formats, looks, several groups, exit codes."""
-
 from __future__ import annotations
 
 import json
@@ -81,7 +79,6 @@ def test_earlier_snapshots_may_come_from_stdin_and_in_any_order(tmp_path: Path) 
 
 
 def first(terminal: OnTerminal) -> str:
-    """The line below that of the time."""
     return "".join(terminal.lines[1:2])
 
 

@@ -1,5 +1,3 @@
-"""`rmqlb diagnose` of a running cluster: looks one after another, stack traces, deadlines, a look that fails, watching."""
-
 from __future__ import annotations
 
 import json
@@ -33,7 +31,6 @@ STACK = (
 
 
 def connected(*client_ids: str) -> Replay:
-    """The captured Dashboard, where these alone are the consumers of order-svc."""
     replay = Replay()
     for (path, query), body in replay.answers.items():
         if path == "/consumer/consumerConnection.query" and parse_qs(query).get("consumerGroup") == ["order-svc"]:
@@ -96,7 +93,6 @@ def test_a_group_is_read_again_where_a_change_over_time_decides(replay: Replay) 
 
 
 def a_minute_ago(replay: Replay, folder: Path) -> str:
-    """A snapshot of order-svc as if it had been taken a minute before now."""
     document = json.loads(run("fetch-routes", "-s", replay.url, "-g", "order-svc", "--evidence", "-o", "json").stdout)
     taken = datetime.now(UTC) - timedelta(minutes=1)
 

@@ -1,5 +1,3 @@
-"""`rmqlb diff` on sources of all kinds, and what it says of them."""
-
 from __future__ import annotations
 
 import json

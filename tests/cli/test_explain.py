@@ -1,5 +1,3 @@
-"""`rmqlb explain` as it is typed."""
-
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,3 @@
-"""`fetch-routes`: a snapshot of a cluster, and the same plan from it as from the cluster itself."""
-
 from __future__ import annotations
 
 import gzip
@@ -32,7 +30,6 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
 
 @pytest.fixture
 def live() -> Iterator[list[str]]:
-    """Arguments that lead to two replayed brokers."""
     with cluster() as (a, b):
         yield ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
         assert a.forbidden == b.forbidden == []
@@ -120,7 +117,6 @@ def test_secrets_are_never_shown(live: list[str], tmp_path: Path, monkeypatch: p
 
 
 def stopped_after(group: MovingGroup, folder: Path, files: int) -> subprocess.CompletedProcess[str]:
-    """The ended process of `fetch-routes --every`, which got SIGINT when it had written so many files."""
     line = ["fetch-routes", *group.source, "-g", GROUP, "--every", "1s", "--to", str(folder), "--source-retries", "0"]
     running = subprocess.Popen(command(*line), stderr=subprocess.PIPE, text=True, env=environment())
     while len(list(folder.glob("date=*/*.json.gz"))) < files and running.poll() is None:

@@ -1,5 +1,3 @@
-"""Events, timers and rates as they are typed: every form, one clear line for each mistake, and never a traceback."""
-
 from __future__ import annotations
 
 import io

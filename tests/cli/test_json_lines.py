@@ -1,5 +1,3 @@
-"""`-o jsonl`: the rows of a result, one a line, the same as in its JSON; and snapshots that are read back by lines."""
-
 from __future__ import annotations
 
 import json
@@ -50,7 +48,6 @@ def test_a_snapshot_by_lines_plans_as_the_snapshot_does(group: str) -> None:
 
 
 def peak(messages: int, folder: Path) -> int:
-    """The most memory, in KB, that writing a line for each attempt takes."""
     line = command(
         "simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", f"{messages}", "-o", "jsonl", "-q"
     )

@@ -1,5 +1,3 @@
-"""Flag > environment > context in force > user file > default, for every kind of option."""
-
 from __future__ import annotations
 
 import json

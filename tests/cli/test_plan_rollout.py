@@ -1,5 +1,3 @@
-"""`plan-rollout` as it is typed: the examples, the options, and one clear line for each mistake."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""`rmqlb plan-topic`: what the screens say, which step is next, and how a check ends."""
-
 from __future__ import annotations
 
 import json

@@ -20,7 +20,6 @@ CHECK = ("check", "-p", POLICY, "-s", EXAMPLE, "--today", "2026-11-21")
 
 
 def both(*line: str, code: int = ExitCode.OK) -> tuple[Any, Metrics]:
-    """The envelope of the JSON, and the metrics by their names without the prefix."""
     ran = {form: run(*line, "-o", form) for form in ("json", "prometheus")}
     assert {each.code for each in ran.values()} == {code}
     found = read_metrics(ran["prometheus"].stdout)
@@ -28,7 +27,6 @@ def both(*line: str, code: int = ExitCode.OK) -> tuple[Any, Metrics]:
 
 
 def by(own: dict[Labels, float], *labels: str) -> dict[tuple[str | None, ...], float]:
-    """Sums by some of the labels."""
     sums: Counter[tuple[str | None, ...]] = Counter()
     for key, value in own.items():
         sums[tuple(dict(key).get(label) for label in labels)] += value  # type: ignore[assignment]

@@ -1,5 +1,3 @@
-"""`--proxy`: the consumers that Proxies of 5.5.0 listed, by every command that asks for consumers."""
-
 from __future__ import annotations
 
 import json
@@ -21,7 +19,6 @@ PUSH = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
 
 
 def answers(group: str) -> dict[tuple[int, str], Answer]:
-    """A group of which no broker lists a consumer, and no receive request waits at this moment."""
     return {
         (ROUTE, "topic=Pulled"): success(route_of("broker-a", "broker-b")),
         **known(group, "Pulled"),

@@ -1,5 +1,3 @@
-"""`fetch-routes --redact`: what is shared says no name, and plans as the real one does."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""`--sdk`: what consumers of other client libraries own, in the commands that predict owners."""
-
 from __future__ import annotations
 
 import json
@@ -94,7 +92,6 @@ def test_what_is_wrong_is_told_before_anything_is_read(given: str, code: str) ->
 
 
 def with_go(tmp_path: Path) -> str:
-    """The example, whose first consumer runs Go."""
     document = json.loads(Path("examples/cluster.json").read_text("utf-8"))
     for group in document["data"]["groups"]:
         for view in group["views"] or ():

@@ -1,5 +1,3 @@
-"""Several groups in one command, by name or pattern: each as if it were alone, from one reading, and each once."""
-
 from __future__ import annotations
 
 import csv

@@ -1,5 +1,3 @@
-"""`rmqlb show-groups` and `rmqlb show-consumers`, on files and on servers that answer as recorded ones did."""
-
 from __future__ import annotations
 
 import json

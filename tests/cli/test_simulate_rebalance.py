@@ -1,5 +1,3 @@
-"""`simulate-rebalance` as it is typed, of one group and of several: examples, options, pictures, mistakes."""
-
 from __future__ import annotations
 
 import csv
@@ -65,8 +63,6 @@ def test_rates_bound_the_messages_that_come_again() -> None:
 
 
 def earlier(folder: Path, seconds: int = 60, messages: int = 6) -> str:
-    """The example as it was so many seconds and messages a queue before."""
-
     def before(text: str) -> str:
         return (datetime.fromisoformat(text) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
@@ -93,7 +89,6 @@ def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
 
 
 def snapshot(**group: object) -> str:
-    """A hand-written snapshot of one group on one topic."""
     queues = [{"brokerName": "a", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6}]
     brokers = [{"cluster": "c", "brokerName": "a", "brokerAddrs": {"0": "10.0.0.1:10911"}}]
     topics = [{"topic": "T", "route": {"queueDatas": queues, "brokerDatas": brokers}}]

@@ -1,5 +1,3 @@
-"""`simulate-receive` as it is typed: the verdict, the formats, and one clear line for each mistake."""
-
 from __future__ import annotations
 
 import json

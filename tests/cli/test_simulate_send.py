@@ -1,5 +1,3 @@
-"""`simulate-send` and `select-queue` as they are typed; golden files hold the formats."""
-
 from __future__ import annotations
 
 import json

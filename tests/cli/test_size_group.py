@@ -1,5 +1,3 @@
-"""`rmqlb size-group`: what is read of options and source, and what the screens say."""
-
 from __future__ import annotations
 
 import json
@@ -20,7 +18,6 @@ ASKED = ("size-group", "-s", EXAMPLE, "-g", "order-svc")
 
 
 def changed(tmp_path: Path, change: Callable[[Any], None]) -> str:
-    """The example with a change, in which no owner was observed."""
     cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
     change(cluster["data"])
     for each in cluster["data"]["groups"]:
@@ -167,8 +164,6 @@ def test_all_strategies_are_those_that_the_library_has() -> None:
 
 
 def unread_topic(tmp_path: Path, group: str) -> tuple[str, ...]:
-    """The example, in which no queue of OrderEvents can be read: 16 can be written."""
-
     def unread(data: Any) -> None:
         (events,) = (each for each in data["topics"] if each["topic"] == "OrderEvents")
         events["route"]["queueDatas"] = [{**each, "readQueueNums": 0} for each in events["route"]["queueDatas"]]

@@ -1,5 +1,3 @@
-"""Where a plan's new owners start on a live cluster: brokers are asked as consumers ask them, and only about what moves."""
-
 from __future__ import annotations
 
 import json

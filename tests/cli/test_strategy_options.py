@@ -1,5 +1,3 @@
-"""Strategies by name and `--strategy-option KEY=VALUE`: each key does what it says, or is refused."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""`sweep-failures` as it is typed: what is looked at and lost, commands that run, and one clear line per mistake."""
-
 from __future__ import annotations
 
 import json

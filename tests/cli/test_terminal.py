@@ -1,5 +1,3 @@
-"""What a person sees on a terminal: the chosen format, progress that goes away, the pager, and narrow screens."""
-
 from __future__ import annotations
 
 import json
@@ -86,7 +84,6 @@ def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> No
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """Where `keeping` writes its input."""
     return tmp_path / "paged.txt"
 
 
@@ -109,8 +106,7 @@ def test_a_long_table_goes_through_the_pager_whole_and_in_colour(kept: Path) -> 
 
 
 @every_case(
-    ("arguments", "lines"),
-    [(SHORT, 20), (LONG, 200), ((*LONG, "--no-pager"), 20), ((*LONG, "-o", "json"), 20)],
+    ("arguments", "lines"), [(SHORT, 20), (LONG, 200), ((*LONG, "--no-pager"), 20), ((*LONG, "-o", "json"), 20)]
 )
 def test_everything_else_is_shown_at_once(arguments: tuple[str, ...], lines: int, tmp_path: Path) -> None:
     with OnTerminal(*arguments, "-q", env={"RMQLB_PAGER": keeping(tmp_path / "kept")}, lines=lines) as terminal:

@@ -72,7 +72,6 @@ def running(*, popped: str | None, held: str | None, own: bool = False) -> bytes
 
 
 def known(group: str, *topics: str) -> dict[tuple[int, str], Answer]:
-    """A cluster of these topics and one group."""
     return {
         (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, ""): success(json.dumps({"topicList": topics}).encode()),
         (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""): success(
@@ -130,7 +129,6 @@ def pop() -> Iterator[tuple[Replay, ...]]:
 
 
 def live_and_offline(brokers: tuple[Replay, ...], group: str, folder: Path) -> tuple[list[str], list[str]]:
-    """The options of the cluster, and of a snapshot that was fetched from it."""
     path = str(folder / f"{group}.json")
     assert run("fetch-routes", *at(brokers), "-g", group, "--to", path).code == 0
     return [*at(brokers), "-g", group], ["-s", path, "-g", group]

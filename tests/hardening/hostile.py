@@ -129,5 +129,4 @@ def snapshot(
 
 
 def as_text(value: object) -> str:
-    """The snapshot as it stands in a file."""
     return json.dumps(value)

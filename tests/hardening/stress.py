@@ -29,8 +29,6 @@ WITHOUT_A_SOURCE = tuple(map(Line, (("schema",), ("explain", "no-master"), ("con
 
 
 class Failed(Struct, frozen=True):
-    """A process that ended as none may."""
-
     line: Line
     code: int
     stderr: str
@@ -59,5 +57,4 @@ def _failed(line: Line, interval: float) -> Failed | None:
 
 
 def is_bad(stderr: str, code: int, expected: int) -> bool:
-    """A process ended as none may: with another exit code, which a signal's is, or with a traceback."""
     return code != expected or "Traceback" in stderr or "Fatal Python error" in stderr

@@ -48,7 +48,6 @@ def test_only_one_file_has_msgspec_read_types() -> None:
 
 
 def _named(node: ast.AST) -> list[str]:
-    """What the node takes from a module, with the module."""
     if isinstance(node, ast.ImportFrom):
         return [f"{node.module}.{alias.name}" for alias in node.names]
     return [ast.unparse(node)] if isinstance(node, ast.Attribute) else []

@@ -1,5 +1,3 @@
-"""Files that are made to fill the memory end in one clear line, and soon."""
-
 from __future__ import annotations
 
 import gzip
@@ -34,8 +32,6 @@ Pieces = Callable[[], Iterator[bytes]]
 
 
 class Ended(NamedTuple):
-    """How a process ended."""
-
     code: int
     stdout: bytes
     stderr: str
@@ -43,8 +39,6 @@ class Ended(NamedTuple):
 
 
 def repeated(start: bytes, unit: bytes, end: bytes, size: int) -> Pieces:
-    """About so many bytes of one unit after another."""
-
     def pieces() -> Iterator[bytes]:
         block = unit * (MB // len(unit) + 1)
         yield start
@@ -56,8 +50,6 @@ def repeated(start: bytes, unit: bytes, end: bytes, size: int) -> Pieces:
 
 
 def counted(start: bytes, unit: bytes, end: bytes, number: int) -> Pieces:
-    """So many units, each with its number in it."""
-
     def pieces() -> Iterator[bytes]:
         yield start
         for first in range(0, number, 50_000):
@@ -68,12 +60,10 @@ def counted(start: bytes, unit: bytes, end: bytes, number: int) -> Pieces:
 
 
 def colliding(number: int) -> Pieces:
-    """Mappings of integers that all have the same hash."""
     return lambda: iter([b"0: x\n", *(b"%d: x\n" % (place * sys.hash_info.modulus) for place in range(1, number))])
 
 
 def read(pieces: Pieces, scratch: Path, *more: str, source: str = "-") -> Ended:
-    """Run `show-route` on what comes through a pipe."""
     peak = scratch / "peak"
     line = [
         *(sys.executable, str(Path(__file__).parent / "measured.py"), str(peak)),

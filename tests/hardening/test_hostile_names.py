@@ -1,5 +1,3 @@
-"""Hostile names reach nobody raw: every command, every format, stdout and stderr, and the errors too."""
-
 from __future__ import annotations
 
 import csv
@@ -24,15 +22,7 @@ from rmqlb.views.record import recording_report
 from tests.cli.run import Ran, run
 from tests.cli.terminals import OnTerminal
 from tests.hardening import walk
-from tests.hardening.hostile import (
-    DIRECTIONS,
-    INVISIBLE,
-    MARKUP,
-    SNAPSHOTS,
-    Names,
-    as_text,
-    snapshot,
-)
+from tests.hardening.hostile import DIRECTIONS, INVISIBLE, MARKUP, SNAPSHOTS, Names, as_text, snapshot
 from tests.support.mismatches import every_case
 from tests.support.openmetrics import read_metrics
 
@@ -51,7 +41,6 @@ def raw(text: str, more: frozenset[str] = frozenset()) -> set[str]:
 
 
 def allowed(output: str) -> frozenset[str]:
-    """What a format itself is made of."""
     return frozenset("\r" if output == "csv" else "")
 
 
@@ -121,8 +110,6 @@ def test_a_terminal_gets_colours_and_nothing_else(tmp_path: Path) -> None:
 
 
 class _Seen(HTMLParser):
-    """The tags and attributes of a page."""
-
     def __init__(self) -> None:
         super().__init__()
         self.tags: set[str] = set()
@@ -205,7 +192,6 @@ ERRORS = """
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files with hostile content."""
     made = tmp_path_factory.mktemp("evil")
     names = SNAPSHOTS["controls"]
     (made / "FILE").write_text(as_text(snapshot(names)))
@@ -233,7 +219,6 @@ def test_errors_hold_nothing_raw(line: str, folder: Path) -> None:
 
 
 def recording(names: Names) -> str:
-    """A recording of a group whose every name is hostile, with a consumer that comes and one that does not answer."""
     some = [MessageQueue(topic, broker, 0) for topic in names.topics for broker in names.brokers]
     first, second, *_ = names.client_ids
     follower = Follower(names.group, 1000)

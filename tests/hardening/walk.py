@@ -36,12 +36,7 @@ ON_A_SNAPSHOT = {
     "show-groups": (),
     "diagnose": ("--group", "*", "--looks", "1"),
     "fetch-routes": (),
-    "sweep-failures": (
-        "--policy",
-        str(Path(__file__).parent / "policy.yaml"),
-        "--today",
-        "2026-11-21",
-    ),
+    "sweep-failures": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
 """Commands that take a snapshot as it is."""
@@ -68,7 +63,6 @@ READING = {**ON_A_SNAPSHOT, **ON_A_TOPIC, **ON_A_GROUP}
 
 
 def commands() -> tuple[str, ...]:
-    """The names of all commands of the program, those without a source too."""
     tree = get_command(app)
     assert isinstance(tree, TyperGroup)
     return tuple(tree.list_commands(click.Context(tree)))

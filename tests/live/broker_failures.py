@@ -151,8 +151,6 @@ def record_kill(cluster: RocketMQCluster, topic: str, killed: str, setups: Seque
 
 
 def _await_notice(producers: Sequence[Producer], killed: str) -> None:
-    """Wait until every producer has a list without the broker."""
-
     def all_did() -> bool:
         return all(killed not in {name for name, _ in producer.queues()} for producer in producers)
 

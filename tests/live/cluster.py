@@ -25,8 +25,6 @@ READ_AND_WRITE = 6
 
 @dataclass(frozen=True)
 class TopicOnBroker:
-    """What one broker shall hold of a topic."""
-
     topic: str
     broker_name: str
     read_queues: int
@@ -85,7 +83,6 @@ class RocketMQCluster:
         return int(said["atUs"])
 
     def run(self, program: str, *arguments: str) -> None:
-        """Run one of our programs, or RocketMQ's own, to its end."""
         command = self.java.command(program, *arguments)
         done = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * START_DEADLINE, check=False

@@ -77,7 +77,6 @@ class Lab:
         return self._alive.enter_context(relay(self.cluster.name_server, {broker: link.address})).address, link
 
     def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
-        """What the command says of the groups now; it is kept, too."""
         chosen = [word for group in groups for word in ("-g", group)]
         source = ("-s", f"rocketmq://{self.cluster.name_server}")
         ran = CliRunner().invoke(app, ["diagnose", *source, *chosen, *PATIENCE, "-o", "json", *more])
@@ -90,7 +89,6 @@ class Lab:
         return found
 
     def until_named(self, faults: Sequence[Fault], *others: str) -> None:
-        """Diagnose until each fault is named; the other groups beside it."""
         waiting = list(faults)
 
         def all_are_named() -> bool:
@@ -103,7 +101,6 @@ class Lab:
         )
 
     def brief(self, group: str) -> list[list[str]]:
-        """The codes of what each diagnosis said of a group."""
         return [[f"{each['code']} ({each['severity']})" for each in said["findings"]] for said in self.said[group]]
 
 

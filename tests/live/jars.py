@@ -34,14 +34,12 @@ def compiled_programs(version: str, into: Path) -> Path:
 
 
 def compiled(programs: Path, library: Path, into: Path) -> Path:
-    """The Java programs of a folder, compiled against a folder of jars."""
     sources = sorted(str(source) for source in programs.glob("*.java"))
     run([tool("javac"), "-nowarn", "-XDsuppressNotes", "-d", str(into), "-cp", f"{library}/*", *sources])
     return into
 
 
 def go_program(folder: Path, into: Path) -> Path:
-    """The Go program of a folder, built; its modules are brought once."""
     done = subprocess.run(
         [tool("go"), "build", "-o", str(into), "."], cwd=folder, capture_output=True, text=True, check=False
     )

@@ -96,7 +96,6 @@ class PopGroup(Watched):
         return (queue for its in held for queue in its if queue.topic == self.topic)
 
     def _answered(self, broker_name: str, client_ids: Iterable[str]) -> Owners:
-        """Who may read what as a broker answers each consumer."""
         answers = {
             i: assignment(self.cluster, broker_name, self.group, self.topic, i, self.strategy) or {} for i in client_ids
         }

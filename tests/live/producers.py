@@ -127,15 +127,12 @@ class RecordedMessage(Struct, frozen=True, rename="camel", kw_only=True):
 
 @dataclass
 class Producer:
-    """A producer of one topic, in a JVM of its own."""
-
     process: JavaProcess
     _offset: int = 0
     _answers: list[dict[str, Any]] = field(default_factory=list)
     _messages: list[RecordedMessage] = field(default_factory=list)
 
     def set(self, **properties: object) -> None:
-        """Change settings of `DefaultMQProducer`, and `mode`: sync, async or oneway."""
         for name, value in properties.items():
             self._ask(f"set {name} {_text(value)}")
 
@@ -159,17 +156,14 @@ class Producer:
         return int(self._ask("stop")["stopped"])
 
     def send(self, count: int = 1, pause_ms: int = 0, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
-        """Send so many messages and wait for their ends; in the order of their numbers."""
         return self.await_messages(self.start_sending(count, pause_ms), deadline)
 
     def await_messages(self, count: int, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
-        """The next so many messages, in the order of their numbers."""
         self._await(lambda: len(self._messages) >= count, f"{count} messages", deadline)
         ended, self._messages = self._messages, []
         return sorted(ended, key=lambda message: message.number)
 
     def await_ready(self) -> None:
-        """Wait for the JVM's first line, which comes unasked."""
         self._next_answer("start")
 
     def _ask(self, command: str) -> dict[str, Any]:

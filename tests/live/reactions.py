@@ -87,14 +87,11 @@ class Case:
 
 @dataclass
 class Bench:
-    """A producer and the brokers it meets."""
-
     version: str
     producer: Producer
     cluster: ScriptedCluster
 
     def prepare(self, case: Case) -> None:
-        """Set the producer up, and let the brokers react as the case says."""
         self.cluster.all_store()
         self.producer.set(
             mode=case.mode,
@@ -229,10 +226,7 @@ class Bench:
 
 @contextmanager
 def bench(java: Java) -> Iterator[Bench]:
-    with (
-        ScriptedCluster(TOPIC, QUEUES) as cluster,
-        running_producer(java, cluster.name_server, TOPIC) as producer,
-    ):
+    with ScriptedCluster(TOPIC, QUEUES) as cluster, running_producer(java, cluster.name_server, TOPIC) as producer:
         producer.send(_WARM_UP)
         yield Bench(java.version, producer, cluster)
 
@@ -291,7 +285,6 @@ def _notices_a_closed_connection(version: str) -> bool:
 
 
 def read_facts() -> tuple[list[Row], list[Row]]:
-    """The rows and the timeouts that were written down."""
     facts = json.loads(FACTS.read_text(encoding="utf-8"))
     return facts["rows"], facts["timeouts"]
 

@@ -77,7 +77,6 @@ class Relay:
 
 @contextmanager
 def relay(to: str, saying: Mapping[str, str] = {}) -> Iterator[Relay]:
-    """A relay for the length of a ``with`` block."""
     running = Relay(to, saying)
     try:
         yield running

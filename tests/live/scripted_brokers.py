@@ -150,8 +150,6 @@ class _Server:
 
 
 class ScriptedBroker:
-    """One broker of a `ScriptedCluster`."""
-
     def __init__(self, cluster: ScriptedCluster, name: str, write_queues: int) -> None:
         self._cluster = cluster
         self._reaction = STORES
@@ -234,7 +232,6 @@ class ScriptedCluster:
             broker.react(STORES)
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Do something in the cluster's thread, and wait for it."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_DEADLINE)
 
     async def _open(self) -> None:

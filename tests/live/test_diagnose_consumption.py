@@ -26,7 +26,6 @@ HEALTHY = ("ok-svc", "retry-svc")
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[Lab]:
-    """A cluster with messages in each topic that can be read."""
     with RocketMQCluster("5.5.0", brokers=BROKERS, config={"timerWheelEnable": "true"}) as running:
         topics = [TopicOnBroker(t, name, 4, 4) for t in (ORDERS, HOT, POPPED, PULLED) for name in BROKERS]
         running.create_topics([*topics, *(TopicOnBroker(WRITTEN, name, 4, 4, WRITE_ONLY) for name in BROKERS)])

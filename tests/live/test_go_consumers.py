@@ -137,7 +137,6 @@ def test_java_and_go_in_a_group_own_what_each_of_them_computes(
 
 
 def mix_found(group: Watched) -> dict[str, Any]:
-    """What `diagnose` says of the mix, which must stand before all else where it does damage."""
     said = group.say("diagnose", "--deadline", "2m")["data"]["findings"]
     (found,) = (each for each in said if each["code"] == "mixed-sdks")
     assert found["severity"] == "info" or found is said[0]

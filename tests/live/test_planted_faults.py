@@ -132,7 +132,6 @@ def wrong(of: Lab, fault: Fault) -> list[str]:
 
 @contextmanager
 def always_rebalancing(cluster: RocketMQCluster) -> Iterator[None]:
-    """A group of which one consumer leaves and another one joins all the time."""
     ended = threading.Event()
     with consumers(cluster, MOVING) as program:
         for number in range(3):
@@ -156,7 +155,6 @@ def always_rebalancing(cluster: RocketMQCluster) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[Lab]:
-    """All faults side by side on one cluster, beside healthy groups, diagnosed until each is named."""
     with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"], config={"timerWheelEnable": "true"}) as running:
         topics = [TopicOnBroker(topic, name, 4, 4) for topic in (TOPIC, OTHER) for name in running.broker_addresses]
         running.create_topics(topics)

@@ -87,7 +87,6 @@ def grpc_consumers(
 
 @contextmanager
 def grpc_proxy(cluster: RocketMQCluster, folder: Path) -> Iterator[tuple[str, str]]:
-    """A Proxy in cluster mode; the addresses of its gRPC port and of its remoting port."""
     grpc, remoting = free_port(), free_port()
     settings = {
         "rocketMQClusterName": cluster.name,
@@ -108,7 +107,6 @@ def grpc_proxy(cluster: RocketMQCluster, folder: Path) -> Iterator[tuple[str, st
 def grpc_clients(
     cluster: RocketMQCluster, grpc: str, group: str, topic: str, folder: Path, *kinds: str
 ) -> Iterator[JavaProcess]:
-    """Consumers of a group in a process of their own, connected to a Proxy; push or simple, each of them."""
     library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
     client = replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
     command = client.command("GrpcConsumers", grpc, group, topic, *kinds)

@@ -60,7 +60,6 @@ def living() -> Iterator[tuple[Lab, Any]]:
 
 
 def _unsettled(diagnosis: dict[str, Any]) -> list[str]:
-    """What is wrong, or may be while consumers are young."""
     return [each["code"] for each in diagnosis["findings"] if each["code"] != "lag-growing"]
 
 

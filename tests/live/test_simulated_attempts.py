@@ -131,7 +131,6 @@ def stretches(kill: Kill, recording: Recording) -> Iterator[Stretch]:
 
 
 def isolation_ends(recording: Recording, begin: int, end: int) -> Iterator[int]:
-    """The messages that are the first to begin after an isolation of the dead broker."""
     for number in range(begin + 1, end):
         fault = recording.messages[number - 1].fault(KILLED)
         if fault is not None and fault.start_timestamp:
@@ -211,7 +210,6 @@ def test_the_same_broker_is_avoided_for_the_same_time(kill: Kill, careful: Recor
 def isolated(
     route: TopicRouteData, scenario: SendScenario, attempts: Sequence[Attempt]
 ) -> list[tuple[str, float, float]]:
-    """Which brokers the simulated producer isolates after failures, from when until when."""
     run = producer_of(route, scenario)
     assert isinstance(run, JavaProducer)
     run.run()

@@ -65,7 +65,6 @@ class Lab:
 
     @contextmanager
     def doomed(self, name: str) -> Iterator[Receivers]:
-        """Consumers behind the Proxy, in a JVM that a test kills."""
         with receivers(self.grpc, self.endpoint, self.folder / f"{name}.log") as program:
             yield program
 
@@ -170,7 +169,6 @@ def bound(messages: int) -> float:
 
 
 def arrivals(topic: str, began_ms: int) -> Iterator[tuple[float, str, int]]:
-    """When a topic's messages are sent, in epoch milliseconds, and to which queue."""
     numbers = random.Random(topic)
     at = float(began_ms)
     while True:

@@ -28,8 +28,6 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Watched:
-    """A group, and the programs that run its consumers."""
-
     cluster: RocketMQCluster
     group: str
     programs: Sequence[Members]
@@ -45,7 +43,6 @@ class Watched:
         return said
 
     def owners(self) -> tuple[Owners, Owners]:
-        """The predicted owners, and those that consumers report at this moment."""
         shown = self.say("show-owners", "--strategy", self.strategy, *self.options)["data"]
         rows = {MessageQueue(q["topic"], q["brokerName"], q["queueId"]): q for q in shown["queues"]}
         (name,) = (each["strategy"] for each in shown["strategies"])
@@ -85,7 +82,6 @@ class Watched:
         return predicted
 
     def _must_receive(self, owners: Owners) -> None:
-        """A message to each queue reaches its owners and nobody else."""
         text = next_text()
         for queue in owners:
             send(self.cluster, queue, text)

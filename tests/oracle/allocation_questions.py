@@ -35,8 +35,6 @@ STRANGER = "not-there@1"
 
 @dataclass(frozen=True)
 class Question:
-    """The lists of a topic and a group, and who is asked for."""
-
     topic: str
     queues: list[Queue]
     client_ids: list[str]

@@ -1,5 +1,3 @@
-"""Commands as values, the requests that may be sent, the names of versions, and signatures."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""A header in its two forms: what is read, what is refused, and the bytes that Java writes."""
-
 from __future__ import annotations
 
 import json

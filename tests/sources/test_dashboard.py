@@ -1,5 +1,3 @@
-"""A whole cluster read through the replayed answers of a real Dashboard."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -26,7 +24,6 @@ IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
 
 
 def replay_of(**answers: bytes) -> Replay:
-    """The captured Dashboard with a group `g`: what brokers A and B and its consumers say."""
     replay = Replay()
     paths = {
         "a": (of.CONNECTIONS, f"consumerGroup=g&address={of.A}"),

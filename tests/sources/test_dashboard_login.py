@@ -1,5 +1,3 @@
-"""Trust: a login only when the Dashboard asks, in the way it knows; a server that TLS verifies; secrets never shown."""
-
 from __future__ import annotations
 
 import datetime as dt
@@ -155,7 +153,6 @@ def served_by(certificate: trustme.LeafCert) -> ssl.SSLContext:
 
 
 def refused(context: ssl.SSLContext, change: Callable[[str], str] = str, **settings: Any) -> str:
-    """The message of a TLS server that is asked nothing."""
     with dashboard(tls=context) as replay:
         error = error_of(change(replay.url), SKEWED, **settings)
     assert isinstance(error, EndpointError)

@@ -1,5 +1,3 @@
-"""Dumps are recognised by what is in them, alone or several in one file; what `mqadmin topicRoute` prints."""
-
 from __future__ import annotations
 
 import gzip

@@ -1,5 +1,3 @@
-"""The native source over loopback NameServers and brokers that answer as captured ones did."""
-
 from __future__ import annotations
 
 import json
@@ -36,14 +34,12 @@ IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
 
 
 def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **settings: Any) -> NameServerReads:
-    """The reads of a cluster whose broker addresses lead to the replays."""
     quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
     addresses = parse_address_map([broker.mapped for broker in brokers])
     return NameServerReads(servers, WireSettings(addresses=addresses, **quick), clock=lambda: NOW)
 
 
 def fetch(wanted: Wanted, a: Replay, b: Replay, **settings: Any) -> ClusterSnapshot:
-    """A snapshot through the first replay as NameServer, both as brokers."""
     return LiveSource(reads([a.address], (a, b), **settings), clock=lambda: NOW).fetch(wanted)
 
 
@@ -65,7 +61,6 @@ def a_route(**brokers: int) -> bytes:
 
 
 def reporting(brokers: tuple[Replay, ...], fault: Fault) -> None:
-    """What consumers of the brokers say of themselves."""
     for broker in brokers:
         broker.faults[RUNNING] = fault
 

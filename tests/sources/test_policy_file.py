@@ -1,5 +1,3 @@
-"""A policy file: what is read, and the line, the key and the suggestion for each mistake."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Proxies over their remoting port: what captured ones of 5.5.0 listed, and what they may do wrong."""
-
 from __future__ import annotations
 
 import json
@@ -32,7 +30,6 @@ def proxy() -> Iterator[Replay]:
 
 
 def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The client IDs of `grpc-svc` that all Proxies list, and the reasons of those that did not answer."""
     proxies = Proxies(addresses, WireSettings(timeout=0.5, retries=0))
     try:
         answers = proxies.consumers("grpc-svc")
@@ -42,7 +39,6 @@ def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def answering(body: bytes, code: int = 0, remark: str | None = None) -> Fault:
-    """A Proxy's own answer, with the mark of one."""
     answer = changed(server.success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"}, code=code, remark=remark)
     return lambda turn: turn.write(turn.framed(answer))
 

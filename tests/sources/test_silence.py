@@ -1,5 +1,3 @@
-"""Servers, links and consumers that keep silent: each costs one timeout and hides nothing of the others."""
-
 from __future__ import annotations
 
 import threading
@@ -133,7 +131,6 @@ def once(fault: Fault) -> Fault:
 
 
 def asked_first() -> int:
-    """Through which broker the consumer is asked when all is well."""
     with cluster() as brokers:
         fetch(brokers)
         return next(place for place, broker in enumerate(brokers) if asked(broker))

@@ -15,7 +15,6 @@ HERE = Seen("a test")
 
 
 def queues(number: int, broker: str = "broker-a", topic: str = "T") -> list[MessageQueue]:
-    """So many queues of one broker."""
     return [MessageQueue(topic, broker, i) for i in range(number)]
 
 

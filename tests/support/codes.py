@@ -21,8 +21,6 @@ HAS_CODES = re.compile(r"\bcode\s*=|\b(?:Finding|rule|PageCode)\(")
 
 
 class Used(NamedTuple):
-    """A code, what it is the code of, and where."""
-
     kind: str
     code: str
     exit: int | None
@@ -30,7 +28,6 @@ class Used(NamedTuple):
 
 
 def error_classes() -> dict[str, type[RmqlbError]]:
-    """The whole tree of errors, by name."""
     found: dict[str, type[RmqlbError]] = {}
     waiting: list[type[RmqlbError]] = [RmqlbError]
     while waiting:

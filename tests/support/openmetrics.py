@@ -17,7 +17,6 @@ _KNOWN = {metric.full_name: metric for metric in METRICS}
 
 
 def labelled(**labels: str) -> Labels:
-    """The labels of one sample."""
     return frozenset(labels.items())
 
 

@@ -27,8 +27,6 @@ Built = Callable[[Path], list[str]]
 
 @dataclass(frozen=True)
 class Sdk:
-    """One version of one SDK."""
-
     name: str
     version: str
     build: Built = field(repr=False)  # makes the program in a folder; returns the command that runs it
@@ -51,7 +49,6 @@ class Sdk:
         )
 
     def answers(self, asked: Sequence[Question]) -> list[str]:
-        """What it says to questions that it can answer; the program is built on the first call."""
         command = self.build(_folder(f"{self.name}-{self.version}"))
         lines = "".join(question.line(signed=self.signed) + "\n" for question in asked)
         done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", check=False)
