@@ -79,7 +79,8 @@ class Bad(NamedTuple):
 
 def cases() -> Iterator[Bad]:
     text = (ROOT / "tests/data/bad_input.txt").read_text(encoding="utf-8")
-    for name, path in (("EXAMPLE", EXAMPLE), ("SKEWED", SKEWED), ("RECORDING", RECORDING)):
+    policy = str(ROOT / "examples" / "policy.yaml")
+    for name, path in (("EXAMPLE", EXAMPLE), ("SKEWED", SKEWED), ("RECORDING", RECORDING), ("POLICY", policy)):
         text = text.replace(name, path)
     text = re.sub(r"<(.)\*(\d+)>", lambda found: found[1] * int(found[2]), text)
     for line, code, error, hint in re.findall(r"^\$ (.*)\n(\d) (.*)(?:\nhint: (.*))?$", text, re.MULTILINE):

@@ -111,26 +111,6 @@ def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
     assert all(re.search(rf"\b{name}\b", check.__doc__ or "") for name in LIMITS)
 
 
-@every_case(
-    ("args", "code", "error", "hint"),
-    [
-        (["-p", "none.yaml"], ExitCode.USAGE, "--policy none.yaml: No such file or directory", None),
-        (["-p", POLICY, "--today", "soon"], ExitCode.USAGE, "--today soon: not a date", "write YYYY-MM-DD"),
-        (["-p", POLICY, "--fail-from", "fatal"], ExitCode.USAGE, "--fail-from fatal: no such severity", "there are the severities error, info, warning"),
-        (["-p", POLICY, "-o", "junt"], ExitCode.USAGE, "unknown format junt", "did you mean junit?"),
-        (["-p", POLICY, "--section", "fialed"], ExitCode.USAGE, "--section fialed: no such table", "did you mean failed?"),
-        (["-p", POLICY, "--strategy-option", "inner=AVRG"], ExitCode.USAGE, "unknown strategy AVRG", None),
-        (["-p", POLICY, "--print-policy"], ExitCode.USAGE, "--print-policy prints the built-in policy, and --policy names another one", None),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_line(args: list[str], code: ExitCode, error: str, hint: str | None) -> None:
-    ran = run("check", "-s", EXAMPLE, *args)
-    assert (ran.code, ran.stdout) == (code, "")
-    assert ran.stderr.splitlines()[0].startswith(f"error: {error}")
-    if hint:
-        assert ran.stderr.splitlines()[1:] == [f"hint: {hint}"]
-
-
 def test_a_malformed_policy_is_no_incomplete_data(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("rules:\n  - {name: r, groups: '*', limits: {idel: 0}}\n")
     ran = run("check", "-p", str(tmp_path / "p.yaml"), "-s", "not even read")

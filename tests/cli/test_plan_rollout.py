@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, instead, run
+from tests.cli.run import EXAMPLE, run
 from tests.cli.test_simulate_rebalance import I0, I1, I2, snapshot
-from tests.support.mismatches import every_case
 
 BASE = ("plan-rollout", "-s", EXAMPLE, "--group", "order-svc", "--trials", "3")
 SHORT = ("--pause", "20s", "--down", "5s")
@@ -45,25 +44,6 @@ def test_ids_of_processes_change_with_the_restart_unless_told_otherwise() -> Non
         for more in ((), ("--ids", "new"), ("--ids", "same"))
     ]
     assert ["new-ids" in each for each in codes] == [True, False, False]
-
-
-MISTAKES = [
-    (("--restart", "inst9"), "--restart inst9: it is not in the group", "there are the consumers"),
-    (("--pause", "soon"), "--pause soon: not a time", ""),
-    (("--order", I0), f"the order lacks {I1}", "each of the 3 consumers"),
-    (("--order", f"{I0},"), "a client id is empty", ""),
-    (("--trials", "0"), "--trials 0: not a number from 2", ""),
-    (("--fail-on", "moved>0"), "there is no figure moved", ""),
-]
-
-
-@every_case(("args", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
-def test_a_mistake_is_one_clear_line(args: tuple[str, ...], error: str, hint: str) -> None:
-    ran = run(*instead(BASE, *args))
-    lines = ran.stderr.splitlines()
-    assert (ran.code, ran.stdout, len(lines) <= 2, lines[0].startswith("error: ")) == (ExitCode.USAGE, "", True, True)
-    assert error in lines[0]
-    assert hint in " ".join(lines[1:])
 
 
 def test_a_group_without_consumers_is_not_told_to_let_one_join() -> None:

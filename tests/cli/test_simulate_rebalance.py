@@ -9,8 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, SKEWED, instead, run
-from tests.support.mismatches import every_case
+from tests.cli.run import EXAMPLE, run
 from tests.support.replay_remoting import cluster
 from tests.support.schemas import problems
 
@@ -124,40 +123,6 @@ def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
     for option, path in (("--svg", svg), ("--html", html)):
         ran = run(*BASE, *JOIN, option, "-")
         assert (ran.code, ran.stdout) == (0, path.read_text(encoding="utf-8"))
-
-
-MISTAKES = [
-    ((), 2, "nothing happens to the group", "--event 'join 1@30s'"),
-    (("--event", "leave 192.0.2.2@inst9@30s"), 2, "it is not in the group then", "did you mean"),
-    ((*JOIN, "--for", "10s"), 2, "not within --for 10s", "make it longer"),
-    ((*JOIN, "--timer", "rebalance=1s"), 2, "there is no timer rebalance", "did you mean rebalance-"),
-    ((*JOIN, "--rate", "Orders=5"), 2, "topic Orders is not simulated", "OrderEvents"),
-    ((*JOIN, "--rates-since", "http://x:1/"), 2, "an earlier snapshot is a file", "fetch-routes --to"),
-    ((*JOIN, "--rates-since", "none.json"), 4, "cannot read none.json", ""),
-    ((*JOIN, "--rates-since", SKEWED), 4, "is the route of one topic", ""),
-    ((*JOIN, "--rates-since", EXAMPLE), 4, "is not earlier than the source", "--rates-since the earlier one"),
-    ((*JOIN, "--consume-from", "middle"), 2, "write last, first or timestamp", ""),
-    ((*JOIN, "--client", "3.2.6"), 2, "clients older than 4.0.0 are not known", ""),
-    ((*JOIN, "--latency", "slow"), 2, "--latency slow: not a time", ""),
-    ((*JOIN, "--strategy", "AVGE"), 2, "unknown strategy AVGE", "did you mean AVG"),
-    ((*JOIN, "--trials", "1"), 2, "--trials 1: not a number from 2", ""),
-    ((*JOIN, "--trials", "5", "--trial", "5"), 2, "there are the trials 0 to 4", ""),
-    ((*JOIN, "--trial", "-1"), 2, "--trial -1: not a number from 0", ""),
-    ((*JOIN, "--fail-on", "lost>0"), 2, "there is no figure lost", ""),
-    ((*JOIN, "--fail-on", "total-gap-ms[max]>0"), 2, "is of many trials", "give --trials N"),
-    ((*JOIN, "--svg", "-", "--html", "-"), 2, "both write to stdout", ""),
-    ((*JOIN, "--group", "order-svx"), 4, "group order-svx is not in", "did you mean order-svc"),
-    ((*JOIN, "--group", "*", "--svg", "-"), 2, "--svg: the picture of which group?", "--group"),
-]
-
-
-@every_case(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
-def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: str, hint: str) -> None:
-    ran = run(*instead(BASE, *args))
-    lines = ran.stderr.splitlines()
-    assert (ran.code, ran.stdout, len(lines) <= 2, lines[0].startswith("error: ")) == (code, "", True, True)
-    assert error in lines[0]
-    assert hint in " ".join(lines[1:])
 
 
 # Several groups, and the producers of their topics.

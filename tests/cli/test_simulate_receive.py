@@ -82,37 +82,6 @@ def test_figures(condition: str, met: bool) -> None:
     assert (ran.code, condition in ran.stderr) == ((3, True) if met else (0, False)), ran.stderr
 
 
-BAD = {
-    "--loops 0": "--loops 0: not a number from 1 to 1000",
-    "--batch 33": "--batch 33: not a number from 1 to 32",
-    "--await -5s": "--await -5s: not a time",
-    "--type push --loops 2": "--loops 2: only a SimpleConsumer has it",
-    "--type push --invisible 20s": "--invisible 20s: the Proxy decides it for a PushConsumer, and renews it",
-    "--type pull": "--type pull: write simple, push or pop",
-    "--rate broker-x=5": "--rate broker-x=5: topic OrderEvents has no broker broker-x",
-    "--rate broker-a:8=5": "--rate broker-a:8=5: broker-a has no queue 8 of topic OrderEvents",
-    "--rate 0": "--rate 0: not a rate",
-    "--rate 1 --rate 2": "--rate 2: it is about the same as --rate 1",
-    "--fail broker-x": "--fail broker-x: topic OrderEvents has no broker broker-x",
-    "--crash 1": "--crash 1: expected N@TIME, as in 1@30s",
-    "--crash 1@5s --crash 1@6s": "--crash 1@6s: it is about the same as --crash 1@5s",
-    "--target-wait 0": "--target-wait 0: not longer than nothing",
-    "--trials 1": "--trials 1: not a number from 2 to 1000",
-    "--broker a:8": "-s and --broker both say which brokers there are",
-    "--fail-on receives-needed>1": "for which wait?",
-    "--fail-on left>1s": "left is not a time",
-    "--fail-on wait>1s": "there is no figure wait",
-}
-
-
-@every_case("args", BAD)
-def test_a_mistake_is_one_clear_line(args: str) -> None:
-    ran = run(*BASE, *args.split())
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    assert BAD[args] in ran.stderr.splitlines()[0]
-    assert "Traceback" not in ran.stderr
-
-
 def test_a_topic_without_a_readable_queue_is_told() -> None:
     ran = run("simulate-receive", "--broker", "a:0")
     assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
