@@ -10,13 +10,6 @@ from .run import run
 
 
 class Desk:
-    """A home folder with configuration, and a folder to work in.
-
-    Args:
-        folder: a folder of the test's own.
-        monkeypatch: sets HOME and the working directory.
-    """
-
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = folder / "home"
         self.user_file = self.home / ".config" / "rmqlb" / "config.yaml"

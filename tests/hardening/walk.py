@@ -69,11 +69,7 @@ def commands() -> tuple[str, ...]:
 
 
 def runs(topic: str) -> Iterator[tuple[str, ...]]:
-    """Each reading command in each of its formats, without its source.
-
-    Args:
-        topic: the one for commands on one topic.
-    """
+    """Each reading command in each of its formats, without its source."""
     for name, more in {**READING, **ON_TWO_SNAPSHOTS}.items():
         of = ("--topic", topic) if name in ON_A_TOPIC else ()
         for output in OWN_FORMATS.get(name, FORMATS):

@@ -49,14 +49,11 @@ class Setup:
 
 @dataclass(frozen=True)
 class Recording:
-    """All that one producer did, from its first message on.
+    """All messages of one producer, in the order of their numbers.
 
     Attributes:
-        version: of the client.
-        killed: name of the broker that was killed.
         killed_ms: just before, and just after, on the clock of the attempts.
         queues_before, queues_after: the publish list, before the failure and once the client had seen a new route.
-        messages: in the order of their numbers.
     """
 
     version: str
@@ -82,13 +79,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Kill:
-    """The death of one broker of three, as producers of each kind lived through it.
-
-    Attributes:
-        route: the topic's, as rmqlb read it from the NameServer before.
-        route_after: likewise, once all producers knew.
-        recordings: by version and latency fault.
-    """
+    """The death of one of three brokers: the topic's routes before and after, recordings by version and latency fault."""
 
     route: TopicRouteData
     route_after: TopicRouteData

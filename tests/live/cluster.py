@@ -33,13 +33,7 @@ class TopicOnBroker:
 
 
 class RocketMQCluster:
-    """One NameServer and one master per broker name; `config` goes before our own configuration of the brokers.
-
-    Attributes, once entered:
-        java: starts further JVMs with this cluster's version.
-        name_server: its ``host:port``.
-        broker_addresses: broker name → ``host:port``.
-    """
+    """One NameServer and one master per broker name; `config` goes before our own configuration of the brokers."""
 
     java: Java
     name_server: str

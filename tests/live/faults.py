@@ -24,14 +24,12 @@ PATIENCE = ("--source-timeout", "10s", "--deadline", "2m")
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a group.
+    """A fault of a group.
 
     Attributes:
-        group: its name.
-        codes: the findings that must be named, the first of them first.
-        plant: starts its consumers.
-        consumers: the names of those that the first finding must be about; none when it is about no consumer.
-        before: codes that may stand first as long as too little time has passed to tell what is behind them.
+        codes: the findings that must be named, in order.
+        consumers: those that the first finding must name; none when it is about no consumer.
+        before: codes that may come first until enough time has passed to tell their cause.
     """
 
     group: str
@@ -43,14 +41,7 @@ class Fault:
 
 @dataclass
 class Lab:
-    """A cluster with consumers, and all that was said of them.
-
-    Attributes:
-        cluster: where they are.
-        crew: the JVM of the consumers that need none of their own.
-        own: name → a JVM that was started alone.
-        said: group → what each diagnosis said of it, the oldest first.
-    """
+    """A cluster with consumers, their JVMs, and each diagnosis of a group, the oldest first."""
 
     cluster: RocketMQCluster
     crew: Consumers

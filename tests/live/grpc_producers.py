@@ -29,9 +29,6 @@ class ClusterOfProxies(RocketMQCluster):
     """Brokers that each run inside a Proxy in local mode.
 
     A Proxy believes that all others listen to its own port, so each broker has an address of loopback for itself.
-
-    Attributes, once entered:
-        endpoints: of all Proxies, as producers are told them.
     """
 
     def __init__(self, version: str, brokers: Sequence[str]) -> None:

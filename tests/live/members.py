@@ -86,10 +86,7 @@ class Members(Program):
         return all(sorted(ids) == sorted(seen) for by_topic in seen.values() for ids in by_topic.values())
 
     def settled(self, queues: Sequence[MessageQueue]) -> Owned:
-        """What each member holds of these queues once the group is at rest.
-
-        That is: the brokers know the group as it is, two reports in a row agree, and each queue has one owner.
-        """
+        """Each member's queues once brokers know all members, two reports agree, and each queue has one owner."""
         wanted = sorted(queues)
         last: Owned = {}
 
@@ -115,10 +112,7 @@ def _by_client_id(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Owned:
 def running_members(
     cluster: RocketMQCluster, group: str, strategy: str, topics: Sequence[str], names: Sequence[str], **properties: str
 ) -> Iterator[Members]:
-    """A group that starts with the members named; its client ids are ``127.0.0.1@NAME``.
-
-    Further properties are those of ``Members.java``, without their prefix.
-    """
+    """A group of these members, with client IDs ``127.0.0.1@NAME``; further properties are those of ``Members.java``."""
     arguments = [cluster.name_server, group, strategy, ",".join(topics), *names]
     own = {f"members.{name}": value for name, value in properties.items()}
     command = cluster.java.command("Members", *arguments, properties=FAST_REBALANCE | own)

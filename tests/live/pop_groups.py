@@ -19,13 +19,7 @@ ANY_QUEUE = -1
 
 @dataclass(frozen=True)
 class PopGroup(Watched):
-    """Its consumers subscribe to one topic.
-
-    Attributes:
-        topic: that topic.
-        queues: of the topic.
-        share: `popShareQueueNum`.
-    """
+    """A group that subscribes to one topic; `share` is its `popShareQueueNum`."""
 
     topic: str = ""
     queues: tuple[MessageQueue, ...] = ()

@@ -30,7 +30,7 @@ Queue = tuple[str, int]
 
 
 class RecordedFault(Struct, frozen=True, rename="camel"):
-    """What the client's fault strategy holds of one broker.
+    """The fault item of one broker in the client's fault strategy.
 
     Attributes:
         start_timestamp: until when the broker is isolated; an old one, or 0, if it is not.
@@ -47,16 +47,12 @@ class RecordedAttempt(Struct, frozen=True, rename="camel", kw_only=True):
     """One attempt to send a message.
 
     Attributes:
-        message: number of the message.
         number: 1 for the message's first attempt.
         thread: name of the thread that picked the queue.
         index: that thread's round robin counter just after the pick; None when the route was new to the thread.
-        began_ms: when, on the producer's clock.
-        took_ms: until its answer or its exception.
         outcome: status of the answer, simple name of the exception's class, or `HANDED_OVER`.
-        response_code: of an MQBrokerException or MQClientException.
-        text: first line of the exception's message.
-        faults: what the fault strategy held when the queue had been picked.
+        response_code: of an MQBrokerException or MQClientException; `text` is its first line.
+        faults: the content of the fault strategy when the queue had been picked.
     """
 
     message: int = 0
@@ -85,13 +81,10 @@ class RecordedMessage(Struct, frozen=True, rename="camel", kw_only=True):
     """One message, from the call of `send` to its end.
 
     Attributes:
-        number: 0 for the producer's first message.
         thread: name of the thread that was told of the end.
         took_ms: until `send` returned or threw, or until the callback.
-        outcome: as of an attempt.
         cause: simple name of the class of the exception's cause.
         index: the sending thread's counter after the message; None of an async message.
-        faults: what the fault strategy holds now.
     """
 
     number: int
@@ -203,13 +196,9 @@ class Producer:
 
 @contextmanager
 def running_producer(java: Java, name_server: str, topic: str, **properties: object) -> Iterator[Producer]:
-    """A producer for the length of a ``with`` block; it knows the topic's route before its first message.
+    """A producer, which knows the topic's route before its first message.
 
-    Args:
-        java: the version.
-        name_server: its ``host:port``.
-        topic: what it sends to.
-        properties: of `DefaultMQProducer` or its `ClientConfig`, and `mode` and `threads`.
+    `properties` are those of `DefaultMQProducer` or its `ClientConfig`, and `mode` and `threads`.
     """
     name = f"producer-{topic}-{time.monotonic_ns()}"
     command = java.command("Producer", name_server, topic, *(f"{key}={_text(of)}" for key, of in properties.items()))

@@ -68,13 +68,7 @@ _NOT_SET: Final[Mapping[str, Mapping[str, object]]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One way to fail, and how the producer is set up for it.
-
-    Attributes:
-        name: of the reaction.
-        everywhere: whether all brokers react so, not only `a`.
-        settings: of the producer, beside those that have a name here.
-    """
+    """One way to fail, on all brokers if `everywhere` and on `a` if not, and the producer's settings."""
 
     name: str
     reaction: Reaction
@@ -216,11 +210,7 @@ class Bench:
         return re.sub(r"(?<=[\[ ])[bc](?=[],])", "other", text) if self._is_by_chance(case) else text
 
     def _is_by_chance(self, case: Case) -> bool:
-        """Whether the queue of a retry cannot be foretold.
-
-        Version 5 gives each sync retry a new random index if latency fault tolerance is on; its async retries are made
-        by threads that have an index of their own.
-        """
+        """Whether a retry's queue is random: version 5's async retries are, and sync ones with latency fault tolerance."""
         return self.version != "4.9.7" and (case.latency_fault or case.mode == "async")
 
 

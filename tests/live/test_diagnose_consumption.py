@@ -37,13 +37,7 @@ def planted() -> Iterator[Lab]:
 
 
 def until_first(of: Lab, codes: dict[str, str], *more: str, healthy: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """What a diagnosis says once the first grave finding of each group has that code.
-
-    Args:
-        codes: group → code.
-        more: further options of the command.
-        healthy: groups that are diagnosed as well.
-    """
+    """Diagnose until the first grave finding of each group has its code; `healthy` groups are diagnosed as well."""
     found: dict[str, dict[str, Any]] = {}
     waiting = dict(codes)
 

@@ -38,14 +38,7 @@ Made = tuple[int, int, str, int, str]
 
 @dataclass(frozen=True)
 class Stretch:
-    """Messages that can be foretold from what is known before the first of them.
-
-    Attributes:
-        name: of the stretch.
-        route: what the client goes by.
-        start_at: position of the first pick.
-        is_dead: whether the broker is.
-    """
+    """Messages that can be foretold from what is known before the first one."""
 
     name: str
     recording: Recording

@@ -60,10 +60,7 @@ class Watched:
         }
 
     def must_own(self, client_ids: Sequence[str], expected: Owners | None = None) -> Owners:
-        """Come back once these consumers report, and get messages of, what is predicted: of all queues, and no others.
-
-        `expected` is what was predicted before; what is predicted now must be the same.
-        """
+        """Wait until these consumers report, and get messages of, exactly the predicted queues; `expected`: the old prediction."""
         predicted: Owners = {}
         observed: Owners = {}
 
