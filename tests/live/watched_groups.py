@@ -60,7 +60,7 @@ class Watched:
         }
 
     def must_own(self, client_ids: Sequence[str], expected: Owners | None = None) -> Owners:
-        """Wait until these consumers report, and get messages of, exactly the predicted queues; `expected`: the old prediction."""
+        """Wait until these consumers report, and get messages of, the predicted queues and no others; `expected` is older."""
         predicted: Owners = {}
         observed: Owners = {}
 
