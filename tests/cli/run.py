@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from typer.testing import CliRunner
 
@@ -29,6 +30,16 @@ def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | N
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.stdout, result.stderr, result.exit_code)
+
+
+def envelope_of(*args: str, stdin: str | None = None, code: int = 0) -> Any:
+    ran = run(*args, "-o", "json", stdin=stdin)
+    assert ran.code == code, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def data_of(*args: str, stdin: str | None = None, code: int = 0) -> Any:
+    return envelope_of(*args, stdin=stdin, code=code)["data"]
 
 
 def instead(line: Sequence[str], *options: str) -> list[str]:

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.exit_codes import ExitCode
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 
-from .run import error_of, run
+from .run import envelope_of, error_of, run
 
 IDS = ["10.0.0.1@DEFAULT", "10.0.0.2@DEFAULT"]
 
@@ -22,9 +21,7 @@ def snapshot(**group: object) -> str:
 
 
 def told(*args: str, **group: object) -> tuple[Any, dict[str, str]]:
-    ran = run(*args, "-s", "-", "-g", "g", "-o", "json", stdin=snapshot(**group))
-    assert ran.code == ExitCode.OK, ran.stderr
-    document = json.loads(ran.stdout)
+    document = envelope_of(*args, "-s", "-", "-g", "g", stdin=snapshot(**group))
     return document["data"], {each["code"]: each["message"] for each in document["findings"]}
 
 

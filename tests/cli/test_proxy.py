@@ -9,7 +9,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.cli.run import error_of, run
+from tests.cli.run import data_of, error_of, run
 from tests.cli.test_unowned import POLICY, POLLING, ROUTE, RUNNING, STATS, at, known, route_of, serving
 from tests.support.mismatches import every_case
 from tests.support.replay_proxy import captured, proxy_replay
@@ -25,13 +25,6 @@ def answers(group: str) -> dict[tuple[int, str], Answer]:
         (STATS, f"consumerGroup={group}"): captured("broker-a-stats"),
         (POLLING, f"consumerGroup={group}&topic=Pulled&queueId=-1"): success(pollingNum="0"),
     }
-
-
-def data_of(*words: str) -> dict[str, Any]:
-    ran = run(*words, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)["data"]
-    return found
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, data_of, run
 from tests.support.mismatches import every_case
 
 RUNNING_INFO = Path(__file__).parent.parent / "data" / "dashboard" / "running-order-svc-inst0.json"
@@ -17,11 +17,8 @@ FETCH = ("fetch-routes", "-s", EXAMPLE, "--redact")
 SECRET = ("order-svc", "OrderEvents", "192.0.2.2", "broker-a", "DefaultCluster", "cluster.json", "127.0.0.1")
 
 
-def plan(source: str, stdin: str | None, group: str, strategy: str) -> dict[str, Any]:
-    done = run("plan-rebalance", "-s", source, "-g", group, "--remove", "1", "--strategy", strategy, "-o", "json", stdin=stdin)  # fmt: skip
-    assert done.code == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)["data"]
-    return found
+def plan(source: str, stdin: str | None, group: str, strategy: str) -> Any:
+    return data_of("plan-rebalance", "-s", source, "-g", group, "--remove", "1", "--strategy", strategy, stdin=stdin)
 
 
 def test_no_name_is_left_anywhere_and_whoever_reads_it_is_told_what_it_cannot_tell() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, envelope_of, run
 from tests.support.replay_remoting import cluster
 from tests.support.schemas import problems
 
@@ -22,13 +22,10 @@ RESTART = ("--event", "restart-broker broker-b@30s, down 1m")
 GROUPS = ("audit-svc", "bill-svc", "order-svc")
 
 
-def data(*args: str, base: tuple[str, ...] = BASE, code: int = 0) -> dict[str, Any]:
-    ran = run(*base, *args, "-o", "json")
-    assert ran.code == code, ran.stderr
-    document = json.loads(ran.stdout)
+def data(*args: str, base: tuple[str, ...] = BASE) -> Any:
+    document = envelope_of(*base, *args)
     assert not problems(document)
-    found: dict[str, Any] = document["data"]
-    return found
+    return document["data"]
 
 
 def changed_example(folder: Path, change: Any) -> str:
@@ -230,13 +227,8 @@ SHORT = ("--pause", "20s", "--down", "5s")
 NEW_STRATEGY = ("--to-strategy", "AVG_BY_CIRCLE")
 
 
-def rollout(*args: str) -> dict[str, Any]:
-    ran = run(*ROLLOUT, *args, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    value = json.loads(ran.stdout)
-    assert (value["schema"], value["command"]) == ("rmqlb/plan-rollout", "plan-rollout")
-    found: dict[str, Any] = value["data"]
-    return found
+def rollout(*args: str) -> Any:
+    return data(*args, base=ROLLOUT)
 
 
 def test_a_restart_is_of_all_members_or_of_those_that_are_named() -> None:

@@ -1,44 +1,34 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, data_of, run
 from tests.support.mismatches import every_case
 
 BASE = ("simulate-receive", "-s", EXAMPLE, "--topic", "OrderEvents")
 GIVEN = ("simulate-receive", "--broker", "a:8", "--broker", "b:8")
 
 
-def data(*args: str, code: int = 0) -> dict[str, Any]:
-    ran = run(*args, "-o", "json")
-    assert ran.code == code, ran.stderr
-    value = json.loads(ran.stdout)
-    assert (value["schema"], value["command"]) == ("rmqlb/receive", "simulate-receive")
-    found: dict[str, Any] = value["data"]
-    return found
-
-
 def test_json_has_the_distribution_and_with_trace_each_message() -> None:
-    found = data(*GIVEN, "--messages", "30", "--trace", "--loops", "3")
+    found = data_of(*GIVEN, "--messages", "30", "--trace", "--loops", "3")
     assert [point["percent"] for point in found["quantiles"]] == [*range(0, 100, 5), 99, 100]
     assert found["quantiles"][-1]["waitMs"] == found["wait"]["maxMs"]
     waits = sorted(message["waitMs"] for message in found["messages"])
     assert (len(waits), waits[-1]) == (30, found["wait"]["maxMs"])
-    assert data(*GIVEN, "--messages", "30")["messages"] is None
+    assert data_of(*GIVEN, "--messages", "30")["messages"] is None
 
 
 def test_rates_are_of_all_queues_of_a_broker_or_of_a_queue() -> None:
-    found = data(*GIVEN, "--rate", "4", "--rate", "a=2", "--rate", "b:0=1", "--for", "30s")["scenario"]
+    found = data_of(*GIVEN, "--rate", "4", "--rate", "a=2", "--rate", "b:0=1", "--for", "30s")["scenario"]
     assert found["rates"] == {"a": 2.0, "b": 5.0}
     assert found["ratePerSecond"] == 7.0
-    assert data(*GIVEN, "--rate", "a=2", "--for", "30s")["scenario"]["rates"] == {"a": 2.0, "b": 0.0}
+    assert data_of(*GIVEN, "--rate", "a=2", "--for", "30s")["scenario"]["rates"] == {"a": 2.0, "b": 0.0}
 
 
 def test_each_queue_has_its_waits_by_the_version_of_its_broker() -> None:
     args = ("--type", "pop", "--batch", "1", "--rate", "a:0=50", "--broker-version", "5.3.3")
-    found = data(*GIVEN, *args)
+    found = data_of(*GIVEN, *args)
     assert found["scenario"]["rules"] == "broker 5.3.3 (rules of 5.3.1 to 5.3.3), remoting client 5.5.0"
     table = run(*GIVEN, *args, "--section", "queues", "-o", "plain", "-q").stdout
     rows = [line.split()[:3] for line in table.splitlines() if line.startswith(("a ", "b "))]

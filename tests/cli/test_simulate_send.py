@@ -8,7 +8,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, data_of, run
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, remoting, success
 
@@ -16,13 +16,8 @@ BASE = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
 SELECT = ("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1")
 
 
-def data(*args: str, stdin: str = "") -> dict[str, Any]:
-    ran = run(*BASE, *args, "-o", "json", stdin=stdin)
-    assert ran.code == 0, ran.stderr
-    value = json.loads(ran.stdout)
-    assert (value["schema"], value["command"]) == ("rmqlb/send", "simulate-send")
-    found: dict[str, Any] = value["data"]
-    return found
+def data(*args: str, stdin: str = "") -> Any:
+    return data_of(*BASE, *args, stdin=stdin)
 
 
 def test_attempts_are_as_the_options_say() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 
-from .run import EXAMPLE, ROOT, SKEWED, run
+from .run import EXAMPLE, ROOT, SKEWED, data_of, run
 
 LATER = str(ROOT / "examples" / "cluster-later.json")
 FAULTS = str(ROOT / "examples" / "faults.json")
@@ -26,11 +26,8 @@ def changed(tmp_path: Path, change: Callable[[Any], None]) -> str:
     return str(path)
 
 
-def size(*more: str, of: tuple[str, ...] = ASKED) -> dict[str, Any]:
-    ran = run(*of, *more, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    data: dict[str, Any] = json.loads(ran.stdout)["data"]
-    return data
+def size(*more: str, of: tuple[str, ...] = ASKED) -> Any:
+    return data_of(*of, *more)
 
 
 @every_case(

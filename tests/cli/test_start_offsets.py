@@ -10,7 +10,7 @@ import pytest
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.verbs.source import MOST_ASKED
-from tests.cli.run import run
+from tests.cli.run import envelope_of, run
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving
 from tests.support.replay_remoting import Replay, cluster, refusal, silent, success
@@ -32,12 +32,9 @@ def source(brokers: tuple[Replay, ...]) -> list[str]:
     return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
 
 
-def plan(brokers: tuple[Replay, ...], *args: str, timeout: str = "5s") -> dict[str, Any]:
+def plan(brokers: tuple[Replay, ...], *args: str, timeout: str = "5s") -> Any:
     at = [*source(brokers), "--source-timeout", timeout]
-    ran = run("plan-rebalance", *at, "-g", "order-svc", "-t", "OrderEvents", "-o", "json", *args)
-    assert ran.code == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+    return envelope_of("plan-rebalance", *at, "-g", "order-svc", "-t", "OrderEvents", *args)
 
 
 def starts(plan: dict[str, Any]) -> list[tuple[str, int, str, Any, Any]]:

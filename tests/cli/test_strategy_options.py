@@ -9,7 +9,7 @@ import pytest
 from rmqlb.verbs.strategies import KEYS
 from tests.support.mismatches import every_case
 
-from .run import EXAMPLE, SKEWED, error_of, run
+from .run import EXAMPLE, SKEWED, envelope_of, error_of, run
 
 GROUP = ("-s", EXAMPLE, "--group", "order-svc")
 PLAN = ("plan-rebalance", *GROUP, "--add", "1")
@@ -29,9 +29,7 @@ def given(*texts: str) -> tuple[str, ...]:
 
 
 def told(*line: str) -> tuple[Any, dict[str, str]]:
-    ran = run(*line, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    document = json.loads(ran.stdout)
+    document = envelope_of(*line)
     return document["data"], {each["code"]: each["message"] for each in document["findings"]}
 
 
@@ -44,28 +42,6 @@ def test_the_ring_has_as_many_entries_as_are_given() -> None:
 
     assert owners() == owners(*given("virtual-nodes=10"))
     assert owners() != owners(*given("virtual-nodes=1"))
-
-
-@every_case(
-    ("texts", "message", "hint"),
-    [
-        (("virtual-node=1",), "virtual-node=1: there is no key virtual-node", "did you mean virtual-nodes?"),
-        (("x",), "x: there is no key x", None),
-        (("virtual-nodes",), "virtual-nodes: no value", "write --strategy-option virtual-nodes=N"),
-        (("inner=",), "inner=: no value", "write --strategy-option inner=STRATEGY"),
-        *(
-            ((f"virtual-nodes={text}",), f"virtual-nodes={text}: not a whole number from 0 to 1000000", None)
-            for text in ("-1", "1.5", "x", "1000001", "9" * 5000, "²")
-        ),
-        (("client-zone=([a",), "client-zone=([a: unterminated character set at position 1", None),
-        *(((f"pin={text}",), f"pin={text}: expected TOPIC=HOST or TOPIC=HOST,HOST", None) for text in ("T", "=h", "T=h,", "T=")),
-        (("pin=T=x", "pin=T=y"), "pin=T=y: it is about the same as --strategy-option pin=T=x, and one would not count", None),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_told_before_anything_is_read(texts: tuple[str, ...], message: str, hint: str | None) -> None:
-    found, its_hint, _ = refused("plan-rebalance", "-s", "no-such-file", "-g", "g", "--add", "1", *given(*texts))
-    assert found == f"--strategy-option {message}"
-    assert hint is None or its_hint == hint
 
 
 VALUES = {

@@ -16,7 +16,7 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
-from tests.cli.run import error_of, run
+from tests.cli.run import data_of, error_of, run
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
@@ -132,12 +132,6 @@ def live_and_offline(brokers: tuple[Replay, ...], group: str, folder: Path) -> t
     path = str(folder / f"{group}.json")
     assert run("fetch-routes", *at(brokers), "-g", group, "--to", path).code == 0
     return [*at(brokers), "-g", group], ["-s", path, "-g", group]
-
-
-def data_of(*words: str) -> Any:
-    ran = run(*words, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    return json.loads(ran.stdout)["data"]
 
 
 def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, ...], tmp_path: Path) -> None:
