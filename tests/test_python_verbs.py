@@ -77,7 +77,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     f"diagnose -s {FAULTS} --all-groups": lambda: rmqlb.diagnose(FAULTS, all_groups=True),
     f"diagnose -s {FAULTS} -g ship-svc --earlier {BEFORE}": lambda: rmqlb.diagnose(FAULTS, "ship-svc", earlier=BEFORE),
 }  # fmt: skip
-"""Command line → the same in Python."""
 
 
 @every_case("line", CALLS)

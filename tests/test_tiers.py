@@ -26,9 +26,6 @@ def test_what_tests_share_has_no_examples_because_they_would_not_run() -> None:
     assert [path for path in shared if ">>> " in path.read_text(encoding="utf-8")] == []
 
 
-# -- a small project with our settings --------------------------------------------------------------------------------
-
-
 def test_a_small_project_has_the_same_tiers(tmp_path: Path) -> None:
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)

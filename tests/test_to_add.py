@@ -58,8 +58,6 @@ def changed(value: Any, default: Any) -> set[str]:
     return {key for key, each in asdict(value).items() if each != getattr(default, key)}
 
 
-# -- a strategy -------------------------------------------------------------------------------------------------------
-
 GIVEN = {
     "virtual-nodes": "7", "idc": "r1", "queues": "", "inner": "AVG_BY_CIRCLE", "broker-zone": "*=z", "client-zone": "*=z",
     "host": "10.0.0.1", "pin": "T=10.0.0.1",
@@ -85,9 +83,6 @@ def test_every_setting_is_an_argument_an_option_and_used() -> None:
     needed = {key for rule in RULES.values() if rule.needs for key in re.findall(r"([\w-]+)=", rule.needs.options)}
     assert needed - {"TOPIC"} <= KEYS.keys()
     assert {name for key in KEYS.values() for name in key.strategies} | set(WITHOUT_SETTINGS) == set(NAMES)
-
-
-# -- a source ---------------------------------------------------------------------------------------------------------
 
 
 def test_every_scheme_is_opened_and_known_without_opening() -> None:
@@ -159,9 +154,6 @@ def test_a_server_of_every_kind_is_read_and_its_faults_end_in_an_error(kind: str
         open_source(url, Access(retries=0)).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
 
 
-# -- a view -----------------------------------------------------------------------------------------------------------
-
-
 def test_every_strategy_and_format_is_in_the_help_and_the_changelog() -> None:
     assert [name for name in FORMATS if not re.search(rf"\b{name}\b", option("--output"))] == []
     assert [name for name in (*NAMES, *FORMATS) if not re.search(rf"\b{name}\b", CHANGELOG)] == []
@@ -175,9 +167,6 @@ def test_every_file_that_browsers_open_is_opened_by_one() -> None:
     assert [name for name in pages if f'"{name}"' not in opened] == [], "tests/browser/test_pages.py"
 
 
-# -- a command --------------------------------------------------------------------------------------------------------
-
-
 @every_case("command", TREE.commands, ids=lambda command: command.name)
 def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(command: CommandPage) -> None:
     assert [bad for bad in ALL if bad.line.split()[0] == command.name], "tests/cli/test_bad_input.py: a line of ALL"
@@ -185,7 +174,6 @@ def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(comm
 
 
 SINGLE = [command for command in TREE.all() if not command.commands and command.name != "completion"]
-"""Commands with a result to print."""
 
 
 def recorded() -> dict[str, set[str]]:

@@ -161,9 +161,6 @@ def test_an_argument_that_is_no_text_is_told() -> None:
     must_end(ran, USAGE, "an argument is not UTF-8 text: a\\udcff\\udcfe", None)
 
 
-# -- live sources -------------------------------------------------------------------------------------------------------
-
-
 class Asked(NamedTuple):
     """Options for a Dashboard that misbehaves, and how the command ends; `{}` is its URL."""
 

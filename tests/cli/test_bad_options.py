@@ -62,9 +62,7 @@ LINES = {
     "fetch-routes": "fetch-routes -s examples/cluster.json",
     "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
 }
-"""Command → a line of it that is right."""
 FREE_NAMES = {"--cluster", "--tls-name"}
-"""Options for a name that need not be there."""
 NEEDED = {"rmqlb context add": ("-s", "http://h"), "rmqlb diff": ("examples/cluster.json",)}
 """Command → what it needs beside its argument."""
 
@@ -122,7 +120,6 @@ each_option = every_case(("command", "option"), ONCE, ids=lambda page: getattr(p
 
 
 NEEDED_WITH = {"--source": "source", "--event": "group", "--fail": "topic", "--warehouse": "warehouse", "--policy": "policy"}  # fmt: skip
-"""An option of a command → what the command needs."""
 
 
 def needs(command: CommandPage) -> set[str]:
@@ -204,9 +201,6 @@ def test_every_exception_is_of_an_option() -> None:
     options = [(command, option) for command in SINGLE for option in (*command.options, *command.arguments)]
     assert {name for each in options for name in spelled(*each)} >= ELSEWHERE | FREE_NAMES
     assert {option.metavar for _, option in options} >= NOT_KNOWN_TO_BE_WRONG | MIXED
-
-
-# -- two values -------------------------------------------------------------------------------------------------------
 
 
 def test_a_second_value_is_refused_in_one_line_in_every_spelling() -> None:

@@ -69,8 +69,6 @@ def test_help_is_no_markup_in_colour_on_request_and_in_the_order_of_panels() -> 
     assert "\x1b" in start("show-route", "--help", env={"FORCE_COLOR": "1"}).stdout
 
 
-# -- examples ---------------------------------------------------------------------------------------------------------
-
 FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]
 """The commands right below the program; those of the pipeline run where Spark does (tests/pipeline)."""
 
@@ -92,7 +90,6 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 SAID = {"warning", "info", "condition met", "failed"}
-"""What an example may say on stderr."""
 
 
 def must_run(command: CommandPage, example: str, folder: Path) -> None:
@@ -111,9 +108,6 @@ def must_run(command: CommandPage, example: str, folder: Path) -> None:
         ran = run_example(example.replace(LIVE, at), folder)
     # The replayed brokers know a part only.
     assert ran.code == 0 or (ran.code == ExitCode.DATA and "incomplete" in ran.stderr), (example, ran.stderr)
-
-
-# -- offered values ---------------------------------------------------------------------------------------------------
 
 
 @every_case("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])

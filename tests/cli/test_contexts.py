@@ -39,9 +39,6 @@ def context_of(ran: Ran) -> object:
     return json.loads(ran.stdout)["source"]["context"]
 
 
-# -- the commands -----------------------------------------------------------------------------------------------------
-
-
 def test_a_context_is_added_used_shown_and_removed(desk: Desk) -> None:
     added = typed("context add prod -s rocketmq://a:9876,b:9876 --access-key me --secret env:MQ")
     assert added.stdout.splitlines()[0] == f"context prod is in {desk.user_file}"
@@ -138,8 +135,6 @@ def test_a_choice_of_the_environment_is_reported(desk: Desk) -> None:
     assert ran.stderr == "warning: RMQLB_CONTEXT: there is no context 'c' [no-such-context]\n"
 
 
-# -- a context in force -----------------------------------------------------------------------------------------------
-
 TWO = f"context: here\ncontexts:\n  here: {{source: {EXAMPLE}}}\n  other: {{source: {EXAMPLE}}}\n"
 
 
@@ -197,9 +192,6 @@ def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(befor
             assert secret not in given.stdout + given.stderr
         assert settings(env={"RMQLB_SOURCE": source})["source"]["value"] == f"{before}***@127.0.0.1:1"
     assert settings("-s", f"http://h/?token={CANARY}")["source"]["value"] == "http://h/?***"
-
-
-# -- secrets ----------------------------------------------------------------------------------------------------------
 
 
 def passwords(replay: Replay) -> set[str]:

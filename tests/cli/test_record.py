@@ -139,9 +139,6 @@ def test_looks_are_a_second_apart_at_least_and_the_last_is_at_the_end() -> None:
     assert (data["looks"], data["figures"]["changed"], data["ended"]) == (2, 8, "time")
 
 
-# -- shown again ------------------------------------------------------------------------------------------------------
-
-
 def predicted(tmp_path: Path, *line: str) -> str:
     path = tmp_path / "predicted.json"
     path.write_text(run(line[0], "-s", EXAMPLE, "-g", GROUP, *line[1:], "-o", "json").stdout)

@@ -107,9 +107,6 @@ def test_a_dashboard_is_read_too() -> None:
     assert (order["group"], order["consumers"], order["queues"], order["unassigned"]) == ("order-svc", 3, 25, 0)
 
 
-# -- show-consumers -----------------------------------------------------------------------------------------------------
-
-
 def consumers(*args: str) -> Any:
     return data(run("show-consumers", *args, "-o", "json"))
 

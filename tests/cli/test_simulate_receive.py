@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 
-from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, data_of, run
 from tests.support.mismatches import every_case
 
@@ -70,11 +69,3 @@ def test_figures(condition: str, met: bool) -> None:
     condition = condition.replace("back-max>", "back-max-ms>")
     ran = run(*GIVEN, "--messages", "60", "--target-wait", "1s", "--fail-on", condition, "-q", "-o", "csv")
     assert (ran.code, condition in ran.stderr) == ((3, True) if met else (0, False)), ran.stderr
-
-
-def test_a_topic_without_a_readable_queue_is_told() -> None:
-    ran = run("simulate-receive", "--broker", "a:0")
-    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
-    assert "topic given has no queue to receive from" in ran.stderr
-    assert run("simulate-receive", "-s", EXAMPLE).code == ExitCode.USAGE
-    assert "expected NAME:QUEUES" in run("simulate-receive", "--broker", "a").stderr

@@ -227,9 +227,6 @@ def test_trials_have_intervals_and_equal_seeds_equal_bytes() -> None:
     assert "broker-b isolated after" in shown
 
 
-# -- select-queue ------------------------------------------------------------------------------------------------------
-
-
 def test_keys_of_the_line_and_of_a_file_are_taken_once_each() -> None:
     ran = run(*SELECT, "--keys-file", "-", "-o", "json", stdin="a\norder-1\na\n")
     assert [row["key"] for row in json.loads(ran.stdout)["data"]["keys"]] == ["order-1", "a"]

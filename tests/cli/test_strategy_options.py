@@ -101,9 +101,6 @@ def test_no_consumer_reports_a_pin() -> None:
         assert "only PIN and PIN_OVER_ALL look at it, and " in message
 
 
-# -- topics pinned to machines
-
-
 def test_only_the_pinned_topic_goes_to_its_machines() -> None:
     named = ("--strategy", "PIN", "--strategy", "AVG", *given("pin=Skewed=10.0.0.2,10.0.0.3"))
     data, findings = told("show-owners", *GROUP, *ON, *named)
@@ -136,12 +133,6 @@ def test_machines_without_a_consumer_are_named_and_a_group_over_time_is_pinned_t
     over_time = ("--strategy", "PIN_OVER_ALL", *given("host=10.0.0.1"), "--event", "leave 10.0.0.2@1@5s")
     data, findings = told("simulate-rebalance", *SKEWED_ON, *over_time)
     assert (data["strategy"], "pin-over-all" in findings) == ("PIN_OVER_ALL-AVG", True)
-
-
-def test_a_pinned_topic_that_is_not_there_is_refused() -> None:
-    for command in (("show-owners",), ("plan-rebalance", "--add", "1"), ("simulate-rebalance", "--event", "join x@5s")):
-        message, _, _ = refused(*command, *SKEWED_ON, "--strategy", "PIN", *given("pin=Sewed=10.0.0.1"))
-        assert message == "--strategy-option pin=Sewed=…: none of the topics looked at is Sewed"
 
 
 # -- strategies that are named, of a group whose observed owners are those of CONSISTENT_HASH, which nobody reports

@@ -31,9 +31,6 @@ def test_the_format_may_come_from_the_environment_and_the_flag_goes_before() -> 
     assert json.loads(run(*SHOW, "-s", "no-such-file", env=env).stderr)["schema"] == "rmqlb/error"
 
 
-# -- progress ---------------------------------------------------------------------------------------------------------
-
-
 @every_case("name", ["routes", "x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])
 def test_progress_is_one_line_that_fits_and_goes_away(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     with Progress("live") as progress:
@@ -77,9 +74,6 @@ def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> No
     with OnTerminal(*send, columns=1000) as terminal:
         assert terminal.end() == 0
     assert b"simulating" not in terminal.raw
-
-
-# -- the pager --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -146,8 +140,6 @@ def test_less_is_the_pager_where_none_is_named() -> None:
         assert terminal.end() == 0
     assert b"ESC" not in terminal.raw
 
-
-# -- narrow terminals -------------------------------------------------------------------------------------------------
 
 WIDTHS = (1, 3, 8, 20, 40)
 MORE = ("context list", "config show", "schema show-groups", "explain unassigned-queues")

@@ -18,7 +18,6 @@ from tests.support.replay_dashboard import Replay, dashboard, giving
 MB = 1 << 20
 GB = 1 << 30
 HOLD_MB = 200
-"""No hostile file takes more."""
 SNAPSHOT = b'{"schema":"rmqlb/snapshot","formatVersion":"1.0","data":{'
 TOO_LARGE = "larger than 64 MB"
 TOO_MANY = "more than 2097152 values"

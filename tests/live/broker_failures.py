@@ -27,7 +27,6 @@ WRITE_QUEUES: Final = 4
 """Of the topic on each broker."""
 VERSIONS: Final = ("5.5.0", "4.9.7")
 EVERY: Final = tuple((version, latency_fault) for version in VERSIONS for latency_fault in (False, True))
-"""Client versions, with latency fault tolerance off and on."""
 PAUSE_MS: Final = 100
 POLL_ROUTE_MS: Final = 18_000
 """Between two looks of a client at its routes (RocketMQ's default is 30 s): after the failure enough is left of it for

@@ -26,7 +26,6 @@ HANDED_OVER = "HANDED_OVER"
 _POLL = 0.002
 
 Queue = tuple[str, int]
-"""Broker name and queue id."""
 
 
 class RecordedFault(Struct, frozen=True, rename="camel"):

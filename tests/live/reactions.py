@@ -29,7 +29,6 @@ Mode = Literal["sync", "async", "oneway"]
 Row = dict[str, Any]
 
 FACTS: Final = Path(__file__).parents[1] / "data" / "vectors" / "producer-reactions.json"
-"""What was measured: `rows` and `timeouts`, one JSON object a line of each."""
 TOPIC: Final = "Reactions"
 QUEUES: Final = {"a": 4, "b": 2, "c": 2}
 FAILING: Final = "a"

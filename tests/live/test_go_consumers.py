@@ -104,9 +104,6 @@ def test_a_go_group_of_any_size_owns_what_is_predicted(
             group.must_own(ids(*names))
 
 
-# -- together with Java -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
 def test_java_and_go_in_a_group_own_what_each_of_them_computes(
     rooms: RocketMQCluster, go_consumer: Path, strategy: str

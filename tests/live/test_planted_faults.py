@@ -127,9 +127,6 @@ def wrong(of: Lab, fault: Fault) -> list[str]:
     ]
 
 
-# -- all of them ----------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def always_rebalancing(cluster: RocketMQCluster) -> Iterator[None]:
     ended = threading.Event()
@@ -250,9 +247,6 @@ def test_a_go_consumer_in_a_java_group_computes_other_shares(cluster: RocketMQCl
     assert (last["severity"], last["consumers"]) == ("error", ["127.0.0.1@go-svc-2"])
     assert len(last["queues"]) > 0
     assert wrong(few, fault) == []
-
-
-# -- what the diagnosis is made of ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

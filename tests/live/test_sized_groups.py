@@ -22,7 +22,6 @@ ANSWERS = {
     # The retry topic has a queue on each broker, so that the first of 9 consumers owns 2 + 1 + 1 of 27 queues.
     "AVG with its retry topic": (("--max-imbalance", "1.34", "--consumers", "7..13", "--include-retry"), 9),
 }
-"""Strategy → what is asked, and the answer."""
 STARTS = 3
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 SHOWN = 20
-"""The most mismatches that one failure shows."""
 _NOT_PASSED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 Ids = Sequence[object] | Callable[[Any], object] | None
 

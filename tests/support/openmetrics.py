@@ -12,7 +12,6 @@ from rmqlb.views.metrics import METRICS
 
 Labels = frozenset[tuple[str, str]]
 Metrics = dict[str, dict[Labels, float]]
-"""Metric → labels → value."""
 _KNOWN = {metric.full_name: metric for metric in METRICS}
 
 

@@ -175,9 +175,3 @@ def saved(name: str) -> Recording:
     head, *rows = (DATA / f"{name}.jsonl").read_bytes().splitlines()
     lines = tuple(msgspec.json.decode(row, type=Line) for row in rows)
     return Recording(msgspec.json.decode(head, type=Lived), lines)
-
-
-def save(recording: Recording, name: str) -> None:
-    rows = (recording.lived, *recording.lines)
-    DATA.mkdir(exist_ok=True)
-    (DATA / f"{name}.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))

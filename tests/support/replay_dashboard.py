@@ -21,7 +21,6 @@ CAPTURES = Path(__file__).parent.parent / "data" / "dashboard"
 KEYS = ("topic", "consumerGroup", "clientId", "address")
 
 Fault = Callable[["Handler"], None]
-"""Answers a request in some wrong way."""
 
 
 def captured_answers() -> dict[tuple[str, str], bytes]:

@@ -42,7 +42,6 @@ Broker = Literal["b0", "b1"]
 Answer = RemotingCommand | Callable[[RemotingCommand], RemotingCommand]
 """A response, or what makes one from the request; its opaque is replaced."""
 Fault = Callable[["Turn"], None]
-"""Answers a request in some wrong way."""
 
 
 def captured_answers(version: Version = "5.5.0", broker: Broker = "b0") -> dict[tuple[int, str], Answer]:

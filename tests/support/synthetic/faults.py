@@ -97,7 +97,6 @@ FAULTS: dict[str, Callable[[ConsumerGroup], ConsumerGroup]] = {
     "grpc": of_grpc,
     "lost topic": lambda group: replace(group, topics=(*(group.topics or ()), f"Retired-{group.group}")),
 }
-"""What is wrong → a group with it."""
 
 
 def static(route: TopicRouteData) -> TopicRouteData:
@@ -122,7 +121,6 @@ ROUTES: dict[str, Callable[[TopicRouteData], TopicRouteData]] = {
     "shrinking": lambda route: queues_changed(route, write_queue_nums=1),
     "read only": lambda route: queues_changed(route, perm=PERM_READ),
 }
-"""What is special → a route that is."""
 
 
 def put_faults(folder: Path, every: int) -> None:
