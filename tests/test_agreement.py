@@ -43,17 +43,11 @@ from tests.support.builders import route
 from tests.support.mismatches import every_case
 from tests.support.odd_groups import CIRCLE, HASH, ODD, PARTLY, two_routes, with_reports
 
+_NONE = ("unassigned", "duplicateOwners", "idle")
 LIMITS = (
-    Limit("unassigned", 0.0),
-    Limit("duplicateOwners", 0.0),
-    Limit("idle", 0.0),
-    Limit("imbalance", 1.0),
-    Limit("minConsumers", 1000.0),
-    Limit("duplicateClientIds", 0.0),
-    Limit("lag", 0.0),
+    *(Limit(name, 0.0) for name in _NONE),
+    *(Limit("imbalance", 1.0), Limit("minConsumers", 1000.0), Limit("duplicateClientIds", 0.0), Limit("lag", 0.0)),
 )
-
-
 PARTLY_SEEN = {"no-route", "routes-differ", "pop-consumption"}
 """Findings that a verb leaves queues out, and says so."""
 OWN_REASONS = ("is BROADCASTING", "share the client ID", "no readable queue in the topics")
@@ -254,17 +248,8 @@ def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 VERBS: tuple[Callable[[ClusterSnapshot], dict[str, Any]], ...] = (
-    _show_groups,
-    _show_consumers,
-    _show_owners,
-    _plan,
-    _diagnose,
-    _check,
-    _sweep,
-    _diff,
-    _simulate,
-    _rollout,
-    _size,
+    *(_show_groups, _show_consumers, _show_owners, _plan, _diagnose, _check, _sweep, _diff),
+    *(_simulate, _rollout, _size),
 )
 
 

@@ -95,10 +95,6 @@ def nonsense_for(command: CommandPage, option: OptionPage) -> str:
     return wrong
 
 
-def takes_any_text(option: OptionPage) -> bool:
-    return option.metavar in NOT_KNOWN_TO_BE_WRONG or bool(FREE_NAMES & set(option.names))
-
-
 def spelled(command: CommandPage, option: OptionPage) -> set[str]:
     name = option.names[-1] if option.names else option.metavar or ""
     return {name, f"{command.typed} {name}"}
@@ -108,7 +104,9 @@ CASES = [
     (command, option)
     for command in SINGLE
     for option in (*command.options, *command.arguments)
-    if option.metavar is not None and not takes_any_text(option) and not ELSEWHERE & spelled(command, option)
+    if option.metavar not in {None, *NOT_KNOWN_TO_BE_WRONG}
+    and not FREE_NAMES & set(option.names)
+    and not ELSEWHERE & spelled(command, option)
 ]
 ONCE = [
     *{

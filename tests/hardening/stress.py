@@ -53,8 +53,5 @@ def _failed(line: Line, interval: float) -> Failed | None:
         [*program, *line.words], capture_output=True, cwd=ROOT, env=environment(), timeout=600, check=False
     )
     stderr = done.stderr.decode()
-    return Failed(line, done.returncode, stderr) if is_bad(stderr, done.returncode, line.code) else None
-
-
-def is_bad(stderr: str, code: int, expected: int) -> bool:
-    return code != expected or "Traceback" in stderr or "Fatal Python error" in stderr
+    is_bad = done.returncode != line.code or "Traceback" in stderr or "Fatal Python error" in stderr
+    return Failed(line, done.returncode, stderr) if is_bad else None

@@ -39,10 +39,6 @@ def of_several_sdks() -> ConsumerGroup:
     return replace(found, views=(MemberView(languages, Seen("broker 0")),))
 
 
-def write_only() -> ClusterSnapshot:
-    return cluster(members("x y", lag={0: 5}), routes=(route(perm=2, a=4),))
-
-
 PARTLY = "the owners of one queue are unknown, those of the others contradict the prediction"
 ODD: dict[str, ClusterSnapshot] = {
     "healthy": cluster(members("x y", owners="x x y y")),
@@ -89,7 +85,7 @@ ODD: dict[str, ClusterSnapshot] = {
     "NameServers differ": two_routes(cluster(members("x y", owners="x x y y")), 6),
     "NameServers differ, nothing observed": two_routes(cluster(members("x y")), 6),
     "NameServers differ in write queues": two_routes(cluster(members("x y", owners="x x y y")), 4),
-    "unreadable topic": write_only(),
+    "unreadable topic": cluster(members("x y", lag={0: 5}), routes=(route(perm=2, a=4),)),
     "unreadable and readable topic": cluster(
         members("x y", topics="T U", lag={0: 5}), routes=(route(perm=2, a=4), route("U", a=4))
     ),
