@@ -81,7 +81,6 @@ CALLS: dict[str, Callable[[], Any]] = {
 
 @every_case("line", CALLS)
 def test_a_verb_returns_what_its_command_prints(line: str) -> None:
-    """The result is the data of the command's JSON, and its meta has the command's findings."""
     result, expected = CALLS[line](), printed(line)
     assert json.loads(as_json(result)) == expected["data"]
     assert json.loads(as_json({"findings": list(result.meta.findings)}))["findings"] == expected["findings"]

@@ -106,8 +106,6 @@ SOME = ("rmqlb/plan", "rmqlb/route", "rmqlb/check", "rmqlb/groups", "rmqlb/pipel
 
 @every_case("result", [result for result in RESULTS if result.name in SOME], ids=lambda result: str(result.name))
 def test_any_value_of_a_shape_fits_its_schema(result: PrintedResult) -> None:
-    """Through the envelope and the encoder, as a command prints it."""
-
     @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
     @given(any_of(result.shape))
     def printed_as_json(data: Any) -> None:

@@ -84,7 +84,6 @@ def test_the_printed_policy_gives_the_same_as_none(source: str, tmp_path: Path) 
 
 
 def test_the_starter_explains_each_limit_and_can_be_written_out_in_full() -> None:
-    """Each line that is commented out is one that can be used."""
     text = run("check", "--print-policy").stdout
     assert all(re.search(rf"\b{name}: .*#", text) for name in LIMITS if name not in ("strategies", "lag"))
     keys = "exclude|assume|movedOn.*|withoutLock|writableBrokers|lag|forbiddenFindings|waivers|  - rule|    group|    limit|    reason|    until"

@@ -112,7 +112,6 @@ def must_run(command: CommandPage, example: str, folder: Path) -> None:
 
 @every_case("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])
 def test_the_offered_formats_are_those_of_the_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The format is read before the source."""
     monkeypatch.chdir(ROOT)
     (command,) = (each for each in ALL if each.path == (name,))
     option = next(option for option in command.options if "--output" in option.names)

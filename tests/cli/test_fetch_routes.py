@@ -78,7 +78,6 @@ def test_what_is_wrong_is_a_line(
 
 
 def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_why_not(tmp_path: Path) -> None:
-    """It was said to fit nothing, or not to be there."""
     own = '{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],"brokerDatas":[]}'
     dump = tmp_path / "routes.json"
     dump.write_text(f'{{"%RETRY%g": {own}, "TBW102": {own}, "T": {own}}}')

@@ -9,7 +9,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import data_of, run
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import Replay, cluster, success
+from tests.support.replay_remoting import Replay, at, cluster, success
 
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
 ROUTE = str(Path(EXAMPLE).parent / "topicRoute-Skewed.txt")
@@ -79,8 +79,7 @@ def test_a_running_broker_says_the_type(attributes: bytes, expected: str) -> Non
     for each in (one, other):
         each.answers[RequestCode.GET_TOPIC_CONFIG, "topic=OrderEvents"] = success(CONFIG % attributes)
     with cluster(one, other):
-        maps = [word for each in (one, other) for word in ("--map-address", each.mapped)]
-        line = ("plan-topic", "-s", f"rocketmq://{one.address}", *maps, "-t", "OrderEvents", "--add-broker", "broker-c")
+        line = ("plan-topic", *at((one, other)), "-t", "OrderEvents", "--add-broker", "broker-c")
         ran = run(*line, "-o", "json")
     assert ran.code in (ExitCode.OK, ExitCode.DATA), ran.stderr
     (first,) = json.loads(ran.stdout)["data"]["steps"][0]["commands"]

@@ -10,10 +10,10 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import data_of, error_of, run
-from tests.cli.test_unowned import POLICY, POLLING, ROUTE, RUNNING, STATS, at, known, route_of, serving
+from tests.cli.test_unowned import POLICY, POLLING, ROUTE, RUNNING, STATS, known, route_of, serving
 from tests.support.mismatches import every_case
 from tests.support.replay_proxy import captured, proxy_replay
-from tests.support.replay_remoting import Answer, Replay, remoting, success
+from tests.support.replay_remoting import Answer, Replay, at, remoting, success
 
 PUSH = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
 

@@ -36,8 +36,6 @@ def changed_example(folder: Path, change: Any) -> str:
 
 
 def test_the_order_in_which_a_cluster_lists_brokers_and_topics_means_nothing(tmp_path: Path) -> None:
-    """One seed, one cluster, one answer: also where an event is about all brokers."""
-
     def reverse(document: Any) -> None:
         for sighting in document["data"]["topics"]:
             sighting["route"]["brokerDatas"].reverse()
@@ -149,7 +147,6 @@ def test_the_summary_is_the_sum_of_its_parts() -> None:
 
 
 def test_producers_are_those_of_simulate_send() -> None:
-    """The same failure, rate and latency: the same messages."""
     groups = ("-g", "order-svc", "-g", "bill-svc", *RESTART, "--rate", "OrderEvents=50", "--latency", "2ms")
     found = {each["topic"]: each for each in data(*groups, base=SOURCE)["producers"]}
     assert found.keys() == {"OrderEvents", "Skewed"}

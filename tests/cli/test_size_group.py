@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import cluster
+from tests.support.replay_remoting import at, cluster
 
 from .run import EXAMPLE, ROOT, SKEWED, data_of, run
 
@@ -110,8 +110,7 @@ def test_a_group_that_does_not_run_is_sized_by_its_topics() -> None:
 
 def test_of_a_running_cluster_a_new_group_is_sized_by_its_topics_alone() -> None:
     with cluster() as servers:
-        maps = [word for server in servers for word in ("--map-address", server.mapped)]
-        source = ("size-group", "-s", f"rocketmq://{servers[0].address}", *maps)
+        source = ("size-group", *at(servers))
         new = size(of=(*source, "-t", "OrderEvents"))
         assert (new["group"], new["consumersNow"], new["replicaCounts"]["allowed"]) == (None, None, [1, 2, 4, 8, 16])
         nothing = run(*source, "--consumers", "2..9")

@@ -21,7 +21,7 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
 from tests.support.replay_dashboard import failure
-from tests.support.replay_remoting import Answer, Replay, cluster, refusal, success
+from tests.support.replay_remoting import Answer, Replay, at, cluster, refusal, success
 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
@@ -113,11 +113,6 @@ def grpc_group(polling: int | None, *, tps: float = 0.0) -> dict[tuple[int, str]
     }
 
 
-def at(brokers: tuple[Replay, ...]) -> list[str]:
-    a, b = brokers
-    return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
-
-
 def serving(answers: dict[tuple[int, str], Answer]) -> Iterator[tuple[Replay, ...]]:
     with cluster(Replay(answers=dict(answers)), Replay(broker="b1", answers=dict(answers))) as running_:
         yield running_
@@ -152,7 +147,6 @@ def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, .
 def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
     pop: tuple[Replay, ...], tmp_path: Path
 ) -> None:
-    """The answers are those of a broker of 5.5.0."""
     pulled = ",".join(
         f'{{"messageQueue":{{"brokerName":"broker-a","queueId":{i},"topic":"PullT"}},"mode":"PULL"}}' for i in range(2)
     )

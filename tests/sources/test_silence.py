@@ -56,7 +56,6 @@ def test_a_broker_that_answers_at_the_end_is_read_whole() -> None:
 
 
 def test_silent_brokers_are_found_all_at_once() -> None:
-    """The first one shows that something is wrong; the rest are asked together, not four after four."""
     waiting, most, lock = [0], [0], threading.Lock()
 
     def counted(turn: Turn) -> None:

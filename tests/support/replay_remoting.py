@@ -12,7 +12,7 @@ import ssl
 import struct
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
@@ -301,6 +301,12 @@ def remoting(replay: Replay | None = None, tls: ssl.SSLContext | None = None) ->
         FIGURES["of them not on the read-only list"] += len(replay.forbidden)
     assert not server.failures, server.failures[0]
     assert replay.forbidden == []
+
+
+def at(servers: Sequence[Replay]) -> list[str]:
+    """The arguments that lead a command to these servers."""
+    maps = [word for each in servers for word in ("--map-address", each.mapped)]
+    return ["-s", f"rocketmq://{servers[0].address}", *maps]
 
 
 @contextmanager
