@@ -1,7 +1,4 @@
-"""RocketMQ's own jars, brought once per version by Maven and kept in the user's cache.
-
-Rule of this file: it names artifacts, never a place to get them from. Where Maven looks is the machine's business.
-"""
+"""RocketMQ's own jars, brought once per version by `tests.support.maven` and kept in the user's cache."""
 
 from __future__ import annotations
 

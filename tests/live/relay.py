@@ -1,5 +1,3 @@
-"""A relay on loopback between one client and a server, cut or silent at will, which may tell the client another address."""
-
 from __future__ import annotations
 
 import socket

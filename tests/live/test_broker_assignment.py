@@ -1,5 +1,3 @@
-"""Consumers that let brokers assign their queues (clientRebalance=false, PULL): predicted, answered, and really owned."""
-
 from __future__ import annotations
 
 import time

@@ -1,5 +1,3 @@
-"""Real consumers whose process is stopped for a while, as a long collection of garbage does, against the simulation."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

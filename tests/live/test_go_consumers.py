@@ -1,5 +1,3 @@
-"""Groups of Apache's Go client, alone and together with Java's: predicted owners against those that really consume."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Faults planted in groups of real Java consumers: `rmqlb diagnose` names each of them first, and of healthy groups none."""
-
 from __future__ import annotations
 
 import json

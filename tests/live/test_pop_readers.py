@@ -1,5 +1,3 @@
-"""Groups that consume by POP: who may read what is predicted, answered by brokers, and seen in who gets messages."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator

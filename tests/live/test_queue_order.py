@@ -1,5 +1,3 @@
-"""Which queue a receive looks at first, and what a message that comes back wakes, by the version of the broker."""
-
 from __future__ import annotations
 
 import time

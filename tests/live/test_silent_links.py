@@ -1,5 +1,3 @@
-"""Links, brokers and consumers of a real cluster that fall silent or go, each named by its cause."""
-
 from __future__ import annotations
 
 import json

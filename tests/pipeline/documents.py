@@ -1,5 +1,3 @@
-"""Documents for the tests of ingest, small enough to be read."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Small clusters, built where the reader can see them."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Every code in the tree, read from its source."""
-
 from __future__ import annotations
 
 import ast

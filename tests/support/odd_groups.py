@@ -1,5 +1,3 @@
-"""Groups that are odd, each in its own way, as snapshots: every verb is asked about them."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,3 @@
-"""Values held to their schemas, strictly: what is published allows further keys, what we write has none."""
-
 from __future__ import annotations
 
 from functools import cache

@@ -1,5 +1,3 @@
-"""The answers that RocketMQ's own classes wrote down, one JSON object a line."""
-
 from __future__ import annotations
 
 import gzip

@@ -1,8 +1,4 @@
-"""The SDKs that can be asked, each with the program that asks it: brought, built and run in the user's cache.
-
-Rule of this file: it names packages and versions, never a place to get them from. Where the package managers look is
-the machine's business.
-"""
+"""The SDKs that can be asked; each program names packages and versions, never a place to get them from."""
 
 from __future__ import annotations
 
