@@ -43,17 +43,11 @@ from tests.support.builders import route
 from tests.support.mismatches import every_case
 from tests.support.odd_groups import CIRCLE, HASH, ODD, PARTLY, two_routes, with_reports
 
+_NONE = ("unassigned", "duplicateOwners", "idle")
 LIMITS = (
-    Limit("unassigned", 0.0),
-    Limit("duplicateOwners", 0.0),
-    Limit("idle", 0.0),
-    Limit("imbalance", 1.0),
-    Limit("minConsumers", 1000.0),
-    Limit("duplicateClientIds", 0.0),
-    Limit("lag", 0.0),
+    *(Limit(name, 0.0) for name in _NONE),
+    *(Limit("imbalance", 1.0), Limit("minConsumers", 1000.0), Limit("duplicateClientIds", 0.0), Limit("lag", 0.0)),
 )
-
-
 PARTLY_SEEN = {"no-route", "routes-differ", "pop-consumption"}
 """Findings that a verb leaves queues out, and says so."""
 OWN_REASONS = ("is BROADCASTING", "share the client ID", "no readable queue in the topics")
@@ -240,7 +234,6 @@ def _rollout(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """The group of its present size."""
     size = size_group(SnapshotReader(snapshot), SizeQuestion(), group="g", consumers=(1, 12))
     now = None if size.consumers_now is None else size.at(size.consumers_now)
     codes = {each.code for each in size.meta.findings}
@@ -255,22 +248,12 @@ def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 VERBS: tuple[Callable[[ClusterSnapshot], dict[str, Any]], ...] = (
-    _show_groups,
-    _show_consumers,
-    _show_owners,
-    _plan,
-    _diagnose,
-    _check,
-    _sweep,
-    _diff,
-    _simulate,
-    _rollout,
-    _size,
+    *(_show_groups, _show_consumers, _show_owners, _plan, _diagnose, _check, _sweep, _diff),
+    *(_simulate, _rollout, _size),
 )
 
 
 def disagreements(snapshot: ClusterSnapshot) -> list[str]:
-    """The facts that verbs state differently, and the severities of which one is no other."""
     found: dict[str, dict[str, list[str]]] = {}
     for verb, fact, value in facts_of(snapshot):
         found.setdefault(fact, {}).setdefault(repr(value), []).append(verb)

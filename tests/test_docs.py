@@ -43,7 +43,6 @@ def names(requirements: list[str]) -> set[str]:
 
 
 def table(title: str) -> dict[str, str]:
-    """Package → licence, from the section of this title."""
     _, *parts = re.split(r"^## (.+)$", DEPENDENCIES, flags=re.MULTILINE)
     section = dict(zip(parts[::2], parts[1::2], strict=True))[title]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
@@ -58,7 +57,6 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 
 def closure(wanted: set[str]) -> set[str]:
-    """The packages and all that they need here, without their extras."""
     found: set[str] = set()
     while wanted:
         name = wanted.pop()
@@ -136,7 +134,6 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What its headings are called in a link."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
 

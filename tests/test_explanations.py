@@ -1,5 +1,3 @@
-"""The catalogue of codes is that of the tree, and every code can be explained in every format."""
-
 from __future__ import annotations
 
 import json

@@ -22,7 +22,6 @@ PLAN = COMMANDS[-1]
 
 
 def snapshot(client_ids: list[str], queues: int = 3) -> str:
-    """A snapshot file's text."""
     queue = {"brokerName": "b", "readQueueNums": queues, "writeQueueNums": queues, "perm": 6}
     broker = {"brokerName": "b", "cluster": "b", "brokerAddrs": {"0": "b"}}
     data = {

@@ -149,8 +149,6 @@ def test_twice_the_owners_of_a_queue_one_after_the_other_take_twice_the_instruct
 
 
 def test_a_square_is_noticed() -> None:
-    """However light it is next to the rest."""
-
     def with_a_square(size: Size) -> int:
         return bytecodes(lambda: [other for one in range(size.topics) for other in range(size.topics) if other == one])
 

@@ -27,7 +27,6 @@ def expressions() -> Iterator[str]:
 
 
 def labels_used(expression: str) -> set[str]:
-    """Those of selectors, of `by` and of `label_values`."""
     matched = {label for inside in re.findall(r"\{(.*?)\}", expression) for label in re.findall(r"(\w+)=", inside)}
     summed = {label for inside in re.findall(r"by \((.*?)\)", expression) for label in inside.split(", ")}
     return matched | summed | {*re.findall(r"^label_values\(.*, (\w+)\)$", expression)}

@@ -1,5 +1,3 @@
-"""The one test for many cases fails when a case does, and says which."""
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -24,7 +24,6 @@ NOT_HELD = ("views/", "cli/common/watch.py", "sources/formats/snapshot_file.py")
 
 
 def prose_read(source: str) -> list[int]:
-    """The lines in which a sentence is read."""
     return sorted({node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr) and _reads(node)})
 
 

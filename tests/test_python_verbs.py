@@ -27,7 +27,6 @@ FAULTS = str(EXAMPLES / "faults.json")
 
 
 def printed(line: str) -> dict[str, Any]:
-    """What a command prints as JSON."""
     ran = run(*shlex.split(line), "-o", "json")
     assert ran.stdout, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)
@@ -78,12 +77,10 @@ CALLS: dict[str, Callable[[], Any]] = {
     f"diagnose -s {FAULTS} --all-groups": lambda: rmqlb.diagnose(FAULTS, all_groups=True),
     f"diagnose -s {FAULTS} -g ship-svc --earlier {BEFORE}": lambda: rmqlb.diagnose(FAULTS, "ship-svc", earlier=BEFORE),
 }  # fmt: skip
-"""Command line → the same in Python."""
 
 
 @every_case("line", CALLS)
 def test_a_verb_returns_what_its_command_prints(line: str) -> None:
-    """The result is the data of the command's JSON, and its meta has the command's findings."""
     result, expected = CALLS[line](), printed(line)
     assert json.loads(as_json(result)) == expected["data"]
     assert json.loads(as_json({"findings": list(result.meta.findings)}))["findings"] == expected["findings"]

@@ -124,8 +124,6 @@ def test_the_readme_is_short_and_ci_runs_its_tests() -> None:
     assert tests in (ROOT / ".ci" / "run").read_text()
 
 
-# -- what pages name --------------------------------------------------------------------------------------------------
-
 TREE = command_tree()
 OPTIONS = {name for command in TREE.all() for each in command.options for name in (*each.names, *each.negations)}
 
@@ -161,9 +159,6 @@ def test_the_pages_name_every_strategy_timer_format_exit_code_figure_and_key() -
     assert named <= plan.keys()
     assert [key for key in (*named, *(send.keys() - {"topic"})) if f"`{key}`" not in output] == []
     assert [key for key in send["attempts"][0] if key not in output] == []
-
-
-# -- what belongs to the README ---------------------------------------------------------------------------------------
 
 
 def test_the_examples_are_what_the_captures_give() -> None:

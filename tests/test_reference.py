@@ -1,5 +1,3 @@
-"""The site's reference: every command and result has a page, links lead to pages, and text comes out as it went in."""
-
 from __future__ import annotations
 
 import posixpath

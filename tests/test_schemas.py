@@ -1,5 +1,3 @@
-"""What rmqlb prints as JSON has every key that its schema names, and no other; every command has a schema."""
-
 from __future__ import annotations
 
 import csv
@@ -35,7 +33,6 @@ from tests.test_golden import GOLDEN, ROOT
 
 
 def leaves(command: click.Command, path: str = "") -> Iterator[str]:
-    """The commands of a tree that do something."""
     if not isinstance(command, typer.core.TyperGroup):
         yield path
         return
@@ -76,7 +73,6 @@ def test_a_schema_describes_every_object_and_key(result: PrintedResult) -> None:
 
 
 def printed(path: Path) -> str:
-    """The stdout of a transcript."""
     _, _, rest = path.read_text(encoding="utf-8").partition("\n")
     return rest.partition("\n--- stderr\n")[0]
 
@@ -110,8 +106,6 @@ SOME = ("rmqlb/plan", "rmqlb/route", "rmqlb/check", "rmqlb/groups", "rmqlb/pipel
 
 @every_case("result", [result for result in RESULTS if result.name in SOME], ids=lambda result: str(result.name))
 def test_any_value_of_a_shape_fits_its_schema(result: PrintedResult) -> None:
-    """Through the envelope and the encoder, as a command prints it."""
-
     @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
     @given(any_of(result.shape))
     def printed_as_json(data: Any) -> None:

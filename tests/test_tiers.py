@@ -1,5 +1,3 @@
-"""The tiers: `-m` chooses, CI runs the slow tests of each, and skips nothing."""
-
 from __future__ import annotations
 
 import os
@@ -26,9 +24,6 @@ def test_ci_runs_the_slow_tests_of_each_tier() -> None:
 def test_what_tests_share_has_no_examples_because_they_would_not_run() -> None:
     shared = [path for path in (ROOT / "tests").rglob("*.py") if path not in TEST_FILES]
     assert [path for path in shared if ">>> " in path.read_text(encoding="utf-8")] == []
-
-
-# -- a small project with our settings --------------------------------------------------------------------------------
 
 
 def test_a_small_project_has_the_same_tiers(tmp_path: Path) -> None:

@@ -46,7 +46,6 @@ TREE = command_tree()
 
 
 def page(name: str) -> str:
-    """A page of the site."""
     return (ROOT / "docs" / name).read_text(encoding="utf-8")
 
 
@@ -56,11 +55,8 @@ def option(name: str) -> str:
 
 
 def changed(value: Any, default: Any) -> set[str]:
-    """The fields in which two Structs differ."""
     return {key for key, each in asdict(value).items() if each != getattr(default, key)}
 
-
-# -- a strategy -------------------------------------------------------------------------------------------------------
 
 GIVEN = {
     "virtual-nodes": "7", "idc": "r1", "queues": "", "inner": "AVG_BY_CIRCLE", "broker-zone": "*=z", "client-zone": "*=z",
@@ -87,9 +83,6 @@ def test_every_setting_is_an_argument_an_option_and_used() -> None:
     needed = {key for rule in RULES.values() if rule.needs for key in re.findall(r"([\w-]+)=", rule.needs.options)}
     assert needed - {"TOPIC"} <= KEYS.keys()
     assert {name for key in KEYS.values() for name in key.strategies} | set(WITHOUT_SETTINGS) == set(NAMES)
-
-
-# -- a source ---------------------------------------------------------------------------------------------------------
 
 
 def test_every_scheme_is_opened_and_known_without_opening() -> None:
@@ -143,7 +136,6 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
 
 @contextmanager
 def served(kind: str, *, broken: bool) -> Iterator[str]:
-    """A server on loopback that answers as recorded, or breaks; its URL."""
     if kind == "NameServers":
         with replay_remoting.remoting() as server:
             server.faults |= {"*": replay_remoting.reset} if broken else {}
@@ -162,9 +154,6 @@ def test_a_server_of_every_kind_is_read_and_its_faults_end_in_an_error(kind: str
         open_source(url, Access(retries=0)).fetch(Wanted(topics=("OrderEvents",))).route("OrderEvents")
 
 
-# -- a view -----------------------------------------------------------------------------------------------------------
-
-
 def test_every_strategy_and_format_is_in_the_help_and_the_changelog() -> None:
     assert [name for name in FORMATS if not re.search(rf"\b{name}\b", option("--output"))] == []
     assert [name for name in (*NAMES, *FORMATS) if not re.search(rf"\b{name}\b", CHANGELOG)] == []
@@ -178,9 +167,6 @@ def test_every_file_that_browsers_open_is_opened_by_one() -> None:
     assert [name for name in pages if f'"{name}"' not in opened] == [], "tests/browser/test_pages.py"
 
 
-# -- a command --------------------------------------------------------------------------------------------------------
-
-
 @every_case("command", TREE.commands, ids=lambda command: command.name)
 def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(command: CommandPage) -> None:
     assert [bad for bad in ALL if bad.line.split()[0] == command.name], "tests/cli/test_bad_input.py: a line of ALL"
@@ -188,11 +174,9 @@ def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(comm
 
 
 SINGLE = [command for command in TREE.all() if not command.commands and command.name != "completion"]
-"""Commands with a result to print."""
 
 
 def recorded() -> dict[str, set[str]]:
-    """Command → the formats of its transcripts, by their first lines."""
     found: dict[str, set[str]] = {command.typed: set() for command in SINGLE}
     for path in GOLDEN.rglob("*.txt"):
         first, _, rest = path.read_text(encoding="utf-8").partition("\n")

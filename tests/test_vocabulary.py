@@ -67,7 +67,6 @@ _NAME = re.compile(r"[\w.:-]*")
 
 
 def wrong_words(text: str) -> list[str]:
-    """What stands in a line that rmqlb does not say, and what it says instead."""
     rest = _RIGHT.sub("", text)
     return [f"{found[0]} (say: {NOT_WORDS[word]})" for word, one in _WORDS.items() if (found := one.search(rest))]
 
@@ -143,6 +142,5 @@ def test_a_planted_word_is_found(planted: str) -> None:
 
 
 def test_each_exception_is_needed() -> None:
-    """An exception that no text needs any more goes."""
     texts = [path.read_text("utf-8") for glob in _GLOBS for path in sorted(ROOT.glob(glob)) if path.is_file()]
     assert [right for right in RIGHT if not any(re.search(right, text, re.MULTILINE) for text in texts)] == []

@@ -1,5 +1,3 @@
-"""The wheel: pure, small, whole, without anything that is not for users, and at work on its own."""
-
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,3 @@
-"""Configuration files for tests, where the commands find them."""
-
 from __future__ import annotations
 
 import json
@@ -12,13 +10,6 @@ from .run import run
 
 
 class Desk:
-    """A home folder with configuration, and a folder to work in.
-
-    Args:
-        folder: a folder of the test's own.
-        monkeypatch: sets HOME and the working directory.
-    """
-
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = folder / "home"
         self.user_file = self.home / ".config" / "rmqlb" / "config.yaml"
@@ -30,13 +21,11 @@ class Desk:
         monkeypatch.chdir(self.project)
 
     def user(self, text: str, mode: int = 0o600) -> None:
-        """Write the user's file."""
         self.user_file.parent.mkdir(parents=True, exist_ok=True)
         self.user_file.write_text(text)
         self.user_file.chmod(mode)
 
     def secret(self, text: str, mode: int = 0o600) -> str:
-        """A file with a secret: its path."""
         path = self.home / "secret"
         path.write_text(text + "\n")
         path.chmod(mode)
@@ -44,7 +33,6 @@ class Desk:
 
 
 def settings(*args: str, env: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
-    """`config show` as key → setting."""
     ran = run("config", "show", "-o", "json", *args, env=env)
     assert ran.code == 0, ran.stderr
     return {setting["key"]: setting for setting in json.loads(ran.stdout)["data"]["settings"]}

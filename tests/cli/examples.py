@@ -1,5 +1,3 @@
-"""The examples of the help, run as they stand there."""
-
 from __future__ import annotations
 
 import os
@@ -16,12 +14,7 @@ _OF_A_SHELL = ("|", ">", "<", "&&", ";")
 
 
 def run_example(example: str, folder: Path) -> Ran:
-    """Run it in the current directory; by a shell when it needs one.
-
-    Args:
-        example: as in the help.
-        folder: where rmqlb is put for the shell.
-    """
+    """Run an example of the help in the current directory, by a shell when it needs one."""
     words = shlex.split(example)
     if not any(word in _OF_A_SHELL for word in words):
         assert words[0] == "rmqlb", example

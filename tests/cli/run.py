@@ -1,14 +1,13 @@
-"""Running the command line, in this process or as one of its own."""
-
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from typer.testing import CliRunner
 
@@ -21,19 +20,26 @@ SKEWED = str(ROOT / "examples" / "topicRoute-Skewed.txt")
 
 
 class Ran(NamedTuple):
-    """What came of it."""
-
     stdout: str
     stderr: str
     code: int | None
 
 
 def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | None = None) -> Ran:
-    """Run rmqlb in this process."""
     result = CliRunner().invoke(app, args, input=stdin, env=env, prog_name="rmqlb")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.stdout, result.stderr, result.exit_code)
+
+
+def envelope_of(*args: str, stdin: str | None = None, code: int = 0) -> Any:
+    ran = run(*args, "-o", "json", stdin=stdin)
+    assert ran.code == code, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def data_of(*args: str, stdin: str | None = None, code: int = 0) -> Any:
+    return envelope_of(*args, stdin=stdin, code=code)["data"]
 
 
 def instead(line: Sequence[str], *options: str) -> list[str]:
@@ -46,28 +52,23 @@ def instead(line: Sequence[str], *options: str) -> list[str]:
 
 
 class Failed(NamedTuple):
-    """What an error said."""
-
     message: str
     code: str
     hint: str | None
 
 
 def error_of(stderr: str) -> Failed:
-    """The error that stderr is, in one line or two."""
     found = re.fullmatch(r"error: ([^\n]*) \[([a-z-]+)\]\n(?:hint: ([^\n]*)\n)?", stderr)
     assert found, stderr
     return Failed(found[1], found[2], found[3])
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process: this one's, without settings of rmqlb."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RMQLB_")}
     return kept | dict(more or {})
 
 
 def command(*args: str | bytes) -> list[str | bytes]:
-    """The command line that starts rmqlb as a process."""
     return [sys.executable, "-m", "rmqlb", *args]
 
 

@@ -68,20 +68,16 @@ class OnTerminal:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the screen, without those at its end that are empty."""
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip().split("\n")
 
     def press(self, keys: bytes) -> None:
-        """What its user types."""
         os.write(self._master, keys)
 
     def resize(self, columns: int, lines: int) -> None:
-        """What its user makes of the window."""
         self.screen.resize(lines, columns)
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def signal(self, number: int) -> None:
-        """What another process sends it."""
         self._child.send_signal(number)
 
     def until(self, seen: Callable[[], bool]) -> None:
@@ -90,7 +86,6 @@ class OnTerminal:
             assert self._read(), f"it ended, and was not seen in {self.lines}"
 
     def end(self) -> int:
-        """Read to the end, and the exit code."""
         while self._read():
             pass
         return self._child.wait(_PATIENCE_S)

@@ -1,5 +1,3 @@
-"""Bad input of every kind ends in one line that says what and where, perhaps one that says what next, and the documented code."""
-
 from __future__ import annotations
 
 import gzip
@@ -80,9 +78,9 @@ class Bad(NamedTuple):
 
 
 def cases() -> Iterator[Bad]:
-    """The cases of `tests/data/bad_input.txt`."""
     text = (ROOT / "tests/data/bad_input.txt").read_text(encoding="utf-8")
-    for name, path in (("EXAMPLE", EXAMPLE), ("SKEWED", SKEWED), ("RECORDING", RECORDING)):
+    policy = str(ROOT / "examples" / "policy.yaml")
+    for name, path in (("EXAMPLE", EXAMPLE), ("SKEWED", SKEWED), ("RECORDING", RECORDING), ("POLICY", policy)):
         text = text.replace(name, path)
     text = re.sub(r"<(.)\*(\d+)>", lambda found: found[1] * int(found[2]), text)
     for line, code, error, hint in re.findall(r"^\$ (.*)\n(\d) (.*)(?:\nhint: (.*))?$", text, re.MULTILINE):
@@ -104,7 +102,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
-    """One line of error, at most one of hint, nothing on stdout, the exit code, and a code that explains it."""
     assert (ran.code, ran.stdout) == (code, "")
     failed = error_of(ran.stderr)
     assert failed.message.startswith(error.removesuffix("…"))
@@ -162,9 +159,6 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
 def test_an_argument_that_is_no_text_is_told() -> None:
     ran = start(PLAN, b"--group", b"a\xff\xfe")
     must_end(ran, USAGE, "an argument is not UTF-8 text: a\\udcff\\udcfe", None)
-
-
-# -- live sources -------------------------------------------------------------------------------------------------------
 
 
 class Asked(NamedTuple):

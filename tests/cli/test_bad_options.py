@@ -62,9 +62,7 @@ LINES = {
     "fetch-routes": "fetch-routes -s examples/cluster.json",
     "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
 }
-"""Command → a line of it that is right."""
 FREE_NAMES = {"--cluster", "--tls-name"}
-"""Options for a name that need not be there."""
 NEEDED = {"rmqlb context add": ("-s", "http://h"), "rmqlb diff": ("examples/cluster.json",)}
 """Command → what it needs beside its argument."""
 
@@ -85,26 +83,19 @@ def given(command: CommandPage, option: OptionPage, value: str) -> list[str]:
 
 
 def words_of(command: CommandPage, option: OptionPage) -> tuple[str, ...]:
-    """The values that are known."""
     metavar = option.metavar or ""
     name = option.names[-1] if option.names else metavar
     return known_values(" ".join(command.path), name, metavar, option.help)
 
 
 def nonsense_for(command: CommandPage, option: OptionPage) -> str:
-    """What the option cannot be."""
     words = words_of(command, option)
     wrong = BY_METAVAR.get(option.metavar or "") or (f"{words[0]}x" if words else None)
     assert wrong, f"say in BY_METAVAR what {option.metavar} cannot be"
     return wrong
 
 
-def takes_any_text(option: OptionPage) -> bool:
-    return option.metavar in NOT_KNOWN_TO_BE_WRONG or bool(FREE_NAMES & set(option.names))
-
-
 def spelled(command: CommandPage, option: OptionPage) -> set[str]:
-    """How `ELSEWHERE` may name an option."""
     name = option.names[-1] if option.names else option.metavar or ""
     return {name, f"{command.typed} {name}"}
 
@@ -113,7 +104,9 @@ CASES = [
     (command, option)
     for command in SINGLE
     for option in (*command.options, *command.arguments)
-    if option.metavar is not None and not takes_any_text(option) and not ELSEWHERE & spelled(command, option)
+    if option.metavar not in {None, *NOT_KNOWN_TO_BE_WRONG}
+    and not FREE_NAMES & set(option.names)
+    and not ELSEWHERE & spelled(command, option)
 ]
 ONCE = [
     *{
@@ -125,7 +118,6 @@ each_option = every_case(("command", "option"), ONCE, ids=lambda page: getattr(p
 
 
 NEEDED_WITH = {"--source": "source", "--event": "group", "--fail": "topic", "--warehouse": "warehouse", "--policy": "policy"}  # fmt: skip
-"""An option of a command → what the command needs."""
 
 
 def needs(command: CommandPage) -> set[str]:
@@ -207,9 +199,6 @@ def test_every_exception_is_of_an_option() -> None:
     options = [(command, option) for command in SINGLE for option in (*command.options, *command.arguments)]
     assert {name for each in options for name in spelled(*each)} >= ELSEWHERE | FREE_NAMES
     assert {option.metavar for _, option in options} >= NOT_KNOWN_TO_BE_WRONG | MIXED
-
-
-# -- two values -------------------------------------------------------------------------------------------------------
 
 
 def test_a_second_value_is_refused_in_one_line_in_every_spelling() -> None:

@@ -1,5 +1,3 @@
-"""BROADCASTING groups: every consumer reads every queue, and nothing that brokers store is theirs."""
-
 from __future__ import annotations
 
 import json
@@ -7,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import run
 from tests.support.builders import snapshot_text
+from tests.support.mismatches import every_case
+
+from .run import envelope_of, error_of, run
 
 IDS = ["10.0.0.1@DEFAULT", "10.0.0.2@DEFAULT"]
 
 
 def snapshot(**group: object) -> str:
-    """A group of two on a topic with three queues, whose brokers report what consume stats report of such a group."""
     names = ("topic", "brokerName", "queueId", "brokerOffset", "consumerOffset", "minOffset")
     queues = [dict(zip(names, ("T", "a", number, 100 + number, 0, 7), strict=True)) for number in range(3)]
     whole = {"messageModel": "BROADCASTING", "topics": ["T"], "clientIds": IDS, "queues": queues, **group}
@@ -23,9 +21,7 @@ def snapshot(**group: object) -> str:
 
 
 def told(*args: str, **group: object) -> tuple[Any, dict[str, str]]:
-    ran = run(*args, "-s", "-", "-g", "g", "-o", "json", stdin=snapshot(**group))
-    assert ran.code == ExitCode.OK, ran.stderr
-    document = json.loads(ran.stdout)
+    document = envelope_of(*args, "-s", "-", "-g", "g", stdin=snapshot(**group))
     return document["data"], {each["code"]: each["message"] for each in document["findings"]}
 
 
@@ -102,3 +98,68 @@ def test_several_groups_count_no_duplicates_of_one_that_broadcasts() -> None:
     whole["data"]["groups"].append({**group, "group": "h", "messageModel": "CLUSTERING"})
     ran = run("show-owners", "-s", "-", "-g", "g", "-g", "h", "-o", "json", stdin=json.dumps(whole))
     assert json.loads(ran.stdout)["data"]["summary"]["observedDuplicateOwners"] == 3
+
+
+GROUP = ("-s", "examples/cluster.json", "--group", "order-svc")
+
+
+def planned(*more: str) -> str:
+    ran = run("plan-rebalance", *GROUP, "-t", "Skewed", "--pop-share", *more)
+    assert ran.code == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_verdict_says_how_many_may_read_a_queue() -> None:
+    for share, verdict in (("1", "a queue may be read by 2 consumers"), ("0", "every consumer may read every queue")):
+        ran = run("show-owners", *GROUP, "--pop-share", share)
+        first = f"order-svc, 3 consumers: consumes by POP, no consumer owns a queue; {verdict}"
+        assert ran.stdout.splitlines()[0] == first
+    silent = run("show-owners", *GROUP, "--pop-share", "1", "--strategy", "CONSISTENT_HASH")
+    assert "brokers assign nothing of OrderEvents, Skewed" in silent.stdout
+    assert "broker-strategy" in silent.stderr
+
+
+NONE_MOVES = "consumes by POP, no consumer owns a queue and none moves"
+OTHERS = "may be read by other consumers than before"
+
+
+@every_case(
+    ("share", "change", "consumers", "verdict"),
+    [
+        ("1", "--add z@1", "3 → 4 consumers", f"6 of 9 queues {OTHERS}"),
+        ("0", "--add z@1", "3 → 4 consumers", f"2 of 2 brokers {OTHERS}"),
+        ("0", "--remove-broker broker-b", "3 consumers", f"1 broker is removed; 0 of 2 brokers {OTHERS}"),
+        ("1", "--scale-to 1", "3 → 1 consumer", f"9 of 9 queues {OTHERS}"),
+        ("1", "--read-queues broker-b=4", "3 consumers", f"1 queue is added; 2 of 10 queues {OTHERS}"),
+        ("1", "--to-strategy CONSISTENT_HASH", "3 consumers", "brokers assign nothing of Skewed"),
+    ],
+)
+def test_a_plan_says_who_may_read_what_before_and_after(share: str, change: str, consumers: str, verdict: str) -> None:
+    first = planned(share, *change.split()).splitlines()[0]
+    assert first == f"order-svc, {consumers}: {NONE_MOVES}; {verdict}"
+
+
+def test_both_sides_are_shown_queue_by_queue_where_one_of_them_is() -> None:
+    data = json.loads(planned("1", "--scale-to", "2", "-o", "json"))["data"]
+    (topic,) = data["popTopics"]
+    assert {queue["queueId"] for queue in topic["queues"]} == {0, 1, 2, 3, 4, 5}
+    assert all(queue["consumersAfter"] == ["192.0.2.2@inst0", "192.0.2.2@inst1"] for queue in topic["queues"])
+    assert (data["topics"], data["convergence"], data["summary"]["moved"]) == ([], None, 0)
+
+
+def test_a_queue_that_goes_is_not_one_that_no_consumer_may_read() -> None:
+    lines = planned("1", "--remove-broker", "broker-b", "-o", "csv").splitlines()
+    assert lines[-1].endswith(",'-")  # as every cell that a spreadsheet would take for a formula
+
+
+def test_plans_of_several_groups_are_counted() -> None:
+    ran = run("plan-rebalance", "-s", "examples/cluster.json", "-g", "*-svc", "--add", "1", "--pop-share", "0", "-q")
+    assert ran.stdout.splitlines()[0] == "3 groups: 3 of 3 groups consume by POP"
+    assert "order-svc  3 → 4" in ran.stdout
+
+
+@pytest.mark.parametrize("command", [("show-owners",), ("plan-rebalance", "--add", "1")])
+def test_a_broadcasting_group_has_no_pop(command: tuple[str, ...]) -> None:
+    ran = run(*command, "-s", "-", "-g", "g", "--pop-share", "1", "-q", stdin=snapshot())
+    assert ran.code == 2
+    assert error_of(ran.stderr).message.endswith("of group g, because it is BROADCASTING")

@@ -1,9 +1,8 @@
-"""`check` as it is typed: the examples, exit codes, formats, hostile names, and policies of every kind."""
-
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,10 @@ import pytest
 
 from rmqlb.cli.check import check
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.model.policy import LIMITS
+from rmqlb.model.policy import GROUP, LIMITS
 from rmqlb.views.report import FORMATS as COMMON
 from tests.support.mismatches import every_case
+from tests.support.openmetrics import Labels, Metrics, read_metrics
 from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, ROOT, run
@@ -28,7 +28,6 @@ def rules(*texts: str, waivers: str = "[]") -> str:
 
 
 def checked(policy: str, *more: str, source: str = EXAMPLE) -> Any:
-    """The exit code, stderr and data of a policy on the example."""
     ran = run("check", "-p", "-", "-s", source, "--today", "2026-11-21", "-o", "json", *more, stdin=policy)
     return ran.code, ran.stderr, json.loads(ran.stdout)["data"] if ran.stdout else None
 
@@ -85,7 +84,6 @@ def test_the_printed_policy_gives_the_same_as_none(source: str, tmp_path: Path) 
 
 
 def test_the_starter_explains_each_limit_and_can_be_written_out_in_full() -> None:
-    """Each line that is commented out is one that can be used."""
     text = run("check", "--print-policy").stdout
     assert all(re.search(rf"\b{name}: .*#", text) for name in LIMITS if name not in ("strategies", "lag"))
     keys = "exclude|assume|movedOn.*|withoutLock|writableBrokers|lag|forbiddenFindings|waivers|  - rule|    group|    limit|    reason|    until"
@@ -112,26 +110,6 @@ def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
     assert (len(value["data"]["failed"]), value["data"]["waivers"][0]["state"]) == (2, "expired")
     assert "expired after 2026-12-31 [expired-waiver]" in run(*BASE[:-1], "2027-01-01", "-o", "junit").stderr
     assert all(re.search(rf"\b{name}\b", check.__doc__ or "") for name in LIMITS)
-
-
-@every_case(
-    ("args", "code", "error", "hint"),
-    [
-        (["-p", "none.yaml"], ExitCode.USAGE, "--policy none.yaml: No such file or directory", None),
-        (["-p", POLICY, "--today", "soon"], ExitCode.USAGE, "--today soon: not a date", "write YYYY-MM-DD"),
-        (["-p", POLICY, "--fail-from", "fatal"], ExitCode.USAGE, "--fail-from fatal: no such severity", "there are the severities error, info, warning"),
-        (["-p", POLICY, "-o", "junt"], ExitCode.USAGE, "unknown format junt", "did you mean junit?"),
-        (["-p", POLICY, "--section", "fialed"], ExitCode.USAGE, "--section fialed: no such table", "did you mean failed?"),
-        (["-p", POLICY, "--strategy-option", "inner=AVRG"], ExitCode.USAGE, "unknown strategy AVRG", None),
-        (["-p", POLICY, "--print-policy"], ExitCode.USAGE, "--print-policy prints the built-in policy, and --policy names another one", None),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_one_line(args: list[str], code: ExitCode, error: str, hint: str | None) -> None:
-    ran = run("check", "-s", EXAMPLE, *args)
-    assert (ran.code, ran.stdout) == (code, "")
-    assert ran.stderr.splitlines()[0].startswith(f"error: {error}")
-    if hint:
-        assert ran.stderr.splitlines()[1:] == [f"hint: {hint}"]
 
 
 def test_a_malformed_policy_is_no_incomplete_data(tmp_path: Path) -> None:
@@ -170,3 +148,56 @@ def test_every_limit_ends_in_every_format_as_its_figures_say(fmt: str) -> None:
     limits = [f"{kind.about}s: '*', limits: {{{name}: {bounds.get(kind.unit, 1)}}}" for name, kind in LIMITS.items()]
     ran = run("check", "-p", "-", "-s", EXAMPLE, "--fail-from", "info", "-o", fmt, stdin=rules(*limits))
     assert (ran.code, "Traceback" in ran.stderr) == (ExitCode.CONDITION, False)
+
+
+def both(*line: str, code: int = ExitCode.OK) -> tuple[Any, Metrics]:
+    ran = {form: run(*line, "-o", form) for form in ("json", "prometheus")}
+    assert {each.code for each in ran.values()} == {code}
+    found = read_metrics(ran["prometheus"].stdout)
+    return json.loads(ran["json"].stdout), {name.removeprefix("rocketmq_lb_"): own for name, own in found.items()}
+
+
+def by(own: dict[Labels, float], *labels: str) -> dict[tuple[str | None, ...], float]:
+    sums: Counter[tuple[str | None, ...]] = Counter()
+    for key, value in own.items():
+        sums[tuple(dict(key).get(label) for label in labels)] += value  # type: ignore[assignment]
+    return dict(sums)
+
+
+def test_each_limit_is_that_of_the_json() -> None:
+    envelope, found = both(*BASE, code=ExitCode.CONDITION)
+    data = envelope["data"]
+    verdicts = ("passed", "failed", "waived", "incomplete", "notApplicable")
+    assert by(found["check_limits"], "verdict") == {(verdict,): data["summary"][verdict] for verdict in verdicts}
+    assert by(found["check_limits"], "rule", "verdict") == {
+        (rule["rule"], verdict): rule[verdict] for rule in data["rules"] for verdict in verdicts
+    }
+    assert by(found["check_outcome"], "outcome") == {("passed",): 0, ("failed",): 1, ("incomplete",): 0}
+    judged = [(verdict, one) for verdict in ("failed", "waived", "incomplete") for one in data[verdict]]
+    assert by(found["check_not_passed"], "rule", "limit", "verdict") == Counter(
+        (one["rule"], one["limit"], verdict) for verdict, one in judged
+    )
+    assert by(found["check_not_passed"], "cluster").keys() == {("DefaultCluster",)}
+    for name, key in (("check_value", "value"), ("check_bound", "bound")):
+        assert by(found[name], "group", "topic", "limit") == {
+            ((one["name"], None) if one["about"] == GROUP else (None, one["name"])) + (one["limit"],): one[key]
+            for _, one in judged
+        }
+
+
+def test_what_a_limit_could_not_measure_has_no_value() -> None:
+    policy = "rules: [{name: r, groups: 'none-*', limits: {idle: 0}}, {name: s, topics: '*', limits: {minBrokers: 9}}]"
+    ran = run("check", "-p", "-", "-s", EXAMPLE, "--today", "2026-11-21", "-o", "prometheus", stdin=policy)
+    found = read_metrics(ran.stdout)
+    assert by(found["rocketmq_lb_check_not_passed"], "rule", "verdict")["r", "incomplete"] == 1
+    assert by(found["rocketmq_lb_check_not_passed"], "rule", "cluster").keys() == {("r", None), ("s", "DefaultCluster")}
+    assert by(found["rocketmq_lb_check_value"], "rule").keys() == {("s",)}
+    assert by(found["rocketmq_lb_check_bound"], "rule").keys() == {("s",)}
+
+
+def test_a_folder_may_hold_a_file_of_each_command() -> None:
+    """node_exporter joins the files, and refuses a series that stands in two."""
+    lines = (("show-groups", "-s", EXAMPLE), ("show-owners", "-s", EXAMPLE, "-g", "*"), BASE)
+    texts = [run(*line, "-o", "prometheus").stdout.removesuffix("# EOF\n").splitlines() for line in lines]
+    series = [line.rpartition(" ")[0] for text in texts for line in text if not line.startswith("#")]
+    assert len(set(series)) == len(series)

@@ -1,5 +1,3 @@
-"""Over the whole command tree: help in one form that `--help` shows, examples that run, and what completion offers."""
-
 from __future__ import annotations
 
 import ast
@@ -71,8 +69,6 @@ def test_help_is_no_markup_in_colour_on_request_and_in_the_order_of_panels() -> 
     assert "\x1b" in start("show-route", "--help", env={"FORCE_COLOR": "1"}).stdout
 
 
-# -- examples ---------------------------------------------------------------------------------------------------------
-
 FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]
 """The commands right below the program; those of the pipeline run where Spark does (tests/pipeline)."""
 
@@ -94,7 +90,6 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 SAID = {"warning", "info", "condition met", "failed"}
-"""What an example may say on stderr."""
 
 
 def must_run(command: CommandPage, example: str, folder: Path) -> None:
@@ -115,12 +110,8 @@ def must_run(command: CommandPage, example: str, folder: Path) -> None:
     assert ran.code == 0 or (ran.code == ExitCode.DATA and "incomplete" in ran.stderr), (example, ran.stderr)
 
 
-# -- offered values ---------------------------------------------------------------------------------------------------
-
-
 @every_case("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])
 def test_the_offered_formats_are_those_of_the_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The format is read before the source."""
     monkeypatch.chdir(ROOT)
     (command,) = (each for each in ALL if each.path == (name,))
     option = next(option for option in command.options if "--output" in option.names)
@@ -189,7 +180,6 @@ def test_a_shell_asks_the_program_with_the_printed_script(tmp_path: Path) -> Non
 
 
 def private_imports(path: Path) -> set[str]:
-    """Names of other packages' modules, and names in them, that begin with an underscore."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

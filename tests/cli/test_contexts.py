@@ -1,5 +1,3 @@
-"""`rmqlb context`, and what commands read when a context is active."""
-
 from __future__ import annotations
 
 import base64
@@ -39,9 +37,6 @@ def written(desk: Desk) -> object:
 def context_of(ran: Ran) -> object:
     assert ran.code == 0, ran.stderr
     return json.loads(ran.stdout)["source"]["context"]
-
-
-# -- the commands -----------------------------------------------------------------------------------------------------
 
 
 def test_a_context_is_added_used_shown_and_removed(desk: Desk) -> None:
@@ -140,8 +135,6 @@ def test_a_choice_of_the_environment_is_reported(desk: Desk) -> None:
     assert ran.stderr == "warning: RMQLB_CONTEXT: there is no context 'c' [no-such-context]\n"
 
 
-# -- a context in force -----------------------------------------------------------------------------------------------
-
 TWO = f"context: here\ncontexts:\n  here: {{source: {EXAMPLE}}}\n  other: {{source: {EXAMPLE}}}\n"
 
 
@@ -201,17 +194,12 @@ def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(befor
     assert settings("-s", f"http://h/?token={CANARY}")["source"]["value"] == "http://h/?***"
 
 
-# -- secrets ----------------------------------------------------------------------------------------------------------
-
-
 def passwords(replay: Replay) -> set[str]:
-    """The passwords that a Dashboard was sent, as JSON or as a form."""
     bodies = [json.loads(body) if body.startswith(b"{") else parse_qs(body.decode()) for body in replay.posted]
     return {body["password"] if isinstance(body["password"], str) else body["password"][0] for body in bodies}
 
 
 def at(url: str, *more: str) -> str:
-    """A configuration file whose active context has this source."""
     return f"context: a\ncontexts:\n  a: {{source: '{url}', {', '.join(more)}}}\n"
 
 

@@ -1,5 +1,3 @@
-"""Strategies and selectors of one's own as they are typed: FILE.py:NAME is run, and each mistake is one clear line."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""`rmqlb diff` on sources of all kinds, and what it says of them."""
-
 from __future__ import annotations
 
 import json
@@ -11,7 +9,7 @@ import pytest
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .configured import Desk
-from .run import EXAMPLE, ROOT, run
+from .run import EXAMPLE, ROOT, data_of, run
 from .test_contexts import LOGIN, at, passwords
 
 LATER = str(ROOT / "examples" / "cluster-later.json")
@@ -22,11 +20,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     return Desk(tmp_path, monkeypatch)
 
 
-def data(*args: str) -> dict[str, Any]:
-    ran = run("diff", *args, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)["data"]
-    return found
+def data(*args: str) -> Any:
+    return data_of("diff", *args)
 
 
 def test_a_context_is_a_source_by_its_name_and_a_file_goes_before_it(desk: Desk) -> None:

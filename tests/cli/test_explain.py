@@ -1,5 +1,3 @@
-"""`rmqlb explain` as it is typed."""
-
 from __future__ import annotations
 
 import csv
@@ -7,8 +5,6 @@ import io
 import json
 
 import yaml
-
-from rmqlb.cli.exit_codes import ExitCode
 
 from .run import EXAMPLE, SKEWED, run
 
@@ -27,12 +23,6 @@ def test_a_code_may_be_pasted_with_its_brackets() -> None:
     assert (
         run("explain", "[mismatch]", "-o", "plain").stdout == run("explain", "MISMATCH", "-o", "plain").stdout == plain
     )
-
-
-def test_a_wrong_code_gets_a_suggestion() -> None:
-    ran = run("explain", "mismach")
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    assert ran.stderr == "error: there is no code mismach [usage]\nhint: did you mean mismatch?\n"
 
 
 def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:

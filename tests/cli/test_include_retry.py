@@ -1,5 +1,3 @@
-"""`--include-retry`: the retry topic is taken wherever it has a route, and what it is not taken for is said."""
-
 from __future__ import annotations
 
 import json
@@ -22,7 +20,6 @@ def snapshot(routes: tuple[str, ...], **group: Any) -> str:
 
 
 def shown(command: tuple[str, ...], text: str, *more: str) -> tuple[Ran, list[str]]:
-    """What ran, and the topics in its result."""
     ran = run(*command, "-s", "-", "--include-retry", "-o", "json", *more, stdin=text)
     data = json.loads(ran.stdout)["data"] if ran.code == 0 else {}
     topics = [topic["topic"] for topic in data["topics"]] if command is PLAN and data else []

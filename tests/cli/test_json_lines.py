@@ -1,5 +1,3 @@
-"""`-o jsonl`: the rows of a result, one a line, the same as in its JSON; and snapshots that are read back by lines."""
-
 from __future__ import annotations
 
 import json
@@ -8,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.cli.run import EXAMPLE, ROOT, command, environment, run
+from tests.cli.run import EXAMPLE, ROOT, command, data_of, environment, run
 from tests.support.mismatches import every_case
 
 OWNERS = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--explain")
@@ -21,21 +19,17 @@ def lines(*arguments: str, stdin: str | None = None) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def data(*arguments: str) -> Any:
-    return json.loads(run(*arguments, "-o", "json").stdout)["data"]
-
-
 def test_the_lines_of_a_result_are_the_rows_of_its_json() -> None:
-    assert lines(*OWNERS) == data(*OWNERS)["queues"]
-    assert lines("show-route", "-s", EXAMPLE) == data("show-route", "-s", EXAMPLE)["topics"]
-    queues = [{"topic": topic["topic"], **queue} for topic in data(*PLAN)["topics"] for queue in topic["queues"]]
+    assert lines(*OWNERS) == data_of(*OWNERS)["queues"]
+    assert lines("show-route", "-s", EXAMPLE) == data_of("show-route", "-s", EXAMPLE)["topics"]
+    queues = [{"topic": topic["topic"], **queue} for topic in data_of(*PLAN)["topics"] for queue in topic["queues"]]
     assert lines(*PLAN) == queues
     assert lines(*PLAN, "--changed") == [queue for queue in queues if queue["change"] != "same"]
 
 
 def test_a_snapshot_has_a_line_for_the_whole_and_for_each_topic_and_group() -> None:
     parts = lines("fetch-routes", "-s", EXAMPLE)
-    whole = data("fetch-routes", "-s", EXAMPLE)
+    whole = data_of("fetch-routes", "-s", EXAMPLE)
     assert [part["schema"] for part in parts] == ["rmqlb/snapshot"] * 6
     assert [topic for part in parts for topic in part["data"]["topics"]] == whole["topics"]
     assert [group for part in parts for group in part["data"]["groups"]] == whole["groups"]
@@ -50,7 +44,6 @@ def test_a_snapshot_by_lines_plans_as_the_snapshot_does(group: str) -> None:
 
 
 def peak(messages: int, folder: Path) -> int:
-    """The most memory, in KB, that writing a line for each attempt takes."""
     line = command(
         "simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", f"{messages}", "-o", "jsonl", "-q"
     )

@@ -1,5 +1,3 @@
-"""Flag > environment > context in force > user file > default, for every kind of option."""
-
 from __future__ import annotations
 
 import json
@@ -8,7 +6,13 @@ from typing import Any
 
 import pytest
 
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
+from rmqlb.cli.common.reading import access
+from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import user_file_path
+from rmqlb.errors import UsageError
+from rmqlb.model.configuration import ActiveContext, Written
+from rmqlb.sources.opening import Access
 from tests.support.mismatches import every_case
 
 from .configured import Desk, settings
@@ -159,3 +163,38 @@ def test_the_users_file_is_where_xdg_says(xdg: str, path: str, monkeypatch: pyte
     monkeypatch.setenv("XDG_CONFIG_HOME", xdg)
     monkeypatch.setenv("HOME", "/h")
     assert user_file_path() == path
+
+
+ACTIVE = ActiveContext("a", "rocketmq://h", Written("env:MQ", "config.yaml, line 4, contexts.a.secret", 4))
+
+
+def opened(context: ActiveContext | None) -> Access:
+    return access(SourceOptions(active_context=context), Terminal("show-route", OutputOptions()))
+
+
+def secret_key(context: ActiveContext | None) -> str:
+    found = opened(context).secret_key
+    assert found is not None
+    return found()
+
+
+def test_the_environment_goes_before_the_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQ", "of the context")
+    assert secret_key(ACTIVE) == "of the context"
+    monkeypatch.setenv("RMQLB_SECRET_KEY", "of the environment")
+    assert secret_key(ACTIVE) == secret_key(None) == "of the environment"
+
+
+def test_a_variable_that_is_empty_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQ", "of the context")
+    for name in ("RMQLB_SECRET_KEY", "RMQLB_SECURITY_TOKEN"):
+        monkeypatch.setenv(name, "")
+    assert secret_key(ACTIVE) == "of the context"
+    with pytest.raises(UsageError, match="no secret key"):
+        secret_key(None)
+    assert opened(None).security_token is None
+
+
+def test_the_token_is_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMQLB_SECURITY_TOKEN", "token")
+    assert opened(None).security_token == "token"

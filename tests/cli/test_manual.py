@@ -1,5 +1,3 @@
-"""The pages of the manual: committed as they are made, clean, installed, and true."""
-
 from __future__ import annotations
 
 import re
@@ -29,7 +27,6 @@ PAGES = [path for path in FILES if path.startswith("man/")]
 
 
 def printed(page: str, width: int = 300) -> str:
-    """What `man` shows of it."""
     if shutil.which("groff") is None:
         pytest.skip("groff is not installed")
     line = ["groff", "-man", "-ww", "-Tutf8", "-P-cbou", f"-rLL={width}n"]

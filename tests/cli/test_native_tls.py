@@ -1,5 +1,3 @@
-"""`rocketmqs://` from the command line: own CA, client certificate, the name that certificates bear."""
-
 from __future__ import annotations
 
 import ssl

@@ -1,5 +1,3 @@
-"""rmqlb between other programs: closed pipes, closed and full streams, interrupts, odd environments."""
-
 from __future__ import annotations
 
 import json
@@ -27,7 +25,6 @@ WIDE_ROUTE = b'{"queueDatas":[{"brokerName":"a","readQueueNums":5000,"perm":6}],
 
 
 def shell(line: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """A line of bash, with `rmqlb` in it."""
     words = " ".join(f'"{word}"' for word in map(os.fsdecode, command()))
     script = f'rmqlb() {{ {words} "$@"; }}\n{line}'
     return subprocess.run(

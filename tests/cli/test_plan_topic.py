@@ -1,28 +1,19 @@
-"""`rmqlb plan-topic`: what the screens say, which step is next, and how a check ends."""
-
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.cli.run import run
+from tests.cli.run import data_of, run
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import Replay, cluster, success
+from tests.support.replay_remoting import Replay, at, cluster, success
 
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
 ROUTE = str(Path(EXAMPLE).parent / "topicRoute-Skewed.txt")
 PLAN = ("plan-topic", "-s", EXAMPLE, "-t", "OrderEvents")
-
-
-def data(*words: str, code: ExitCode = ExitCode.OK) -> Any:
-    ran = run(*words, "-o", "json", "-q")
-    assert ran.code == code, ran.stderr
-    return json.loads(ran.stdout)["data"]
 
 
 @every_case(
@@ -35,7 +26,7 @@ def data(*words: str, code: ExitCode = ExitCode.OK) -> Any:
 def test_a_step_that_does_not_hold_ends_with_3(step: str, first: str) -> None:
     ran = run(*PLAN, "--queues", "16", "--check-step", step)
     assert (ran.code, ran.stdout[: len(first)]) == (ExitCode.CONDITION, first)
-    assert data(*PLAN, "--queues", "16", "--check-step", step, code=ExitCode.CONDITION)["checked"]["holds"] is False
+    assert data_of(*PLAN, "--queues", "16", "--check-step", step, code=ExitCode.CONDITION)["checked"]["holds"] is False
 
 
 def test_what_is_unknown_is_no_pass() -> None:
@@ -45,7 +36,7 @@ def test_what_is_unknown_is_no_pass() -> None:
 
 
 def test_group_names_choose_and_must_be_there() -> None:
-    found = data(*PLAN, "--queues", "16", "-g", "order-*")
+    found = data_of(*PLAN, "--queues", "16", "-g", "order-*")
     assert [each["group"] for each in found["steps"][0]["groups"]] == ["order-svc"]
     assert run(*PLAN, "--queues", "16", "-g", "orders").code == ExitCode.DATA
 
@@ -88,8 +79,7 @@ def test_a_running_broker_says_the_type(attributes: bytes, expected: str) -> Non
     for each in (one, other):
         each.answers[RequestCode.GET_TOPIC_CONFIG, "topic=OrderEvents"] = success(CONFIG % attributes)
     with cluster(one, other):
-        maps = [word for each in (one, other) for word in ("--map-address", each.mapped)]
-        line = ("plan-topic", "-s", f"rocketmq://{one.address}", *maps, "-t", "OrderEvents", "--add-broker", "broker-c")
+        line = ("plan-topic", *at((one, other)), "-t", "OrderEvents", "--add-broker", "broker-c")
         ran = run(*line, "-o", "json")
     assert ran.code in (ExitCode.OK, ExitCode.DATA), ran.stderr
     (first,) = json.loads(ran.stdout)["data"]["steps"][0]["commands"]

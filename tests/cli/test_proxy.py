@@ -1,5 +1,3 @@
-"""`--proxy`: the consumers that Proxies of 5.5.0 listed, by every command that asks for consumers."""
-
 from __future__ import annotations
 
 import json
@@ -11,30 +9,22 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.cli.run import error_of, run
-from tests.cli.test_unowned import POLICY, POLLING, ROUTE, RUNNING, STATS, at, known, route_of, serving
+from tests.cli.run import data_of, error_of, run
+from tests.cli.test_unowned import POLICY, POLLING, ROUTE, RUNNING, STATS, known, route_of, serving
 from tests.support.mismatches import every_case
 from tests.support.replay_proxy import captured, proxy_replay
-from tests.support.replay_remoting import Answer, Replay, remoting, success
+from tests.support.replay_remoting import Answer, Replay, at, remoting, success
 
 PUSH = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
 
 
 def answers(group: str) -> dict[tuple[int, str], Answer]:
-    """A group of which no broker lists a consumer, and no receive request waits at this moment."""
     return {
         (ROUTE, "topic=Pulled"): success(route_of("broker-a", "broker-b")),
         **known(group, "Pulled"),
         (STATS, f"consumerGroup={group}"): captured("broker-a-stats"),
         (POLLING, f"consumerGroup={group}&topic=Pulled&queueId=-1"): success(pollingNum="0"),
     }
-
-
-def data_of(*words: str) -> dict[str, Any]:
-    ran = run(*words, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)["data"]
-    return found
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-"""`rmqlb record`: a group on loopback that moves between looks, and recordings shown again."""
-
 from __future__ import annotations
 
 import json
@@ -141,11 +139,7 @@ def test_looks_are_a_second_apart_at_least_and_the_last_is_at_the_end() -> None:
     assert (data["looks"], data["figures"]["changed"], data["ended"]) == (2, 8, "time")
 
 
-# -- shown again ------------------------------------------------------------------------------------------------------
-
-
 def predicted(tmp_path: Path, *line: str) -> str:
-    """A prediction of the recorded group, in a file."""
     path = tmp_path / "predicted.json"
     path.write_text(run(line[0], "-s", EXAMPLE, "-g", GROUP, *line[1:], "-o", "json").stdout)
     return str(path)

@@ -1,5 +1,3 @@
-"""`rmqlb show-groups` and `rmqlb show-consumers`, on files and on servers that answer as recorded ones did."""
-
 from __future__ import annotations
 
 import json
@@ -12,7 +10,7 @@ import pytest
 
 from rmqlb.remoting.codes import RequestCode
 from tests.support import replay_dashboard
-from tests.support.replay_remoting import Replay, cluster, refusing
+from tests.support.replay_remoting import Replay, at, cluster, refusing
 
 from .run import EXAMPLE, ROOT, Ran, error_of, run
 
@@ -38,9 +36,7 @@ def brokers() -> Iterator[tuple[Replay, ...]]:
 
 
 def native(running: tuple[Replay, ...]) -> list[str]:
-    a, b = running
-    mapped = ("--map-address", a.mapped, "--map-address", b.mapped)
-    return ["-s", f"rocketmq://{a.address}", *mapped, "--source-retries", "0"]
+    return [*at(running), "--source-retries", "0"]
 
 
 def test_globs_and_severities_choose_and_the_verdict_counts_what_was_looked_at() -> None:
@@ -107,9 +103,6 @@ def test_a_dashboard_is_read_too() -> None:
     assert (listed.code, json.loads(listed.stderr)["error"]["code"]) == (4, "group-not-found")
     (order,) = data(named)["groups"]
     assert (order["group"], order["consumers"], order["queues"], order["unassigned"]) == ("order-svc", 3, 25, 0)
-
-
-# -- show-consumers -----------------------------------------------------------------------------------------------------
 
 
 def consumers(*args: str) -> Any:

@@ -1,5 +1,3 @@
-"""`simulate-rebalance` as it is typed, of one group and of several: examples, options, pictures, mistakes."""
-
 from __future__ import annotations
 
 import csv
@@ -11,8 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, SKEWED, instead, run
-from tests.support.mismatches import every_case
+from tests.cli.run import EXAMPLE, envelope_of, run
 from tests.support.replay_remoting import cluster
 from tests.support.schemas import problems
 
@@ -25,13 +22,10 @@ RESTART = ("--event", "restart-broker broker-b@30s, down 1m")
 GROUPS = ("audit-svc", "bill-svc", "order-svc")
 
 
-def data(*args: str, base: tuple[str, ...] = BASE, code: int = 0) -> dict[str, Any]:
-    ran = run(*base, *args, "-o", "json")
-    assert ran.code == code, ran.stderr
-    document = json.loads(ran.stdout)
+def data(*args: str, base: tuple[str, ...] = BASE) -> Any:
+    document = envelope_of(*base, *args)
     assert not problems(document)
-    found: dict[str, Any] = document["data"]
-    return found
+    return document["data"]
 
 
 def changed_example(folder: Path, change: Any) -> str:
@@ -42,8 +36,6 @@ def changed_example(folder: Path, change: Any) -> str:
 
 
 def test_the_order_in_which_a_cluster_lists_brokers_and_topics_means_nothing(tmp_path: Path) -> None:
-    """One seed, one cluster, one answer: also where an event is about all brokers."""
-
     def reverse(document: Any) -> None:
         for sighting in document["data"]["topics"]:
             sighting["route"]["brokerDatas"].reverse()
@@ -65,8 +57,6 @@ def test_rates_bound_the_messages_that_come_again() -> None:
 
 
 def earlier(folder: Path, seconds: int = 60, messages: int = 6) -> str:
-    """The example as it was so many seconds and messages a queue before."""
-
     def before(text: str) -> str:
         return (datetime.fromisoformat(text) - timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
 
@@ -93,7 +83,6 @@ def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
 
 
 def snapshot(**group: object) -> str:
-    """A hand-written snapshot of one group on one topic."""
     queues = [{"brokerName": "a", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6}]
     brokers = [{"cluster": "c", "brokerName": "a", "brokerAddrs": {"0": "10.0.0.1:10911"}}]
     topics = [{"topic": "T", "route": {"queueDatas": queues, "brokerDatas": brokers}}]
@@ -131,40 +120,6 @@ def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
         assert (ran.code, ran.stdout) == (0, path.read_text(encoding="utf-8"))
 
 
-MISTAKES = [
-    ((), 2, "nothing happens to the group", "--event 'join 1@30s'"),
-    (("--event", "leave 192.0.2.2@inst9@30s"), 2, "it is not in the group then", "did you mean"),
-    ((*JOIN, "--for", "10s"), 2, "not within --for 10s", "make it longer"),
-    ((*JOIN, "--timer", "rebalance=1s"), 2, "there is no timer rebalance", "did you mean rebalance-"),
-    ((*JOIN, "--rate", "Orders=5"), 2, "topic Orders is not simulated", "OrderEvents"),
-    ((*JOIN, "--rates-since", "http://x:1/"), 2, "an earlier snapshot is a file", "fetch-routes --to"),
-    ((*JOIN, "--rates-since", "none.json"), 4, "cannot read none.json", ""),
-    ((*JOIN, "--rates-since", SKEWED), 4, "is the route of one topic", ""),
-    ((*JOIN, "--rates-since", EXAMPLE), 4, "is not earlier than the source", "--rates-since the earlier one"),
-    ((*JOIN, "--consume-from", "middle"), 2, "write last, first or timestamp", ""),
-    ((*JOIN, "--client", "3.2.6"), 2, "clients older than 4.0.0 are not known", ""),
-    ((*JOIN, "--latency", "slow"), 2, "--latency slow: not a time", ""),
-    ((*JOIN, "--strategy", "AVGE"), 2, "unknown strategy AVGE", "did you mean AVG"),
-    ((*JOIN, "--trials", "1"), 2, "--trials 1: not a number from 2", ""),
-    ((*JOIN, "--trials", "5", "--trial", "5"), 2, "there are the trials 0 to 4", ""),
-    ((*JOIN, "--trial", "-1"), 2, "--trial -1: not a number from 0", ""),
-    ((*JOIN, "--fail-on", "lost>0"), 2, "there is no figure lost", ""),
-    ((*JOIN, "--fail-on", "total-gap-ms[max]>0"), 2, "is of many trials", "give --trials N"),
-    ((*JOIN, "--svg", "-", "--html", "-"), 2, "both write to stdout", ""),
-    ((*JOIN, "--group", "order-svx"), 4, "group order-svx is not in", "did you mean order-svc"),
-    ((*JOIN, "--group", "*", "--svg", "-"), 2, "--svg: the picture of which group?", "--group"),
-]
-
-
-@every_case(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
-def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: str, hint: str) -> None:
-    ran = run(*instead(BASE, *args))
-    lines = ran.stderr.splitlines()
-    assert (ran.code, ran.stdout, len(lines) <= 2, lines[0].startswith("error: ")) == (code, "", True, True)
-    assert error in lines[0]
-    assert hint in " ".join(lines[1:])
-
-
 # Several groups, and the producers of their topics.
 
 
@@ -192,7 +147,6 @@ def test_the_summary_is_the_sum_of_its_parts() -> None:
 
 
 def test_producers_are_those_of_simulate_send() -> None:
-    """The same failure, rate and latency: the same messages."""
     groups = ("-g", "order-svc", "-g", "bill-svc", *RESTART, "--rate", "OrderEvents=50", "--latency", "2ms")
     found = {each["topic"]: each for each in data(*groups, base=SOURCE)["producers"]}
     assert found.keys() == {"OrderEvents", "Skewed"}
@@ -263,3 +217,43 @@ def test_a_running_cluster_is_read_once_for_groups_and_producers() -> None:
     assert found["summary"]["groupsAffected"] >= 2
     assert found["producers"]
     assert all(each["failures"][0]["brokerName"] == "broker-b" for each in found["producers"])
+
+
+ROLLOUT = ("plan-rollout", "-s", EXAMPLE, "--group", "order-svc", "--trials", "3")
+SHORT = ("--pause", "20s", "--down", "5s")
+NEW_STRATEGY = ("--to-strategy", "AVG_BY_CIRCLE")
+
+
+def rollout(*args: str) -> Any:
+    return data(*args, base=ROLLOUT)
+
+
+def test_a_restart_is_of_all_members_or_of_those_that_are_named() -> None:
+    assert rollout(*SHORT)["consumers"] == [I0, I1, I2]
+    assert rollout(*SHORT, "--restart", "all")["consumers"] == [I0, I1, I2]
+    assert rollout(*SHORT, "--restart", I2, "--restart", "*inst0")["consumers"] == [I0, I2]
+
+
+def test_a_change_of_strategy_shows_its_overlap() -> None:
+    found = rollout(*SHORT, *NEW_STRATEGY)
+    assert (found["strategyBefore"], found["strategyAfter"]) == ("AVG", "AVG_BY_CIRCLE")
+    assert found["misassigned"] > 0
+    assert len(found["stages"]) == 2
+    ran = run(*ROLLOUT, *SHORT, *NEW_STRATEGY, "--fail-on", "misassigned>0", "-q")
+    assert ran.code == ExitCode.CONDITION
+
+
+def test_ids_of_processes_change_with_the_restart_unless_told_otherwise() -> None:
+    text = snapshot(clientIds=["h@7#100", "h@8#100"])
+    args = ("plan-rollout", "-s", "-", "--trials", "2", *SHORT, "-o", "json")
+    codes = [
+        [finding["code"] for finding in json.loads(run(*args, *more, stdin=text).stdout)["findings"]]
+        for more in ((), ("--ids", "new"), ("--ids", "same"))
+    ]
+    assert ["new-ids" in each for each in codes] == [True, False, False]
+
+
+def test_a_group_without_consumers_is_not_told_to_let_one_join() -> None:
+    ran = run("plan-rollout", "-s", "-", *SHORT, stdin=snapshot(clientIds=[]))
+    assert "[no-consumer-online]\nhint: name the consumers with --consumers" in ran.stderr
+    assert "--event" not in ran.stderr

@@ -1,46 +1,33 @@
-"""`simulate-receive` as it is typed: the verdict, the formats, and one clear line for each mistake."""
-
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, data_of, run
 from tests.support.mismatches import every_case
 
 BASE = ("simulate-receive", "-s", EXAMPLE, "--topic", "OrderEvents")
 GIVEN = ("simulate-receive", "--broker", "a:8", "--broker", "b:8")
 
 
-def data(*args: str, code: int = 0) -> dict[str, Any]:
-    ran = run(*args, "-o", "json")
-    assert ran.code == code, ran.stderr
-    value = json.loads(ran.stdout)
-    assert (value["schema"], value["command"]) == ("rmqlb/receive", "simulate-receive")
-    found: dict[str, Any] = value["data"]
-    return found
-
-
 def test_json_has_the_distribution_and_with_trace_each_message() -> None:
-    found = data(*GIVEN, "--messages", "30", "--trace", "--loops", "3")
+    found = data_of(*GIVEN, "--messages", "30", "--trace", "--loops", "3")
     assert [point["percent"] for point in found["quantiles"]] == [*range(0, 100, 5), 99, 100]
     assert found["quantiles"][-1]["waitMs"] == found["wait"]["maxMs"]
     waits = sorted(message["waitMs"] for message in found["messages"])
     assert (len(waits), waits[-1]) == (30, found["wait"]["maxMs"])
-    assert data(*GIVEN, "--messages", "30")["messages"] is None
+    assert data_of(*GIVEN, "--messages", "30")["messages"] is None
 
 
 def test_rates_are_of_all_queues_of_a_broker_or_of_a_queue() -> None:
-    found = data(*GIVEN, "--rate", "4", "--rate", "a=2", "--rate", "b:0=1", "--for", "30s")["scenario"]
+    found = data_of(*GIVEN, "--rate", "4", "--rate", "a=2", "--rate", "b:0=1", "--for", "30s")["scenario"]
     assert found["rates"] == {"a": 2.0, "b": 5.0}
     assert found["ratePerSecond"] == 7.0
-    assert data(*GIVEN, "--rate", "a=2", "--for", "30s")["scenario"]["rates"] == {"a": 2.0, "b": 0.0}
+    assert data_of(*GIVEN, "--rate", "a=2", "--for", "30s")["scenario"]["rates"] == {"a": 2.0, "b": 0.0}
 
 
 def test_each_queue_has_its_waits_by_the_version_of_its_broker() -> None:
     args = ("--type", "pop", "--batch", "1", "--rate", "a:0=50", "--broker-version", "5.3.3")
-    found = data(*GIVEN, *args)
+    found = data_of(*GIVEN, *args)
     assert found["scenario"]["rules"] == "broker 5.3.3 (rules of 5.3.1 to 5.3.3), remoting client 5.5.0"
     table = run(*GIVEN, *args, "--section", "queues", "-o", "plain", "-q").stdout
     rows = [line.split()[:3] for line in table.splitlines() if line.startswith(("a ", "b "))]
@@ -82,42 +69,3 @@ def test_figures(condition: str, met: bool) -> None:
     condition = condition.replace("back-max>", "back-max-ms>")
     ran = run(*GIVEN, "--messages", "60", "--target-wait", "1s", "--fail-on", condition, "-q", "-o", "csv")
     assert (ran.code, condition in ran.stderr) == ((3, True) if met else (0, False)), ran.stderr
-
-
-BAD = {
-    "--loops 0": "--loops 0: not a number from 1 to 1000",
-    "--batch 33": "--batch 33: not a number from 1 to 32",
-    "--await -5s": "--await -5s: not a time",
-    "--type push --loops 2": "--loops 2: only a SimpleConsumer has it",
-    "--type push --invisible 20s": "--invisible 20s: the Proxy decides it for a PushConsumer, and renews it",
-    "--type pull": "--type pull: write simple, push or pop",
-    "--rate broker-x=5": "--rate broker-x=5: topic OrderEvents has no broker broker-x",
-    "--rate broker-a:8=5": "--rate broker-a:8=5: broker-a has no queue 8 of topic OrderEvents",
-    "--rate 0": "--rate 0: not a rate",
-    "--rate 1 --rate 2": "--rate 2: it is about the same as --rate 1",
-    "--fail broker-x": "--fail broker-x: topic OrderEvents has no broker broker-x",
-    "--crash 1": "--crash 1: expected N@TIME, as in 1@30s",
-    "--crash 1@5s --crash 1@6s": "--crash 1@6s: it is about the same as --crash 1@5s",
-    "--target-wait 0": "--target-wait 0: not longer than nothing",
-    "--trials 1": "--trials 1: not a number from 2 to 1000",
-    "--broker a:8": "-s and --broker both say which brokers there are",
-    "--fail-on receives-needed>1": "for which wait?",
-    "--fail-on left>1s": "left is not a time",
-    "--fail-on wait>1s": "there is no figure wait",
-}
-
-
-@every_case("args", BAD)
-def test_a_mistake_is_one_clear_line(args: str) -> None:
-    ran = run(*BASE, *args.split())
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    assert BAD[args] in ran.stderr.splitlines()[0]
-    assert "Traceback" not in ran.stderr
-
-
-def test_a_topic_without_a_readable_queue_is_told() -> None:
-    ran = run("simulate-receive", "--broker", "a:0")
-    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
-    assert "topic given has no queue to receive from" in ran.stderr
-    assert run("simulate-receive", "-s", EXAMPLE).code == ExitCode.USAGE
-    assert "expected NAME:QUEUES" in run("simulate-receive", "--broker", "a").stderr

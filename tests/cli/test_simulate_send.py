@@ -1,5 +1,3 @@
-"""`simulate-send` and `select-queue` as they are typed; golden files hold the formats."""
-
 from __future__ import annotations
 
 import json
@@ -10,7 +8,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, data_of, run
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, remoting, success
 
@@ -18,13 +16,8 @@ BASE = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
 SELECT = ("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1")
 
 
-def data(*args: str, stdin: str = "") -> dict[str, Any]:
-    ran = run(*BASE, *args, "-o", "json", stdin=stdin)
-    assert ran.code == 0, ran.stderr
-    value = json.loads(ran.stdout)
-    assert (value["schema"], value["command"]) == ("rmqlb/send", "simulate-send")
-    found: dict[str, Any] = value["data"]
-    return found
+def data(*args: str, stdin: str = "") -> Any:
+    return data_of(*BASE, *args, stdin=stdin)
 
 
 def test_attempts_are_as_the_options_say() -> None:
@@ -232,66 +225,6 @@ def test_trials_have_intervals_and_equal_seeds_equal_bytes() -> None:
     shown = run(*BASE, *args, "-o", "plain", "--section", "trials", "--section", "spreads").stdout
     assert "share of broker-a" in shown
     assert "broker-b isolated after" in shown
-
-
-@every_case(
-    ("line", "error", "hint"),
-    [
-        ("--fail broker-c", "--fail broker-c: topic OrderEvents has no broker broker-c", "did you mean broker-b or"),
-        ("--fail broker-b@90s-45s", "--fail broker-b@90s-45s: the window ends before it starts", ""),
-        ("--fail broker-b@#9-#9", "--fail broker-b@#9-#9: the window ends before it starts", ""),
-        ("--fail broker-b@45s", "--fail broker-b@45s: 45s is not a window", "write @45s-1m30s, @45s- for from then on"),
-        ("--fail broker-b@x-y", "--fail broker-b@x-y: x: not a time", ""),
-        ("--fail broker-b:FLUSH_DISK", "there is no failure FLUSH_DISK", "did you mean FLUSH_DISK_TIMEOUT"),
-        ("--fail broker-b:slow", "--fail broker-b:slow: how slow?", "write :slow=800ms"),
-        ("--fail broker-b:timeout=3s", "timeout takes no value", ""),
-        ("--fail broker-b:SUCCESS", "SUCCESS is no failure", ""),
-        ("--messages 1e99", "--messages 1e99: not a number from 1 to 1e12", ""),
-        ("--rate 0", "--rate 0: not a rate", "write 100, 2.5/s or 30/m"),
-        ("--send-timeout 1.5ms", "--send-timeout 1.5ms: the client counts whole milliseconds", ""),
-        ("--threads 0", "invalid value for '--threads'", ""),
-        ("--latency broker-b=fast", "--latency broker-b=fast: not a latency", ""),
-        ("--latency broker-x=3ms", "--latency broker-x=3ms: topic OrderEvents has no broker broker-x", ""),
-        ("--latency lognormal(5ms,99)", "sigma is not between 0 and 10", ""),
-        ("--latency no-such.csv", "--latency no-such.csv: No such file or directory", ""),
-        ("--latency broker-a=0ms", "--latency 0ms: not longer than nothing", ""),
-        ("--client 3.2.6", "3.2.6: clients older than 4.0.0 are not known", ""),
-        ("--client newest", "newest: not a client version", ""),
-        ("--sdk java@4.9.7 --client 5.0.0", "--sdk java@4.9.7 and --client 5.0.0", "leave one of them out"),
-        ("--mode batch", "--mode batch: write sync, async or oneway", ""),
-        ("--mode async", "mode async needs a rate", "give --rate"),
-        ("--latency-fault maybe", "--latency-fault maybe: write on or off", ""),
-        ("--latency-max 100,50", "--latency-max 100,50: the numbers must rise", ""),
-        ("--latency-max 100", "1 thresholds of latency and 7 isolations", ""),
-        ("--start-at broker-a:99", "--start-at broker-a:99: not in the producer's list of 16 queues", "did you mean"),
-        ("--start-at broker-a", "--start-at broker-a: expected BROKER:QUEUE", ""),
-        ("--exclude broker-z", "--exclude broker-z: topic OrderEvents has no such broker", ""),
-        ("--exclude broker-a --exclude broker-b", "every broker with a queue for producers is excluded", ""),
-        ("--selector hash", "--selector hash needs keys", ""),
-        ("--selector hsh", "--selector hsh: neither a selector nor BROKER:QUEUE", "did you mean hash?"),
-        ("--keys x", "--keys goes with --selector hash", ""),
-        ("--nameserver-notices soon --fail broker-b", "--nameserver-notices soon: not a time", ""),
-        ("--fail-on share[broker-x]>1%", "topic OrderEvents has no broker broker-x", ""),
-        ("--fail-on losses>0", "there is no figure losses", ""),
-        ("--trials 1", "--trials 1: not a number from 2", ""),
-        ("--trials 10 --precision 5", "--precision 5: not a precision", ""),
-        ("--messages 5M --trace", "would keep millions of attempts", "stream them with -o jsonl"),
-        ("--compare -o jsonl", "-o jsonl streams the attempts of one simulation", "use -o json for comparisons"),
-        ("--sdk go --compare", "--compare compares what Java's producers do", "use --compare-sdks"),
-    ],
-)
-def test_a_mistake_is_one_clear_line(line: str, error: str, hint: str) -> None:
-    ran = run(*BASE, *line.split())
-    expected = ExitCode.DATA if "excluded" in error else ExitCode.USAGE
-    assert (ran.code, ran.stdout) == (expected, "")
-    lines = ran.stderr.splitlines()
-    assert lines[0].startswith("error: ")
-    assert error in lines[0]
-    assert hint in " ".join(lines[1:])
-    assert len(lines) <= 2
-
-
-# -- select-queue ------------------------------------------------------------------------------------------------------
 
 
 def test_keys_of_the_line_and_of_a_file_are_taken_once_each() -> None:

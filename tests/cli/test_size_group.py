@@ -1,5 +1,3 @@
-"""`rmqlb size-group`: what is read of options and source, and what the screens say."""
-
 from __future__ import annotations
 
 import json
@@ -10,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import cluster
+from tests.support.replay_remoting import at, cluster
 
-from .run import EXAMPLE, ROOT, SKEWED, run
+from .run import EXAMPLE, ROOT, SKEWED, data_of, run
 
 LATER = str(ROOT / "examples" / "cluster-later.json")
 FAULTS = str(ROOT / "examples" / "faults.json")
@@ -20,7 +18,6 @@ ASKED = ("size-group", "-s", EXAMPLE, "-g", "order-svc")
 
 
 def changed(tmp_path: Path, change: Callable[[Any], None]) -> str:
-    """The example with a change, in which no owner was observed."""
     cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
     change(cluster["data"])
     for each in cluster["data"]["groups"]:
@@ -29,11 +26,8 @@ def changed(tmp_path: Path, change: Callable[[Any], None]) -> str:
     return str(path)
 
 
-def size(*more: str, of: tuple[str, ...] = ASKED) -> dict[str, Any]:
-    ran = run(*of, *more, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    data: dict[str, Any] = json.loads(ran.stdout)["data"]
-    return data
+def size(*more: str, of: tuple[str, ...] = ASKED) -> Any:
+    return data_of(*of, *more)
 
 
 @every_case(
@@ -116,8 +110,7 @@ def test_a_group_that_does_not_run_is_sized_by_its_topics() -> None:
 
 def test_of_a_running_cluster_a_new_group_is_sized_by_its_topics_alone() -> None:
     with cluster() as servers:
-        maps = [word for server in servers for word in ("--map-address", server.mapped)]
-        source = ("size-group", "-s", f"rocketmq://{servers[0].address}", *maps)
+        source = ("size-group", *at(servers))
         new = size(of=(*source, "-t", "OrderEvents"))
         assert (new["group"], new["consumersNow"], new["replicaCounts"]["allowed"]) == (None, None, [1, 2, 4, 8, 16])
         nothing = run(*source, "--consumers", "2..9")
@@ -167,8 +160,6 @@ def test_all_strategies_are_those_that_the_library_has() -> None:
 
 
 def unread_topic(tmp_path: Path, group: str) -> tuple[str, ...]:
-    """The example, in which no queue of OrderEvents can be read: 16 can be written."""
-
     def unread(data: Any) -> None:
         (events,) = (each for each in data["topics"] if each["topic"] == "OrderEvents")
         events["route"]["queueDatas"] = [{**each, "readQueueNums": 0} for each in events["route"]["queueDatas"]]

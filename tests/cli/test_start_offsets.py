@@ -1,5 +1,3 @@
-"""Where a plan's new owners start on a live cluster: brokers are asked as consumers ask them, and only about what moves."""
-
 from __future__ import annotations
 
 import json
@@ -12,10 +10,10 @@ import pytest
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.verbs.source import MOST_ASKED
-from tests.cli.run import run
+from tests.cli.run import envelope_of, run
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving
-from tests.support.replay_remoting import Replay, cluster, refusal, silent, success
+from tests.support.replay_remoting import Replay, at, cluster, refusal, silent, success
 
 OFFSETS = (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.GET_MAX_OFFSET, RequestCode.GET_MIN_OFFSET)
 SEARCH = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
@@ -29,17 +27,9 @@ def brokers() -> Iterator[tuple[Replay, ...]]:
         yield running
 
 
-def source(brokers: tuple[Replay, ...]) -> list[str]:
-    a, b = brokers
-    return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
-
-
-def plan(brokers: tuple[Replay, ...], *args: str, timeout: str = "5s") -> dict[str, Any]:
-    at = [*source(brokers), "--source-timeout", timeout]
-    ran = run("plan-rebalance", *at, "-g", "order-svc", "-t", "OrderEvents", "-o", "json", *args)
-    assert ran.code == 0, ran.stderr
-    found: dict[str, Any] = json.loads(ran.stdout)
-    return found
+def plan(brokers: tuple[Replay, ...], *args: str, timeout: str = "5s") -> Any:
+    where = (*at(brokers), "--source-timeout", timeout)
+    return envelope_of("plan-rebalance", *where, "-g", "order-svc", "-t", "OrderEvents", *args)
 
 
 def starts(plan: dict[str, Any]) -> list[tuple[str, int, str, Any, Any]]:
@@ -135,7 +125,7 @@ def test_a_reported_0_is_asked_about_while_the_snapshot_is_taken(brokers: tuple[
         stored = success(offset="0") if i == 3 else refusal(ResponseCode.QUERY_NOT_FOUND)
         brokers[1].answers[OFFSETS[0], f"consumerGroup=order-svc&topic=OrderEvents&queueId={i}"] = stored
     path = str(tmp_path / "cluster.json")
-    assert run("fetch-routes", *source(brokers), "-g", "order-svc", "--to", path).code == 4, "members are not online"
+    assert run("fetch-routes", *at(brokers), "-g", "order-svc", "--to", path).code == 4, "members are not online"
     assert asked(brokers, OFFSETS[0]) == {("broker-b", i) for i in range(8)}
     offline = json.loads(
         run("plan-rebalance", "-s", path, "-g", "order-svc", "-t", "OrderEvents", "--add", "1", "-o", "json").stdout
@@ -184,7 +174,7 @@ def test_plan_topic_asks_about_queues_that_are_written_and_not_read_yet(brokers:
     for data in route["queueDatas"]:
         data["readQueueNums"] = 5 if data["brokerName"] == "broker-b" else 8
     a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic=OrderEvents"] = success(json.dumps(route).encode())
-    ran = run("plan-topic", *source(brokers), "-t", "OrderEvents", "-g", "order-svc", "--queues", "9", "-o", "json")
+    ran = run("plan-topic", *at(brokers), "-t", "OrderEvents", "-g", "order-svc", "--queues", "9", "-o", "json")
     assert ran.code == 0, ran.stderr
     (effect,) = json.loads(ran.stdout)["data"]["steps"][0]["groups"]
     assert asked(brokers, OFFSETS[0]) == {("broker-b", number) for number in (5, 6, 7)}, "queue 8 is empty"

@@ -1,14 +1,15 @@
-"""Strategies by name and `--strategy-option KEY=VALUE`: each key does what it says, or is refused."""
-
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from rmqlb.verbs.strategies import KEYS
 from tests.support.mismatches import every_case
 
-from .run import EXAMPLE, SKEWED, error_of, run
+from .run import EXAMPLE, SKEWED, envelope_of, error_of, run
 
 GROUP = ("-s", EXAMPLE, "--group", "order-svc")
 PLAN = ("plan-rebalance", *GROUP, "--add", "1")
@@ -28,9 +29,7 @@ def given(*texts: str) -> tuple[str, ...]:
 
 
 def told(*line: str) -> tuple[Any, dict[str, str]]:
-    ran = run(*line, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    document = json.loads(ran.stdout)
+    document = envelope_of(*line)
     return document["data"], {each["code"]: each["message"] for each in document["findings"]}
 
 
@@ -43,28 +42,6 @@ def test_the_ring_has_as_many_entries_as_are_given() -> None:
 
     assert owners() == owners(*given("virtual-nodes=10"))
     assert owners() != owners(*given("virtual-nodes=1"))
-
-
-@every_case(
-    ("texts", "message", "hint"),
-    [
-        (("virtual-node=1",), "virtual-node=1: there is no key virtual-node", "did you mean virtual-nodes?"),
-        (("x",), "x: there is no key x", None),
-        (("virtual-nodes",), "virtual-nodes: no value", "write --strategy-option virtual-nodes=N"),
-        (("inner=",), "inner=: no value", "write --strategy-option inner=STRATEGY"),
-        *(
-            ((f"virtual-nodes={text}",), f"virtual-nodes={text}: not a whole number from 0 to 1000000", None)
-            for text in ("-1", "1.5", "x", "1000001", "9" * 5000, "²")
-        ),
-        (("client-zone=([a",), "client-zone=([a: unterminated character set at position 1", None),
-        *(((f"pin={text}",), f"pin={text}: expected TOPIC=HOST or TOPIC=HOST,HOST", None) for text in ("T", "=h", "T=h,", "T=")),
-        (("pin=T=x", "pin=T=y"), "pin=T=y: it is about the same as --strategy-option pin=T=x, and one would not count", None),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_told_before_anything_is_read(texts: tuple[str, ...], message: str, hint: str | None) -> None:
-    found, its_hint, _ = refused("plan-rebalance", "-s", "no-such-file", "-g", "g", "--add", "1", *given(*texts))
-    assert found == f"--strategy-option {message}"
-    assert hint is None or its_hint == hint
 
 
 VALUES = {
@@ -124,9 +101,6 @@ def test_no_consumer_reports_a_pin() -> None:
         assert "only PIN and PIN_OVER_ALL look at it, and " in message
 
 
-# -- topics pinned to machines
-
-
 def test_only_the_pinned_topic_goes_to_its_machines() -> None:
     named = ("--strategy", "PIN", "--strategy", "AVG", *given("pin=Skewed=10.0.0.2,10.0.0.3"))
     data, findings = told("show-owners", *GROUP, *ON, *named)
@@ -161,12 +135,6 @@ def test_machines_without_a_consumer_are_named_and_a_group_over_time_is_pinned_t
     assert (data["strategy"], "pin-over-all" in findings) == ("PIN_OVER_ALL-AVG", True)
 
 
-def test_a_pinned_topic_that_is_not_there_is_refused() -> None:
-    for command in (("show-owners",), ("plan-rebalance", "--add", "1"), ("simulate-rebalance", "--event", "join x@5s")):
-        message, _, _ = refused(*command, *SKEWED_ON, "--strategy", "PIN", *given("pin=Sewed=10.0.0.1"))
-        assert message == "--strategy-option pin=Sewed=…: none of the topics looked at is Sewed"
-
-
 # -- strategies that are named, of a group whose observed owners are those of CONSISTENT_HASH, which nobody reports
 
 
@@ -187,3 +155,115 @@ def test_owners_of_a_third_strategy_are_a_mismatch_with_the_closest(
     _, findings = told("show-owners", "-s", EXAMPLE, "-g", "audit-svc", *named)
     assert findings.get("mismatch", "").startswith(f"observed owners of {closest}; first " if closest else "")
     assert ("mismatch" in findings) == (closest is not None)
+
+
+ORDER_SVC = ("-s", "examples/cluster.json", "--group", "order-svc")
+FIRST = "192.0.2.2@inst0"
+RING = ("--strategy", "CONSISTENT_HASH")
+
+
+def owners(*more: str) -> list[dict[str, list[str]]]:
+    ran = run("show-owners", *ORDER_SVC, *more, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    return [queue["owners"] for queue in json.loads(ran.stdout)["data"]["queues"]]
+
+
+def codes(*line: str) -> set[str]:
+    return {finding["code"] for finding in json.loads(run(*line, "-o", "json").stdout)["findings"]}
+
+
+def test_a_consumer_of_another_library_owns_what_its_own_ring_gives_it() -> None:
+    java, go = owners(*RING), owners(*RING, "--sdk", "go")
+    mixed = owners(*RING, "--sdk", f"{FIRST}=go")
+    assert owners(*RING, "--sdk", "JAVA") == java != go
+    for queue, of_java, of_go in zip(mixed, java, go, strict=True):
+        expected = {*of_java["CONSISTENT_HASH"]} - {FIRST} | {*of_go["CONSISTENT_HASH"]} & {FIRST}
+        assert set(queue["CONSISTENT_HASH"]) == expected
+
+
+def test_a_group_of_several_libraries_is_said_to_be_one() -> None:
+    told = {"mixed-sdks", "assumed-sdk"}
+    assert told & codes("show-owners", *ORDER_SVC, "--sdk", f"{FIRST}=go@9.0") == told
+    assert told & codes("show-owners", *ORDER_SVC, "--sdk", f"{FIRST}=go") == {"mixed-sdks"}
+    assert told & codes("show-owners", *ORDER_SVC, "--sdk", "go") == set()
+
+
+def test_a_plan_says_what_the_two_rings_leave_unassigned() -> None:
+    line = ("plan-rebalance", *ORDER_SVC, *RING, "--remove", "192.0.2.2@inst2", "--sdk", f"{FIRST}=go", "-o", "json")
+    summary = json.loads(run(*line).stdout)["data"]["summary"]
+    assert summary["after"]["unassigned"] > 0
+    assert summary["after"]["duplicateOwners"] > 0
+
+
+def test_a_simulation_says_how_well_the_rules_of_its_consumers_are_known() -> None:
+    def used(*more: str) -> list[tuple[str, str, int, int]]:
+        line = ("simulate-rebalance", *ORDER_SVC, "--event", "join new@1@1s", "--event", "join other@1@2s", *more)
+        sdks = json.loads(run(*line, "-o", "json").stdout)["data"]["sdks"]
+        assert all(each["library"] and each["vectors"] > 0 and each["live"] in (True, False) for each in sdks)
+        return [(each["sdk"], each["mirrors"], each["consumers"], each["assumed"]) for each in sdks]
+
+    consumers = len(json.loads(run("show-owners", *ORDER_SVC, "-o", "json").stdout)["data"]["sortedConsumers"])
+    assert used("--sdk", "go") == [("go", "2.1.2", consumers + 2, 0)]
+    java, go = used("--sdk", f"{FIRST}=go", "--sdk", "new@1=go@9.0")
+    assert java[:3] == ("java", "5.5.0", consumers)
+    assert go == ("go", "2.1.2", 2, 1)
+    assert java[3] >= 1  # nothing is known of the other one that joins
+
+
+def test_a_cpp_group_shows_avg_and_is_refused_another() -> None:
+    assert all(queue.keys() == {"AVG"} for queue in owners("--sdk", "cpp"))
+    ran = run("plan-rebalance", "--add", "1", *ORDER_SVC, "--sdk", "cpp", "--strategy", "AVG_BY_CIRCLE", "-q")
+    assert (ran.code, error_of(ran.stderr).code) == (2, "strategy-not-in-sdk")
+
+
+@every_case(
+    ("given", "code"),
+    [
+        ("rust", "unknown-sdk"),
+        ("x=java-grpc", "unknown-sdk"),
+        ("x=", "unknown-sdk"),
+        ("go@new", "usage"),
+        ("go java", "given-twice"),
+        ("x=go x=go", "given-twice"),
+    ],
+)
+def test_a_wrong_sdk_is_told_before_anything_is_read(given: str, code: str) -> None:
+    for command in ("show-owners", "plan-rebalance", "simulate-rebalance", "plan-rollout"):
+        texts = [part for text in given.split() for part in ("--sdk", text)]
+        ran = run(command, "-s", "no-such-file", "-g", "g", *texts, "-q")
+        error = error_of(ran.stderr)
+        assert (ran.code, ran.stdout, error.code) == (2, "", code)
+        assert error.message.startswith("--sdk ")
+        more = ("--for", "1s") if command == "simulate-rebalance" else ()
+        error = error_of(run(command, *ORDER_SVC, "--sdk", "nobody@1=go", "-q", *more).stderr)
+        assert (error.message, error.code) == ("--sdk nobody@1=…: it is never in the group", "not-in-group")
+
+
+def with_go(tmp_path: Path) -> str:
+    document = json.loads(Path("examples/cluster.json").read_text("utf-8"))
+    for group in document["data"]["groups"]:
+        for view in group["views"] or ():
+            for connection in view["connections"]:
+                if connection["clientId"] == FIRST:
+                    connection |= {"language": "GO", "version": "V4_5_2"}
+    (tmp_path / "go.json").write_text(json.dumps(document), "utf-8")
+    return str(tmp_path / "go.json")
+
+
+@pytest.mark.parametrize("redact", [(), ("--redact",)])
+def test_a_snapshot_of_a_snapshot_keeps_client_libraries(tmp_path: Path, redact: tuple[str, ...]) -> None:
+    def numbers(*more: str) -> list[list[int]]:
+        data = json.loads(run("show-owners", "-s", again, "-g", group, *RING, *more, "-o", "json").stdout)["data"]
+        return [[each["unassigned"], each["duplicateOwners"]] for each in data["strategies"]]
+
+    again = str(tmp_path / "again.json")
+    Path(again).write_text(run("fetch-routes", "-s", with_go(tmp_path), *redact, "-o", "json", "-q").stdout, "utf-8")
+    (group, first), *_ = (
+        (each["group"], connection["clientId"])
+        for each in json.loads(Path(again).read_text("utf-8"))["data"]["groups"]
+        for view in each["views"]
+        for connection in view["connections"]
+        if connection["language"] == "GO"
+    )
+    assert numbers() == numbers("--sdk", "java", "--sdk", f"{first}=go")
+    assert numbers() != numbers("--sdk", "java") == [[0, 0]]

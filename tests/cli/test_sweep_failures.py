@@ -1,5 +1,3 @@
-"""`sweep-failures` as it is typed: what is looked at and lost, commands that run, and one clear line per mistake."""
-
 from __future__ import annotations
 
 import json
@@ -15,15 +13,13 @@ from rmqlb.cli.exit_codes import ExitCode
 from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
 from tests.support.mismatches import every_case
 
-from .run import EXAMPLE, error_of, run
+from .run import EXAMPLE, data_of, error_of, run
 
 BASE = ("sweep-failures", "-s", EXAMPLE)
 
 
 def data(*args: str) -> Any:
-    ran = run(*BASE, *args, "-o", "json")
-    assert ran.code == 0, ran
-    return json.loads(ran.stdout)["data"]
+    return data_of(*BASE, *args)
 
 
 def test_every_counterexample_comes_with_a_command_that_shows_its_figures() -> None:

@@ -1,5 +1,3 @@
-"""What a person sees on a terminal: the chosen format, progress that goes away, the pager, and narrow screens."""
-
 from __future__ import annotations
 
 import json
@@ -31,9 +29,6 @@ def test_the_format_may_come_from_the_environment_and_the_flag_goes_before() -> 
     assert json.loads(run(*SHOW, "-s", EXAMPLE, env=env).stdout)["schema"] == "rmqlb/route"
     assert run(*SHOW, "-s", EXAMPLE, "-o", "csv", env=env).stdout.startswith("topic,")
     assert json.loads(run(*SHOW, "-s", "no-such-file", env=env).stderr)["schema"] == "rmqlb/error"
-
-
-# -- progress ---------------------------------------------------------------------------------------------------------
 
 
 @every_case("name", ["routes", "x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])
@@ -81,12 +76,8 @@ def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> No
     assert b"simulating" not in terminal.raw
 
 
-# -- the pager --------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """Where `keeping` writes its input."""
     return tmp_path / "paged.txt"
 
 
@@ -109,8 +100,7 @@ def test_a_long_table_goes_through_the_pager_whole_and_in_colour(kept: Path) -> 
 
 
 @every_case(
-    ("arguments", "lines"),
-    [(SHORT, 20), (LONG, 200), ((*LONG, "--no-pager"), 20), ((*LONG, "-o", "json"), 20)],
+    ("arguments", "lines"), [(SHORT, 20), (LONG, 200), ((*LONG, "--no-pager"), 20), ((*LONG, "-o", "json"), 20)]
 )
 def test_everything_else_is_shown_at_once(arguments: tuple[str, ...], lines: int, tmp_path: Path) -> None:
     with OnTerminal(*arguments, "-q", env={"RMQLB_PAGER": keeping(tmp_path / "kept")}, lines=lines) as terminal:
@@ -150,8 +140,6 @@ def test_less_is_the_pager_where_none_is_named() -> None:
         assert terminal.end() == 0
     assert b"ESC" not in terminal.raw
 
-
-# -- narrow terminals -------------------------------------------------------------------------------------------------
 
 WIDTHS = (1, 3, 8, 20, 40)
 MORE = ("context list", "config show", "schema show-groups", "explain unassigned-queues")

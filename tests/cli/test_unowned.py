@@ -16,12 +16,12 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
-from tests.cli.run import error_of, run
+from tests.cli.run import data_of, error_of, run
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
 from tests.support.replay_dashboard import failure
-from tests.support.replay_remoting import Answer, Replay, cluster, refusal, success
+from tests.support.replay_remoting import Answer, Replay, at, cluster, refusal, success
 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
@@ -72,7 +72,6 @@ def running(*, popped: str | None, held: str | None, own: bool = False) -> bytes
 
 
 def known(group: str, *topics: str) -> dict[tuple[int, str], Answer]:
-    """A cluster of these topics and one group."""
     return {
         (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, ""): success(json.dumps({"topicList": topics}).encode()),
         (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""): success(
@@ -114,11 +113,6 @@ def grpc_group(polling: int | None, *, tps: float = 0.0) -> dict[tuple[int, str]
     }
 
 
-def at(brokers: tuple[Replay, ...]) -> list[str]:
-    a, b = brokers
-    return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
-
-
 def serving(answers: dict[tuple[int, str], Answer]) -> Iterator[tuple[Replay, ...]]:
     with cluster(Replay(answers=dict(answers)), Replay(broker="b1", answers=dict(answers))) as running_:
         yield running_
@@ -130,16 +124,9 @@ def pop() -> Iterator[tuple[Replay, ...]]:
 
 
 def live_and_offline(brokers: tuple[Replay, ...], group: str, folder: Path) -> tuple[list[str], list[str]]:
-    """The options of the cluster, and of a snapshot that was fetched from it."""
     path = str(folder / f"{group}.json")
     assert run("fetch-routes", *at(brokers), "-g", group, "--to", path).code == 0
     return [*at(brokers), "-g", group], ["-s", path, "-g", group]
-
-
-def data_of(*words: str) -> Any:
-    ran = run(*words, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    return json.loads(ran.stdout)["data"]
 
 
 def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, ...], tmp_path: Path) -> None:
@@ -160,7 +147,6 @@ def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, .
 def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
     pop: tuple[Replay, ...], tmp_path: Path
 ) -> None:
-    """The answers are those of a broker of 5.5.0."""
     pulled = ",".join(
         f'{{"messageQueue":{{"brokerName":"broker-a","queueId":{i},"topic":"PullT"}},"mode":"PULL"}}' for i in range(2)
     )

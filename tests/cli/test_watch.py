@@ -1,5 +1,3 @@
-"""`--watch`: what a script reads of the changes, what a user sees on a terminal, and how both end."""
-
 from __future__ import annotations
 
 import json
@@ -39,7 +37,6 @@ class Number(Struct, frozen=True):
 
 
 def seen(*rows: tuple[str, int], findings: tuple[Finding, ...] = (), met: bool = False) -> SnapshotView:
-    """Rows of a name and a number."""
     items = [({"name": name}, Number(number)) for name, number in rows]
     report = Report("rmqlb/x", {}, (), (), {}, Rows(("name",), items))
     return SnapshotView(report, ClusterSnapshot("dump", "x"), findings, (TriedCondition("n>0", 1, met),))

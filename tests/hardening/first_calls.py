@@ -26,28 +26,23 @@ _IDS = ("10.0.0.9@1", "10.0.0.10@1")
 
 
 def strict_route() -> rmqlb.TopicRouteData:
-    """A route in strict JSON."""
     return rmqlb.parse_route(_STRICT, "Orders")
 
 
 def loose_route() -> rmqlb.TopicRouteData:
-    """The same in RocketMQ's dialect."""
     return rmqlb.parse_route(_STRICT.replace(b'{"0":', b"{0:"), "Orders")
 
 
 def shares() -> object:
-    """Those of strategies that need no settings."""
     queues = [rmqlb.MessageQueue("Orders", "broker-a", queue_id) for queue_id in range(4)]
     return [rmqlb.allocate(name, queues, _IDS) for name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")]
 
 
 def send() -> object:
-    """Messages of a producer."""
     return rmqlb.simulate_send(strict_route(), rmqlb.SendScenario(messages=20))
 
 
 def group() -> object:
-    """A group that loses a consumer."""
     scenario = rmqlb.GroupScenario((rmqlb.Event("crash", 3_000_000, _IDS[0]),))
     return rmqlb.simulate_group("order-svc", rmqlb.Members(_IDS, "AVG"), [strict_route()], scenario)
 

@@ -20,15 +20,7 @@ LONG = "x" * 9_990
 
 
 class Names(Struct, frozen=True):
-    """The names of one snapshot.
-
-    Attributes:
-        text: in every field that is neither a name below nor of a fixed form.
-        topics: each has a route on all brokers.
-        brokers: each with two queues.
-        group: the only group.
-        client_ids: its members.
-    """
+    """The names of one snapshot; `text` is in every field that is neither a name nor of a fixed form."""
 
     text: str
     topics: tuple[str, ...]
@@ -109,11 +101,9 @@ def snapshot(
     """A snapshot whose every text is hostile.
 
     Args:
-        names: which.
-        order: the order configuration of the topics.
-        unread: a part of it could not be read, which a hostile line says.
-        differ: NameServers give different routes, so that no command can plan by them.
-        group: fields of the group to be otherwise.
+        unread: one part could not be read, and a hostile line says so.
+        differ: NameServers give different routes, so no command can plan.
+        group: fields of the group that differ from the usual ones.
     """
     route, seen = _route(names, order), {"where": names.text, "at": None}
     other = {"route": {"queueDatas": route["queueDatas"][:1]} if differ else route, "seen": {"where": f"o{names.text}"}}
@@ -129,5 +119,4 @@ def snapshot(
 
 
 def as_text(value: object) -> str:
-    """The snapshot as it stands in a file."""
     return json.dumps(value)

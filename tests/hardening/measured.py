@@ -1,8 +1,4 @@
-"""Runs a command and writes its peak memory, in KB, to a file: `python measured.py FILE COMMAND…`.
-
-It stands between a test and the command because a process begins with the peak of the one that started it, and that of
-a test run is large.
-"""
+"""Runs a command and writes its peak memory, in KB, to a file; a test run's own peak is too large to start from."""
 
 from __future__ import annotations
 

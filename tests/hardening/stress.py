@@ -29,8 +29,6 @@ WITHOUT_A_SOURCE = tuple(map(Line, (("schema",), ("explain", "no-master"), ("con
 
 
 class Failed(Struct, frozen=True):
-    """A process that ended as none may."""
-
     line: Line
     code: int
     stderr: str
@@ -55,9 +53,5 @@ def _failed(line: Line, interval: float) -> Failed | None:
         [*program, *line.words], capture_output=True, cwd=ROOT, env=environment(), timeout=600, check=False
     )
     stderr = done.stderr.decode()
-    return Failed(line, done.returncode, stderr) if is_bad(stderr, done.returncode, line.code) else None
-
-
-def is_bad(stderr: str, code: int, expected: int) -> bool:
-    """A process ended as none may: with another exit code, which a signal's is, or with a traceback."""
-    return code != expected or "Traceback" in stderr or "Fatal Python error" in stderr
+    is_bad = done.returncode != line.code or "Traceback" in stderr or "Fatal Python error" in stderr
+    return Failed(line, done.returncode, stderr) if is_bad else None

@@ -1,5 +1,3 @@
-"""The fuzzer of whole command lines: nothing is left out of it, it notices faults, and a few of its cases hold."""
-
 from __future__ import annotations
 
 from msgspec.structs import replace

@@ -1,8 +1,4 @@
-"""Whatever is made on its first use may be first used by many threads at once.
-
-A process can be first only once, so each of these is one of its own. `python -m tests.hardening.first_calls calls 1`
-is one of them; the seed changes who comes when.
-"""
+"""`tests.hardening.first_calls` in a process of its own, because a process can be first only once."""
 
 from __future__ import annotations
 
@@ -48,7 +44,6 @@ def test_only_one_file_has_msgspec_read_types() -> None:
 
 
 def _named(node: ast.AST) -> list[str]:
-    """What the node takes from a module, with the module."""
     if isinstance(node, ast.ImportFrom):
         return [f"{node.module}.{alias.name}" for alias in node.names]
     return [ast.unparse(node)] if isinstance(node, ast.Attribute) else []

@@ -1,5 +1,3 @@
-"""Files that are made to fill the memory end in one clear line, and soon."""
-
 from __future__ import annotations
 
 import gzip
@@ -20,7 +18,6 @@ from tests.support.replay_dashboard import Replay, dashboard, giving
 MB = 1 << 20
 GB = 1 << 30
 HOLD_MB = 200
-"""No hostile file takes more."""
 SNAPSHOT = b'{"schema":"rmqlb/snapshot","formatVersion":"1.0","data":{'
 TOO_LARGE = "larger than 64 MB"
 TOO_MANY = "more than 2097152 values"
@@ -34,8 +31,6 @@ Pieces = Callable[[], Iterator[bytes]]
 
 
 class Ended(NamedTuple):
-    """How a process ended."""
-
     code: int
     stdout: bytes
     stderr: str
@@ -43,8 +38,6 @@ class Ended(NamedTuple):
 
 
 def repeated(start: bytes, unit: bytes, end: bytes, size: int) -> Pieces:
-    """About so many bytes of one unit after another."""
-
     def pieces() -> Iterator[bytes]:
         block = unit * (MB // len(unit) + 1)
         yield start
@@ -56,8 +49,6 @@ def repeated(start: bytes, unit: bytes, end: bytes, size: int) -> Pieces:
 
 
 def counted(start: bytes, unit: bytes, end: bytes, number: int) -> Pieces:
-    """So many units, each with its number in it."""
-
     def pieces() -> Iterator[bytes]:
         yield start
         for first in range(0, number, 50_000):
@@ -68,12 +59,10 @@ def counted(start: bytes, unit: bytes, end: bytes, number: int) -> Pieces:
 
 
 def colliding(number: int) -> Pieces:
-    """Mappings of integers that all have the same hash."""
     return lambda: iter([b"0: x\n", *(b"%d: x\n" % (place * sys.hash_info.modulus) for place in range(1, number))])
 
 
 def read(pieces: Pieces, scratch: Path, *more: str, source: str = "-") -> Ended:
-    """Run `show-route` on what comes through a pipe."""
     peak = scratch / "peak"
     line = [
         *(sys.executable, str(Path(__file__).parent / "measured.py"), str(peak)),

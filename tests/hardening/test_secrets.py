@@ -1,5 +1,3 @@
-"""A planted secret is in no output, whatever the command, the way it came in and the way it fails."""
-
 from __future__ import annotations
 
 import base64
@@ -43,8 +41,6 @@ def leaks(*texts: str) -> set[str]:
 
 
 class Given(NamedTuple):
-    """How a secret is handed over."""
-
     arguments: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
     user: str = ""
@@ -110,7 +106,6 @@ def commands(way: str, kind: str) -> Collection[str]:
 
 
 def searched(done: Ran, folder: Path) -> set[str]:
-    """What of the secret is in the streams or in a file that was written."""
     texts = [path.read_text() for path in folder.iterdir() if path.name != "secret"]
     return leaks(done.stdout, done.stderr, *texts)
 

@@ -46,8 +46,6 @@ CALLING = {"fetch-routes --to": 67, "simulate-rebalance --svg": 1511}
 
 
 class Outcome(Struct, frozen=True):
-    """One run."""
-
     command: str  # its key in `WRITING`
     fault: str
     step: int  # from 1
@@ -77,8 +75,6 @@ WRITE_FAULTS: dict[str, Callable[[], None]] = {
 
 
 class Steps:
-    """Counts steps; the k-th one fails."""
-
     def __init__(self, failing: int, fault: Callable[[], None]) -> None:
         self.count, self._failing, self._fault = 0, failing, fault
 
@@ -136,7 +132,6 @@ def count_calls(steps: Steps) -> None:
 def attempt(
     folder: Path, name: str, fault: str, step: int, prepare: Callable[[Steps], None], act: Callable[[], None]
 ) -> Outcome:
-    """One run in a child, and the files that it left behind."""
     target = folder / TARGET
     target.write_text(OLD)
     child = os.fork()

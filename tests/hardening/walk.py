@@ -23,7 +23,6 @@ ON_A_GROUP = {
     "size-group": ("--strategy", "all", "--consumers", "1..3", "--survive", "1", "--survive-broker", "--trials", "3"),
     "plan-rollout": ("--strategy", "AVG", "--to-strategy", "AVG_BY_CIRCLE", "--pause", "30s", "--trials", "2"),
 }
-"""Commands that take a group of a snapshot, with their further arguments."""
 ON_A_TOPIC = {
     "show-route": (),
     "select-queue": ("--key", "order-1", "--key", "order-2", "--add-broker", "broker-x"),
@@ -31,20 +30,13 @@ ON_A_TOPIC = {
     "simulate-send": ("--fail", "*@#1-#2:SYSTEM_BUSY", "--messages", "5", "--trace"),
     "simulate-receive": ("--fail", "*@1s-2s", "--messages", "5", "--trace"),
 }
-"""Commands that take one topic."""
 ON_A_SNAPSHOT = {
     "show-groups": (),
     "diagnose": ("--group", "*", "--looks", "1"),
     "fetch-routes": (),
-    "sweep-failures": (
-        "--policy",
-        str(Path(__file__).parent / "policy.yaml"),
-        "--today",
-        "2026-11-21",
-    ),
+    "sweep-failures": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
-"""Commands that take a snapshot as it is."""
 ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
 """Commands that take no `-s` but two snapshots, the hostile one from stdin."""
 WITHOUT_A_SNAPSHOT = frozenset({"record", "pipeline", "context", "config", "schema", "explain", "completion"})
@@ -58,7 +50,6 @@ OWN_FORMATS = {
     **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
     "check": (*FORMATS, "junit", "sarif", "prometheus"),
 }
-"""Where the formats are not the common ones."""
 CODES = {"fetch-routes": 4, "check": 3, "sweep-failures": 4}
 """How a command ends for a snapshot that is hostile, where not with 0: it is also incomplete, and breaks every rule;
 no topic can be judged where NameServers may differ."""
@@ -68,18 +59,13 @@ READING = {**ON_A_SNAPSHOT, **ON_A_TOPIC, **ON_A_GROUP}
 
 
 def commands() -> tuple[str, ...]:
-    """The names of all commands of the program, those without a source too."""
     tree = get_command(app)
     assert isinstance(tree, TyperGroup)
     return tuple(tree.list_commands(click.Context(tree)))
 
 
 def runs(topic: str) -> Iterator[tuple[str, ...]]:
-    """Each reading command in each of its formats, without its source.
-
-    Args:
-        topic: the one for commands on one topic.
-    """
+    """Each reading command in each of its formats, without its source."""
     for name, more in {**READING, **ON_TWO_SNAPSHOTS}.items():
         of = ("--topic", topic) if name in ON_A_TOPIC else ()
         for output in OWN_FORMATS.get(name, FORMATS):

@@ -27,7 +27,6 @@ WRITE_QUEUES: Final = 4
 """Of the topic on each broker."""
 VERSIONS: Final = ("5.5.0", "4.9.7")
 EVERY: Final = tuple((version, latency_fault) for version in VERSIONS for latency_fault in (False, True))
-"""Client versions, with latency fault tolerance off and on."""
 PAUSE_MS: Final = 100
 POLL_ROUTE_MS: Final = 18_000
 """Between two looks of a client at its routes (RocketMQ's default is 30 s): after the failure enough is left of it for
@@ -49,14 +48,11 @@ class Setup:
 
 @dataclass(frozen=True)
 class Recording:
-    """All that one producer did, from its first message on.
+    """All messages of one producer, in the order of their numbers.
 
     Attributes:
-        version: of the client.
-        killed: name of the broker that was killed.
         killed_ms: just before, and just after, on the clock of the attempts.
         queues_before, queues_after: the publish list, before the failure and once the client had seen a new route.
-        messages: in the order of their numbers.
     """
 
     version: str
@@ -82,13 +78,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Kill:
-    """The death of one broker of three, as producers of each kind lived through it.
-
-    Attributes:
-        route: the topic's, as rmqlb read it from the NameServer before.
-        route_after: likewise, once all producers knew.
-        recordings: by version and latency fault.
-    """
+    """The death of one of three brokers: the topic's routes before and after, recordings by version and latency fault."""
 
     route: TopicRouteData
     route_after: TopicRouteData
@@ -151,8 +141,6 @@ def record_kill(cluster: RocketMQCluster, topic: str, killed: str, setups: Seque
 
 
 def _await_notice(producers: Sequence[Producer], killed: str) -> None:
-    """Wait until every producer has a list without the broker."""
-
     def all_did() -> bool:
         return all(killed not in {name for name, _ in producer.queues()} for producer in producers)
 

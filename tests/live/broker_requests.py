@@ -82,13 +82,11 @@ def send(cluster: RocketMQCluster, queue: MessageQueue, text: str) -> None:
 
 
 def set_request_mode(cluster: RocketMQCluster, broker_name: str, group: str, topic: str, mode: str, share: int) -> None:
-    """`setConsumeMode` of mqadmin."""
     body = {"topic": topic, "consumerGroup": group, "mode": mode, "popShareQueueNum": share}
     ask(cluster, broker_name, RemotingCommand(SET_MESSAGE_REQUEST_MODE, body=json.dumps(body).encode()))
 
 
 def consumer_ids(cluster: RocketMQCluster, broker_name: str, group: str) -> list[str]:
-    """The group's consumers as a broker lists them; none when it does not know the group."""
     request = RemotingCommand(GET_CONSUMER_LIST_BY_GROUP, ext_fields={"consumerGroup": group})
     try:
         return list(ask(cluster, broker_name, request)["consumerIdList"])

@@ -25,8 +25,6 @@ READ_AND_WRITE = 6
 
 @dataclass(frozen=True)
 class TopicOnBroker:
-    """What one broker shall hold of a topic."""
-
     topic: str
     broker_name: str
     read_queues: int
@@ -35,13 +33,7 @@ class TopicOnBroker:
 
 
 class RocketMQCluster:
-    """One NameServer and one master per broker name; `config` goes before our own configuration of the brokers.
-
-    Attributes, once entered:
-        java: starts further JVMs with this cluster's version.
-        name_server: its ``host:port``.
-        broker_addresses: broker name → ``host:port``.
-    """
+    """One NameServer and one master per broker name; `config` goes before our own configuration of the brokers."""
 
     java: Java
     name_server: str
@@ -85,7 +77,6 @@ class RocketMQCluster:
         return int(said["atUs"])
 
     def run(self, program: str, *arguments: str) -> None:
-        """Run one of our programs, or RocketMQ's own, to its end."""
         command = self.java.command(program, *arguments)
         done = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * START_DEADLINE, check=False

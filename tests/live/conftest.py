@@ -35,7 +35,6 @@ def cluster() -> Iterator[RocketMQCluster]:
 
 @pytest.fixture(scope="session")
 def legacy_cluster() -> Iterator[RocketMQCluster]:
-    """RocketMQ 4.9.7, one broker."""
     with RocketMQCluster("4.9.7", brokers=["legacy-a"], name="LegacyCluster") as running:
         running.create_topics(
             [TopicOnBroker("OrderEvents", "legacy-a", 8, 8), TopicOnBroker("Skewed", "legacy-a", 6, 4)]

@@ -1,5 +1,3 @@
-"""Real push consumers of any groups, each with what may be wrong with it, and messages for them."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -11,8 +9,6 @@ from .members import FAST_REBALANCE, Program
 
 
 class Consumers(Program):
-    """Consumers in one JVM, each with a client of its own."""
-
     def join(self, group: str, name: str, topics: str, **options: str) -> str:
         """Start a consumer; its client ID. Topics and options are those of ``Consumers.java``."""
         given = " ".join(f"{key}={value}" for key, value in {"topics": topics, **options}.items())

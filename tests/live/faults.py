@@ -24,14 +24,12 @@ PATIENCE = ("--source-timeout", "10s", "--deadline", "2m")
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a group.
+    """A fault of a group.
 
     Attributes:
-        group: its name.
-        codes: the findings that must be named, the first of them first.
-        plant: starts its consumers.
-        consumers: the names of those that the first finding must be about; none when it is about no consumer.
-        before: codes that may stand first as long as too little time has passed to tell what is behind them.
+        codes: the findings that must be named, in order.
+        consumers: those that the first finding must name; none when it is about no consumer.
+        before: codes that may come first until enough time has passed to tell their cause.
     """
 
     group: str
@@ -43,14 +41,7 @@ class Fault:
 
 @dataclass
 class Lab:
-    """A cluster with consumers, and all that was said of them.
-
-    Attributes:
-        cluster: where they are.
-        crew: the JVM of the consumers that need none of their own.
-        own: name → a JVM that was started alone.
-        said: group → what each diagnosis said of it, the oldest first.
-    """
+    """A cluster with consumers, their JVMs, and each diagnosis of a group, the oldest first."""
 
     cluster: RocketMQCluster
     crew: Consumers
@@ -77,7 +68,6 @@ class Lab:
         return self._alive.enter_context(relay(self.cluster.name_server, {broker: link.address})).address, link
 
     def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
-        """What the command says of the groups now; it is kept, too."""
         chosen = [word for group in groups for word in ("-g", group)]
         source = ("-s", f"rocketmq://{self.cluster.name_server}")
         ran = CliRunner().invoke(app, ["diagnose", *source, *chosen, *PATIENCE, "-o", "json", *more])
@@ -90,7 +80,6 @@ class Lab:
         return found
 
     def until_named(self, faults: Sequence[Fault], *others: str) -> None:
-        """Diagnose until each fault is named; the other groups beside it."""
         waiting = list(faults)
 
         def all_are_named() -> bool:
@@ -103,7 +92,6 @@ class Lab:
         )
 
     def brief(self, group: str) -> list[list[str]]:
-        """The codes of what each diagnosis said of a group."""
         return [[f"{each['code']} ({each['severity']})" for each in said["findings"]] for said in self.said[group]]
 
 

@@ -29,9 +29,6 @@ class ClusterOfProxies(RocketMQCluster):
     """Brokers that each run inside a Proxy in local mode.
 
     A Proxy believes that all others listen to its own port, so each broker has an address of loopback for itself.
-
-    Attributes, once entered:
-        endpoints: of all Proxies, as producers are told them.
     """
 
     def __init__(self, version: str, brokers: Sequence[str]) -> None:
@@ -117,8 +114,6 @@ class Isolation(Struct, frozen=True, rename="camel"):
 
 
 class GrpcProducer(Program):
-    """A producer in a JVM of its own."""
-
     def send_group(self, group: str) -> Sent:
         """Send a message of a message group; its body is the group too."""
         return convert(self.ask(f"group {group}"), Sent)
@@ -154,14 +149,12 @@ class GrpcProducer(Program):
 
 
 def grpc_java(cluster: RocketMQCluster, folder: Path) -> Java:
-    """How to start our programs with rocketmq-client-java."""
     library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
     return replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
 
 
 @contextmanager
 def grpc_producer(cluster: RocketMQCluster, endpoints: str, topic: str, folder: Path) -> Iterator[GrpcProducer]:
-    """A producer of rocketmq-client-java for the length of a ``with`` block."""
     java = grpc_java(cluster, folder)
     with started("producer", java.command("GrpcProducer", endpoints, topic), folder / "producer.log") as process:
         producer = GrpcProducer(process)

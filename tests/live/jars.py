@@ -1,7 +1,4 @@
-"""RocketMQ's own jars, brought once per version by Maven and kept in the user's cache.
-
-Rule of this file: it names artifacts, never a place to get them from. Where Maven looks is the machine's business.
-"""
+"""RocketMQ's own jars, brought once per version by `tests.support.maven` and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -34,14 +31,12 @@ def compiled_programs(version: str, into: Path) -> Path:
 
 
 def compiled(programs: Path, library: Path, into: Path) -> Path:
-    """The Java programs of a folder, compiled against a folder of jars."""
     sources = sorted(str(source) for source in programs.glob("*.java"))
     run([tool("javac"), "-nowarn", "-XDsuppressNotes", "-d", str(into), "-cp", f"{library}/*", *sources])
     return into
 
 
 def go_program(folder: Path, into: Path) -> Path:
-    """The Go program of a folder, built; its modules are brought once."""
     done = subprocess.run(
         [tool("go"), "build", "-o", str(into), "."], cwd=folder, capture_output=True, text=True, check=False
     )

@@ -37,8 +37,6 @@ _LOGBACK_FILES = ("logback_namesrv.xml", "logback_broker.xml", "logback_tools.xm
 
 @dataclass(frozen=True)
 class Java:
-    """How to start a JVM of one RocketMQ version: its class path, and a home that takes what RocketMQ writes."""
-
     version: str
     class_path: str
     home: Path
@@ -68,8 +66,6 @@ class Java:
 
 @dataclass(frozen=True)
 class JavaProcess:
-    """One running JVM and the file its output goes to."""
-
     name: str
     popen: subprocess.Popen[bytes]
     log: Path
@@ -117,7 +113,6 @@ class JavaProcess:
 
 @contextmanager
 def started(name: str, command: list[str], log: Path) -> Iterator[JavaProcess]:
-    """A JVM for the length of a ``with`` block."""
     with log.open("wb") as output:
         popen = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -29,8 +29,6 @@ Owned = Mapping[str, frozenset[MessageQueue]]
 
 @dataclass
 class Program:
-    """One of our programs that are told what to do line by line, and answer each line by a line of JSON."""
-
     process: JavaProcess
     _asked: count[int] = field(default_factory=count)
 
@@ -59,18 +57,14 @@ class Program:
 
 
 class Members(Program):
-    """The members of one group, all in one JVM, each with a client of its own."""
-
     def join(self, name: str, name_server: str = "") -> str:
         """Start a member, with another NameServer if need be; its client id."""
         return str(self.ask(f"join {name} {name_server}".rstrip())["joined"])
 
     def leave(self, name: str) -> str:
-        """Stop a member in good order; the client id it had."""
         return str(self.ask(f"leave {name}")["left"])
 
     def owned(self) -> Owned:
-        """What each member holds at this moment, by client id, its retry topic included."""
         return _by_client_id(self.ask("owned")["owned"])
 
     def popped(self) -> Owned:
@@ -92,10 +86,7 @@ class Members(Program):
         return all(sorted(ids) == sorted(seen) for by_topic in seen.values() for ids in by_topic.values())
 
     def settled(self, queues: Sequence[MessageQueue]) -> Owned:
-        """What each member holds of these queues once the group is at rest.
-
-        That is: the brokers know the group as it is, two reports in a row agree, and each queue has one owner.
-        """
+        """Each member's queues once brokers know all members, two reports agree, and each queue has one owner."""
         wanted = sorted(queues)
         last: Owned = {}
 
@@ -119,17 +110,9 @@ def _by_client_id(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Owned:
 
 @contextmanager
 def running_members(
-    cluster: RocketMQCluster,
-    group: str,
-    strategy: str,
-    topics: Sequence[str],
-    names: Sequence[str],
-    **properties: str,
+    cluster: RocketMQCluster, group: str, strategy: str, topics: Sequence[str], names: Sequence[str], **properties: str
 ) -> Iterator[Members]:
-    """A group that starts with the members named; its client ids are ``127.0.0.1@NAME``.
-
-    Further properties are those of ``Members.java``, without their prefix.
-    """
+    """A group of these members, with client IDs ``127.0.0.1@NAME``; further properties are those of ``Members.java``."""
     arguments = [cluster.name_server, group, strategy, ",".join(topics), *names]
     own = {f"members.{name}": value for name, value in properties.items()}
     command = cluster.java.command("Members", *arguments, properties=FAST_REBALANCE | own)

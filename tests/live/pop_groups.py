@@ -19,13 +19,7 @@ ANY_QUEUE = -1
 
 @dataclass(frozen=True)
 class PopGroup(Watched):
-    """Its consumers subscribe to one topic.
-
-    Attributes:
-        topic: that topic.
-        queues: of the topic.
-        share: `popShareQueueNum`.
-    """
+    """A group that subscribes to one topic; `share` is its `popShareQueueNum`."""
 
     topic: str = ""
     queues: tuple[MessageQueue, ...] = ()
@@ -96,7 +90,6 @@ class PopGroup(Watched):
         return (queue for its in held for queue in its if queue.topic == self.topic)
 
     def _answered(self, broker_name: str, client_ids: Iterable[str]) -> Owners:
-        """Who may read what as a broker answers each consumer."""
         answers = {
             i: assignment(self.cluster, broker_name, self.group, self.topic, i, self.strategy) or {} for i in client_ids
         }

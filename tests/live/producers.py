@@ -26,11 +26,10 @@ HANDED_OVER = "HANDED_OVER"
 _POLL = 0.002
 
 Queue = tuple[str, int]
-"""Broker name and queue id."""
 
 
 class RecordedFault(Struct, frozen=True, rename="camel"):
-    """What the client's fault strategy holds of one broker.
+    """The fault item of one broker in the client's fault strategy.
 
     Attributes:
         start_timestamp: until when the broker is isolated; an old one, or 0, if it is not.
@@ -47,16 +46,12 @@ class RecordedAttempt(Struct, frozen=True, rename="camel", kw_only=True):
     """One attempt to send a message.
 
     Attributes:
-        message: number of the message.
         number: 1 for the message's first attempt.
         thread: name of the thread that picked the queue.
         index: that thread's round robin counter just after the pick; None when the route was new to the thread.
-        began_ms: when, on the producer's clock.
-        took_ms: until its answer or its exception.
         outcome: status of the answer, simple name of the exception's class, or `HANDED_OVER`.
-        response_code: of an MQBrokerException or MQClientException.
-        text: first line of the exception's message.
-        faults: what the fault strategy held when the queue had been picked.
+        response_code: of an MQBrokerException or MQClientException; `text` is its first line.
+        faults: the content of the fault strategy when the queue had been picked.
     """
 
     message: int = 0
@@ -85,13 +80,10 @@ class RecordedMessage(Struct, frozen=True, rename="camel", kw_only=True):
     """One message, from the call of `send` to its end.
 
     Attributes:
-        number: 0 for the producer's first message.
         thread: name of the thread that was told of the end.
         took_ms: until `send` returned or threw, or until the callback.
-        outcome: as of an attempt.
         cause: simple name of the class of the exception's cause.
         index: the sending thread's counter after the message; None of an async message.
-        faults: what the fault strategy holds now.
     """
 
     number: int
@@ -127,15 +119,12 @@ class RecordedMessage(Struct, frozen=True, rename="camel", kw_only=True):
 
 @dataclass
 class Producer:
-    """A producer of one topic, in a JVM of its own."""
-
     process: JavaProcess
     _offset: int = 0
     _answers: list[dict[str, Any]] = field(default_factory=list)
     _messages: list[RecordedMessage] = field(default_factory=list)
 
     def set(self, **properties: object) -> None:
-        """Change settings of `DefaultMQProducer`, and `mode`: sync, async or oneway."""
         for name, value in properties.items():
             self._ask(f"set {name} {_text(value)}")
 
@@ -159,17 +148,14 @@ class Producer:
         return int(self._ask("stop")["stopped"])
 
     def send(self, count: int = 1, pause_ms: int = 0, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
-        """Send so many messages and wait for their ends; in the order of their numbers."""
         return self.await_messages(self.start_sending(count, pause_ms), deadline)
 
     def await_messages(self, count: int, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
-        """The next so many messages, in the order of their numbers."""
         self._await(lambda: len(self._messages) >= count, f"{count} messages", deadline)
         ended, self._messages = self._messages, []
         return sorted(ended, key=lambda message: message.number)
 
     def await_ready(self) -> None:
-        """Wait for the JVM's first line, which comes unasked."""
         self._next_answer("start")
 
     def _ask(self, command: str) -> dict[str, Any]:
@@ -209,13 +195,9 @@ class Producer:
 
 @contextmanager
 def running_producer(java: Java, name_server: str, topic: str, **properties: object) -> Iterator[Producer]:
-    """A producer for the length of a ``with`` block; it knows the topic's route before its first message.
+    """A producer, which knows the topic's route before its first message.
 
-    Args:
-        java: the version.
-        name_server: its ``host:port``.
-        topic: what it sends to.
-        properties: of `DefaultMQProducer` or its `ClientConfig`, and `mode` and `threads`.
+    `properties` are those of `DefaultMQProducer` or its `ClientConfig`, and `mode` and `threads`.
     """
     name = f"producer-{topic}-{time.monotonic_ns()}"
     command = java.command("Producer", name_server, topic, *(f"{key}={_text(of)}" for key, of in properties.items()))

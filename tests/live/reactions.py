@@ -29,7 +29,6 @@ Mode = Literal["sync", "async", "oneway"]
 Row = dict[str, Any]
 
 FACTS: Final = Path(__file__).parents[1] / "data" / "vectors" / "producer-reactions.json"
-"""What was measured: `rows` and `timeouts`, one JSON object a line of each."""
 TOPIC: Final = "Reactions"
 QUEUES: Final = {"a": 4, "b": 2, "c": 2}
 FAILING: Final = "a"
@@ -68,13 +67,7 @@ _NOT_SET: Final[Mapping[str, Mapping[str, object]]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One way to fail, and how the producer is set up for it.
-
-    Attributes:
-        name: of the reaction.
-        everywhere: whether all brokers react so, not only `a`.
-        settings: of the producer, beside those that have a name here.
-    """
+    """One way to fail, on all brokers if `everywhere` and on `a` if not, and the producer's settings."""
 
     name: str
     reaction: Reaction
@@ -87,14 +80,11 @@ class Case:
 
 @dataclass
 class Bench:
-    """A producer and the brokers it meets."""
-
     version: str
     producer: Producer
     cluster: ScriptedCluster
 
     def prepare(self, case: Case) -> None:
-        """Set the producer up, and let the brokers react as the case says."""
         self.cluster.all_store()
         self.producer.set(
             mode=case.mode,
@@ -219,20 +209,13 @@ class Bench:
         return re.sub(r"(?<=[\[ ])[bc](?=[],])", "other", text) if self._is_by_chance(case) else text
 
     def _is_by_chance(self, case: Case) -> bool:
-        """Whether the queue of a retry cannot be foretold.
-
-        Version 5 gives each sync retry a new random index if latency fault tolerance is on; its async retries are made
-        by threads that have an index of their own.
-        """
+        """Whether a retry's queue is random: version 5's async retries are, and sync ones with latency fault tolerance."""
         return self.version != "4.9.7" and (case.latency_fault or case.mode == "async")
 
 
 @contextmanager
 def bench(java: Java) -> Iterator[Bench]:
-    with (
-        ScriptedCluster(TOPIC, QUEUES) as cluster,
-        running_producer(java, cluster.name_server, TOPIC) as producer,
-    ):
+    with ScriptedCluster(TOPIC, QUEUES) as cluster, running_producer(java, cluster.name_server, TOPIC) as producer:
         producer.send(_WARM_UP)
         yield Bench(java.version, producer, cluster)
 
@@ -291,7 +274,6 @@ def _notices_a_closed_connection(version: str) -> bool:
 
 
 def read_facts() -> tuple[list[Row], list[Row]]:
-    """The rows and the timeouts that were written down."""
     facts = json.loads(FACTS.read_text(encoding="utf-8"))
     return facts["rows"], facts["timeouts"]
 

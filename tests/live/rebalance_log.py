@@ -32,8 +32,6 @@ HEARTBEAT: Final = 34
 
 @dataclass(frozen=True)
 class Act:
-    """Something done to a group."""
-
     kind: EventKind
     name: str  # of the consumer; with broker-up, of a broker of the cluster that gets the topic now
     quiet: float = QUIET  # for how many seconds the group is left alone afterwards
@@ -45,8 +43,6 @@ START: Final = (Act("join", "c1", _BETWEEN_STARTS), Act("join", "c2", _BETWEEN_S
 
 @dataclass(frozen=True)
 class Group:
-    """A group of consumers, each in a JVM of its own, and the topic that it subscribes to."""
-
     cluster: RocketMQCluster
     name: str
     topic: str  # on each of the cluster's brokers, unless a broker is to come up with it
@@ -61,7 +57,6 @@ class Group:
         return self.guests or self.cluster.java
 
     def live_through(self, acts: Sequence[Act]) -> Recording:
-        """Do one after the other, and tell what came of it."""
         with ExitStack() as alive:
             names = dict.fromkeys(act.name for act in acts if act.kind != "broker-up")
             jvms = {name: self._jvm(name, alive) for name in names}
@@ -155,7 +150,6 @@ class Group:
 def _measured(
     lines: Sequence[Line], names: Mapping[str, str], new_brokers: tuple[str, ...]
 ) -> tuple[int, int, tuple[int, ...]]:
-    """How long a request, a connection and each start took."""
     request_us = _request_us(lines)
     first = _first_heartbeats(line for line in lines if names.get(line.address or "") not in new_brokers)
     # The hook is asked once the connection is there; a member's second connection is the first that can be told.

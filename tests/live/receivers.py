@@ -46,8 +46,6 @@ class Receivers(Program):
 
 
 class Sender(Program):
-    """A producer in a JVM of its own."""
-
     def send(self, topic: str, broker: str, queue: int, body: str) -> None:
         """Send a message to a queue; its body must be its own."""
         self.process.send(f"{topic} {broker} {queue} {body}")

@@ -1,5 +1,3 @@
-"""A relay on loopback between one client and a server, cut or silent at will, which may tell the client another address."""
-
 from __future__ import annotations
 
 import socket
@@ -13,11 +11,9 @@ _CHUNK = 1 << 16
 
 
 class Relay:
-    """Hands on what client and server say, until it is cut; then nobody gets through, nor is connected any more.
+    """Passes bytes between client and server until it is cut; then nobody gets through or connects any more.
 
-    Args:
-        to: ``host:port`` of the server.
-        saying: what the server says → what the client is told instead, of the same length, so that frames stay whole.
+    `saying` replaces what the server says by a text of the same length, so that frames stay whole.
     """
 
     def __init__(self, to: str, saying: Mapping[str, str] = {}) -> None:
@@ -77,7 +73,6 @@ class Relay:
 
 @contextmanager
 def relay(to: str, saying: Mapping[str, str] = {}) -> Iterator[Relay]:
-    """A relay for the length of a ``with`` block."""
     running = Relay(to, saying)
     try:
         yield running

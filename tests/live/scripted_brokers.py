@@ -44,9 +44,7 @@ class Reaction:
 
     Attributes:
         code: of its answer: 0 and the store statuses 10, 11 and 12 are good ones, others become exceptions.
-        remark: the text of its answer.
-        delay_ms: how long after the request the answer is sent, or the connection closed.
-        kind: whether it answers at all.
+        delay_ms: from the request until the answer is sent, or the connection closed.
     """
 
     code: int = ResponseCode.SUCCESS
@@ -75,12 +73,7 @@ def answers(code: int, remark: str | None = None) -> Reaction:
 
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
-    """A message as a broker got it.
-
-    Attributes:
-        at_ms: when, on the clock that a producer on the same machine has too.
-        body: the message's body; of a `producers.Producer` its number.
-    """
+    """A message as a broker got it, timed by the machine's clock; `producers.Producer` sends its number as the body."""
 
     broker_name: str
     queue_id: int
@@ -150,8 +143,6 @@ class _Server:
 
 
 class ScriptedBroker:
-    """One broker of a `ScriptedCluster`."""
-
     def __init__(self, cluster: ScriptedCluster, name: str, write_queues: int) -> None:
         self._cluster = cluster
         self._reaction = STORES
@@ -195,11 +186,7 @@ class ScriptedBroker:
 
 
 class ScriptedCluster:
-    """A NameServer and one broker per name with so many write queues, for the length of a ``with`` block.
-
-    Attributes:
-        seen: the messages that the brokers got, in the order of their arrival, whatever became of them.
-    """
+    """A NameServer and one broker per name with so many write queues; `seen`: all messages in order of arrival."""
 
     def __init__(self, topic: str, write_queues: Mapping[str, int]) -> None:
         self.topic = topic
@@ -234,7 +221,6 @@ class ScriptedCluster:
             broker.react(STORES)
 
     def run(self, work: Coroutine[None, None, None]) -> None:
-        """Do something in the cluster's thread, and wait for it."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_DEADLINE)
 
     async def _open(self) -> None:

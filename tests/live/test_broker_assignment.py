@@ -1,5 +1,3 @@
-"""Consumers that let brokers assign their queues (clientRebalance=false, PULL): predicted, answered, and really owned."""
-
 from __future__ import annotations
 
 import time
@@ -49,7 +47,6 @@ def queues_of(topic: str) -> list[MessageQueue]:
 
 
 def must_answer(group: Watched, client_ids: Iterable[str]) -> None:
-    """Each broker answers each consumer what is computed from its own list of consumers, topic by topic."""
     asking = list(client_ids)
     for broker_name in BROKERS:
         listed = tuple(consumer_ids(group.cluster, broker_name, group.group))
@@ -109,7 +106,6 @@ def test_brokers_that_list_different_consumers_assign_differently(assigning: Roc
 
 
 def by_list(listed: Sequence[str]) -> list[MessageQueue]:
-    """What the first consumer gets of OrderEvents from a broker that lists these."""
     answer = query_assignment(
         AskedBroker("any", tuple(listed)), "AVG", "OrderEvents", queues_of("OrderEvents"), ids("c1")
     )

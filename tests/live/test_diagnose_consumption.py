@@ -26,7 +26,6 @@ HEALTHY = ("ok-svc", "retry-svc")
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[Lab]:
-    """A cluster with messages in each topic that can be read."""
     with RocketMQCluster("5.5.0", brokers=BROKERS, config={"timerWheelEnable": "true"}) as running:
         topics = [TopicOnBroker(t, name, 4, 4) for t in (ORDERS, HOT, POPPED, PULLED) for name in BROKERS]
         running.create_topics([*topics, *(TopicOnBroker(WRITTEN, name, 4, 4, WRITE_ONLY) for name in BROKERS)])
@@ -38,13 +37,7 @@ def planted() -> Iterator[Lab]:
 
 
 def until_first(of: Lab, codes: dict[str, str], *more: str, healthy: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """What a diagnosis says once the first grave finding of each group has that code.
-
-    Args:
-        codes: group → code.
-        more: further options of the command.
-        healthy: groups that are diagnosed as well.
-    """
+    """Diagnose until the first grave finding of each group has its code; `healthy` groups are diagnosed as well."""
     found: dict[str, dict[str, Any]] = {}
     waiting = dict(codes)
 

@@ -1,5 +1,3 @@
-"""Real consumers whose process is stopped for a while, as a long collection of garbage does, against the simulation."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -25,7 +23,6 @@ FROZEN = (*START, Act("freeze", "c2", LONG), Act("unfreeze", "c2", SECOND_CONNEC
 
 @pytest.fixture(scope="module")
 def recordings(cluster: RocketMQCluster) -> Mapping[str, Recording]:
-    """Two groups live side by side: neither asks much of the machine."""
     short = (*START, Act("freeze", "c2", SHORT), Act("unfreeze", "c2"), Act("freeze", "c1", SHORT), Act("crash", "c1"))
     return lived_through(
         {

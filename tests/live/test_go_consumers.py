@@ -1,5 +1,3 @@
-"""Groups of Apache's Go client, alone and together with Java's: predicted owners against those that really consume."""
-
 from __future__ import annotations
 
 import json
@@ -104,9 +102,6 @@ def test_a_go_group_of_any_size_owns_what_is_predicted(
             group.must_own(ids(*names))
 
 
-# -- together with Java -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
 def test_java_and_go_in_a_group_own_what_each_of_them_computes(
     rooms: RocketMQCluster, go_consumer: Path, strategy: str
@@ -137,7 +132,6 @@ def test_java_and_go_in_a_group_own_what_each_of_them_computes(
 
 
 def mix_found(group: Watched) -> dict[str, Any]:
-    """What `diagnose` says of the mix, which must stand before all else where it does damage."""
     said = group.say("diagnose", "--deadline", "2m")["data"]["findings"]
     (found,) = (each for each in said if each["code"] == "mixed-sdks")
     assert found["severity"] == "info" or found is said[0]

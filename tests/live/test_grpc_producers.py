@@ -101,7 +101,6 @@ class Death:
 
 @pytest.fixture(scope="module")
 def death(proxies: ClusterOfProxies, tmp_path_factory: pytest.TempPathFactory) -> Death:
-    """A broker and the Proxy in it are killed, and start again."""
     source = open_source(f"rocketmq://{proxies.name_server}", Access())
     route = source.fetch(Wanted(("Steady",), owners=False, groups=False)).route("Steady")
     folder = tmp_path_factory.mktemp("steady")

@@ -65,9 +65,5 @@ def test_members_own_what_the_strategy_says_before_and_after_one_joins_and_one_l
 
 def test_members_of_version_4_own_what_the_strategy_says_too(legacy_cluster: RocketMQCluster) -> None:
     group = "live-legacy"
-    by_topic = [
-        queues("OrderEvents", legacy_a=8),
-        queues("Skewed", legacy_a=6),
-        queues(f"%RETRY%{group}", legacy_a=1),
-    ]
+    by_topic = [queues("OrderEvents", legacy_a=8), queues("Skewed", legacy_a=6), queues(f"%RETRY%{group}", legacy_a=1)]
     assert_through_join_and_leave(legacy_cluster, "CONSISTENT_HASH", group, by_topic)

@@ -1,5 +1,3 @@
-"""Faults planted in groups of real Java consumers: `rmqlb diagnose` names each of them first, and of healthy groups none."""
-
 from __future__ import annotations
 
 import json
@@ -127,12 +125,8 @@ def wrong(of: Lab, fault: Fault) -> list[str]:
     ]
 
 
-# -- all of them ----------------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def always_rebalancing(cluster: RocketMQCluster) -> Iterator[None]:
-    """A group of which one consumer leaves and another one joins all the time."""
     ended = threading.Event()
     with consumers(cluster, MOVING) as program:
         for number in range(3):
@@ -156,7 +150,6 @@ def always_rebalancing(cluster: RocketMQCluster) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def planted() -> Iterator[Lab]:
-    """All faults side by side on one cluster, beside healthy groups, diagnosed until each is named."""
     with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"], config={"timerWheelEnable": "true"}) as running:
         topics = [TopicOnBroker(topic, name, 4, 4) for topic in (TOPIC, OTHER) for name in running.broker_addresses]
         running.create_topics(topics)
@@ -252,9 +245,6 @@ def test_a_go_consumer_in_a_java_group_computes_other_shares(cluster: RocketMQCl
     assert (last["severity"], last["consumers"]) == ("error", ["127.0.0.1@go-svc-2"])
     assert len(last["queues"]) > 0
     assert wrong(few, fault) == []
-
-
-# -- what the diagnosis is made of ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -72,11 +72,9 @@ def test_the_topic_that_a_group_consumes_by_pop_is_told_and_the_other_one_planne
 def grpc_consumers(
     cluster: RocketMQCluster, group: str, topic: str, folder: Path, **kinds: tuple[str, ...]
 ) -> Iterator[str]:
-    """A Proxy in cluster mode, and consumers that are connected to it; the address of its remoting port.
+    """A Proxy in cluster mode with consumers: group (`_` for `-`) → push or simple, for each of its consumers.
 
-    Args:
-        kinds: group (`_` for `-`) → what each of its consumers is, push or simple; two push consumers of `group` where none
-            is given.
+    Without any, `group` has two push consumers. Yields the address of the Proxy's remoting port.
     """
     with ExitStack() as running:
         grpc, remoting = running.enter_context(grpc_proxy(cluster, folder))
@@ -87,7 +85,6 @@ def grpc_consumers(
 
 @contextmanager
 def grpc_proxy(cluster: RocketMQCluster, folder: Path) -> Iterator[tuple[str, str]]:
-    """A Proxy in cluster mode; the addresses of its gRPC port and of its remoting port."""
     grpc, remoting = free_port(), free_port()
     settings = {
         "rocketMQClusterName": cluster.name,
@@ -108,7 +105,6 @@ def grpc_proxy(cluster: RocketMQCluster, folder: Path) -> Iterator[tuple[str, st
 def grpc_clients(
     cluster: RocketMQCluster, grpc: str, group: str, topic: str, folder: Path, *kinds: str
 ) -> Iterator[JavaProcess]:
-    """Consumers of a group in a process of their own, connected to a Proxy; push or simple, each of them."""
     library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
     client = replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
     command = client.command("GrpcConsumers", grpc, group, topic, *kinds)

@@ -1,5 +1,3 @@
-"""Groups that consume by POP: who may read what is predicted, answered by brokers, and seen in who gets messages."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -81,11 +79,7 @@ def test_who_reads_what_is_predicted_before_and_after_a_consumer_leaves(
 
 
 def test_who_reads_what_is_predicted_before_and_after_a_broker_is_lost() -> None:
-    with (
-        three_brokers() as cluster,
-        pop_group(cluster, 0) as everything,
-        pop_group(cluster, 1) as shared,
-    ):
+    with three_brokers() as cluster, pop_group(cluster, 0) as everything, pop_group(cluster, 1) as shared:
         after = {}
         for group in (everything, shared):
             group.must_read(ids(*NAMES))

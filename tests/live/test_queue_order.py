@@ -1,5 +1,3 @@
-"""Which queue a receive looks at first, and what a message that comes back wakes, by the version of the broker."""
-
 from __future__ import annotations
 
 import time
@@ -39,7 +37,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
 
 
 def simulated_first(version: str) -> Counter[int]:
-    """The queues of as many receives of one message as the test makes, with a backlog in the same queues."""
     rates = tuple(QueueRate(BROKER, queue, Fraction(50)) for queue in WITH_MESSAGES)
     scenario = ReceiveScenario(
         "pop", batch=1, rates=rates, round_trip_us=100_000, messages=5 * RECEIVES, broker_version=version

@@ -41,8 +41,6 @@ TRIALS = 30
 
 
 class Watched(NamedTuple):
-    """What the members logged, and what was recorded meanwhile."""
-
     log: Recording
     join: Path  # until the group was converged
     rest: Path
@@ -138,7 +136,6 @@ def truths(log: Recording, since_us: float) -> Iterator[Truth]:
 
 
 def compared(log: Recording, recording: Recorded) -> tuple[int, list[str]]:
-    """How many changes were compared, and what is wrong about them."""
     since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
     every = list(truths(log, since_us))
     ended_ms = (log.lived.began_us + log.lived.end_us - since_us) / 1000

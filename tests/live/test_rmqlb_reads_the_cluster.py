@@ -28,7 +28,6 @@ def rmqlb(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
 
 
 def planned(value: dict[str, Any], side: str) -> Owners:
-    """(topic, broker, queue) → owners, of one side of a plan."""
     return {
         (topic["topic"], queue["brokerName"], queue["queueId"]): queue[side]
         for topic in value["data"]["topics"]

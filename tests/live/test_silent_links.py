@@ -1,5 +1,3 @@
-"""Links, brokers and consumers of a real cluster that fall silent or go, each named by its cause."""
-
 from __future__ import annotations
 
 import json
@@ -60,7 +58,6 @@ def living() -> Iterator[tuple[Lab, Any]]:
 
 
 def _unsettled(diagnosis: dict[str, Any]) -> list[str]:
-    """What is wrong, or may be while consumers are young."""
     return [each["code"] for each in diagnosis["findings"] if each["code"] != "lag-growing"]
 
 

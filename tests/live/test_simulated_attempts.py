@@ -38,14 +38,7 @@ Made = tuple[int, int, str, int, str]
 
 @dataclass(frozen=True)
 class Stretch:
-    """Messages that can be foretold from what is known before the first of them.
-
-    Attributes:
-        name: of the stretch.
-        route: what the client goes by.
-        start_at: position of the first pick.
-        is_dead: whether the broker is.
-    """
+    """Messages that can be foretold from what is known before the first one."""
 
     name: str
     recording: Recording
@@ -131,7 +124,6 @@ def stretches(kill: Kill, recording: Recording) -> Iterator[Stretch]:
 
 
 def isolation_ends(recording: Recording, begin: int, end: int) -> Iterator[int]:
-    """The messages that are the first to begin after an isolation of the dead broker."""
     for number in range(begin + 1, end):
         fault = recording.messages[number - 1].fault(KILLED)
         if fault is not None and fault.start_timestamp:
@@ -211,7 +203,6 @@ def test_the_same_broker_is_avoided_for_the_same_time(kill: Kill, careful: Recor
 def isolated(
     route: TopicRouteData, scenario: SendScenario, attempts: Sequence[Attempt]
 ) -> list[tuple[str, float, float]]:
-    """Which brokers the simulated producer isolates after failures, from when until when."""
     run = producer_of(route, scenario)
     assert isinstance(run, JavaProducer)
     run.run()

@@ -65,7 +65,6 @@ class Lab:
 
     @contextmanager
     def doomed(self, name: str) -> Iterator[Receivers]:
-        """Consumers behind the Proxy, in a JVM that a test kills."""
         with receivers(self.grpc, self.endpoint, self.folder / f"{name}.log") as program:
             yield program
 
@@ -138,9 +137,6 @@ def must_have(process: JavaProcess, group: str, bodies: Sequence[str], deadline:
     return times()
 
 
-# -- how long messages wait ------------------------------------------------------------------------
-
-
 def simulated_waits(client: ReceiveClient, loops: int = 1) -> list[float]:
     each = PER_SECOND / len(QUEUES)
     rates = tuple(QueueRate(queue.broker_name, queue.queue_id, each) for queue in QUEUES)
@@ -170,7 +166,6 @@ def bound(messages: int) -> float:
 
 
 def arrivals(topic: str, began_ms: int) -> Iterator[tuple[float, str, int]]:
-    """When a topic's messages are sent, in epoch milliseconds, and to which queue."""
     numbers = random.Random(topic)
     at = float(began_ms)
     while True:
@@ -222,9 +217,6 @@ def test_messages_wait_for_a_push_consumer_and_for_pop_clients_as_simulated(lab:
             received, sent = must_have(process, group, bodies), lab.sender.sent()
             waits = [received[body] - sent[body] for body in bodies]
             assert distance(waits, simulated_waits(client)) <= bound(len(waits))
-
-
-# -- when messages come back -----------------------------------------------------------------------
 
 
 def test_what_a_dead_simple_consumer_had_comes_back_when_predicted(lab: Lab) -> None:

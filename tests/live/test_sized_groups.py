@@ -22,12 +22,10 @@ ANSWERS = {
     # The retry topic has a queue on each broker, so that the first of 9 consumers owns 2 + 1 + 1 of 27 queues.
     "AVG with its retry topic": (("--max-imbalance", "1.34", "--consumers", "7..13", "--include-retry"), 9),
 }
-"""Strategy → what is asked, and the answer."""
 STARTS = 3
 
 
 def held(members: Members, group: str, *, with_retry: bool) -> Owned:
-    """What each consumer of the group at rest owns of the topics that were asked about."""
     topics = [*queues("OrderEvents", broker_a=8, broker_b=8), *queues("Skewed", broker_a=6, broker_b=3)]
     if with_retry:
         topics += queues(f"%RETRY%{group}", broker_a=1, broker_b=1)
@@ -48,7 +46,6 @@ def join(members: Members, name: str) -> str:
 
 
 def assert_is(point: dict[str, Any], owned: Owned) -> None:
-    """The running group has the imbalance and the idle consumers of that point."""
     numbers = Counter({client_id: len(its) for client_id, its in owned.items()})
     assert point["consumers"] == len(numbers)
     assert point["imbalance"] == max(numbers.values()) * len(numbers) / sum(numbers.values())

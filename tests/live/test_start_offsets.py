@@ -33,7 +33,6 @@ WHERE = ("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_
 
 @pytest.fixture(scope="module")
 def expired() -> Iterator[RocketMQCluster]:
-    """A broker whose queues begin behind 0, half of them not read."""
     config = {"mappedFileSizeCommitLog": SMALL, "fileReservedTime": 0, "cleanResourceInterval": 2000}
     with RocketMQCluster("5.5.0", brokers=[BROKER], config=config) as running:
         running.create_topics([TopicOnBroker(TOPIC, BROKER, READ, WRITTEN)])
@@ -42,7 +41,6 @@ def expired() -> Iterator[RocketMQCluster]:
 
 
 def fill(cluster: RocketMQCluster, messages: int, topic: str = TOPIC) -> None:
-    """So many messages for each queue, of which the oldest are deleted."""
     arguments = (topic, cluster.broker_addresses[BROKER], str(messages), str(SMALL // 32))
     cluster.run("Expired", cluster.name_server, *arguments)
 
@@ -93,7 +91,6 @@ def test_consumers_begin_where_the_plan_says(expired: RocketMQCluster) -> None:
 
 
 def write(messages: Program, topic: str, body: str, queues: int = MANY) -> None:
-    """A message of this text to each of so many queues."""
     for number in range(queues):
         messages.ask(f"{topic} {BROKER} {number} {body}")
 

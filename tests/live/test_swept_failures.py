@@ -63,7 +63,6 @@ def planned(command: str) -> tuple[Owners, Mapping[str, Any]]:
 
 
 def counterexample(cluster: RocketMQCluster, policy: Path, *more: str) -> Mapping[str, Any]:
-    """The worst, of the whole cluster's losses of these kinds."""
     source = f"rocketmq://{cluster.name_server}"
     found = data("sweep-failures", "-s", source, "-g", GROUP, "-p", str(policy), *more)
     assert found["cases"]["tried"] == found["cases"]["all"]

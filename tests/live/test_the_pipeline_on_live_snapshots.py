@@ -28,7 +28,6 @@ GROUP = "fleet-svc"
 
 
 def pipeline(*arguments: str) -> dict[str, Any]:
-    """The JSON that a pipeline command prints; a process of its own, as Spark's Java is one's own."""
     command = [sys.executable, "-m", "rmqlb", "pipeline", *arguments, "-o", "json", "-q"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr

@@ -38,8 +38,6 @@ OLDER, NEWER = 5, 3
 
 
 class TwoClusters(RocketMQCluster):
-    """One NameServer with a broker of each of two clusters."""
-
     def _broker_config(self, broker_name: str, folder: Path, host: str = LOOPBACK) -> dict[str, str | int]:
         config = super()._broker_config(broker_name, folder, host)
         return config | ({"brokerClusterName": OTHER_CLUSTER} if broker_name == ELSEWHERE else {})
@@ -57,7 +55,6 @@ def to(queues: int) -> tuple[str, ...]:
 
 @contextmanager
 def ordered_keys(cluster: RocketMQCluster, topic: str, queues: int) -> Iterator[Program]:
-    """The producer, held, and the group `ordered-TOPIC`, on a new topic."""
     cluster.create_topics([TopicOnBroker(topic, BROKER, queues, queues)])
     numbers = [str(number) for number in (CONSUMERS, KEYS, PAUSE_MS, TAKES_MS)]
     arguments = (cluster.name_server, topic, f"ordered-{topic}", *numbers)
@@ -76,7 +73,6 @@ def planned(cluster: RocketMQCluster, topic: str, change: Sequence[str], *more: 
 
 
 def await_step(cluster: RocketMQCluster, topic: str, change: Sequence[str], number: int) -> None:
-    """Come back once all that the step waits for holds."""
     last: tuple[int, dict[str, Any]] = (-1, {})
 
     def holds() -> bool:
@@ -134,7 +130,6 @@ def waited_for(step: dict[str, Any], kind: str) -> list[str]:
 
 
 def follow(cluster: RocketMQCluster, program: Program, topic: str, change: Sequence[str]) -> None:
-    """Change the topic as plan-topic says, step by step, while messages come."""
     code, plan = planned(cluster, topic, change)
     assert code == ExitCode.OK, plan
     for step in plan["steps"]:

@@ -28,8 +28,6 @@ _numbers = count()
 
 @dataclass(frozen=True)
 class Watched:
-    """A group, and the programs that run its consumers."""
-
     cluster: RocketMQCluster
     group: str
     programs: Sequence[Members]
@@ -45,7 +43,6 @@ class Watched:
         return said
 
     def owners(self) -> tuple[Owners, Owners]:
-        """The predicted owners, and those that consumers report at this moment."""
         shown = self.say("show-owners", "--strategy", self.strategy, *self.options)["data"]
         rows = {MessageQueue(q["topic"], q["brokerName"], q["queueId"]): q for q in shown["queues"]}
         (name,) = (each["strategy"] for each in shown["strategies"])
@@ -63,10 +60,7 @@ class Watched:
         }
 
     def must_own(self, client_ids: Sequence[str], expected: Owners | None = None) -> Owners:
-        """Come back once these consumers report, and get messages of, what is predicted: of all queues, and no others.
-
-        `expected` is what was predicted before; what is predicted now must be the same.
-        """
+        """Wait until these consumers report, and get messages of, the predicted queues and no others; `expected` is older."""
         predicted: Owners = {}
         observed: Owners = {}
 
@@ -85,7 +79,6 @@ class Watched:
         return predicted
 
     def _must_receive(self, owners: Owners) -> None:
-        """A message to each queue reaches its owners and nobody else."""
         text = next_text()
         for queue in owners:
             send(self.cluster, queue, text)

@@ -35,8 +35,6 @@ STRANGER = "not-there@1"
 
 @dataclass(frozen=True)
 class Question:
-    """The lists of a topic and a group, and who is asked for."""
-
     topic: str
     queues: list[Queue]
     client_ids: list[str]
@@ -47,11 +45,7 @@ class Question:
 
 
 def questions(name: str, count: int, *, duplicate_queues: bool = False) -> Iterator[Question]:
-    """As many questions as wanted; the same name gives the same ones.
-
-    Args:
-        duplicate_queues: a queue may stand twice, as in the list that a client makes of a route; not in Java's sets.
-    """
+    """So many questions, the same for a name; `duplicate_queues` lists queues twice, as a client's list may."""
     for number in range(count):
         yield _question(random.Random(f"{name} {number}"), duplicate_queues=duplicate_queues)
 

@@ -28,8 +28,6 @@ PATCHED = "org/apache/rocketmq/client/latency/LatencyFaultToleranceImpl"
 
 @dataclass(frozen=True)
 class Client:
-    """One JVM and the pipes to it."""
-
     java: subprocess.Popen[str]
     log: Path
 
@@ -54,7 +52,6 @@ class Client:
         return "reachable" in self.ask("abilities")
 
     def start(self, layout: Layout) -> None:
-        """A topic and a fault strategy that nothing has happened to."""
         self.ask("start", layout.latency_fault, layout.index, layout.worst)
         for queue in layout.queues:
             self.ask("queue", *queue)
@@ -69,7 +66,6 @@ class Client:
         return [answer[0], int(answer[1])] if answer[0] else None
 
     def update(self, said: Update | None) -> None:
-        """Say how a broker did, at the time of the pick before."""
         if said:
             self.ask("update", said.broker, said.latency, said.isolation, said.reachable)
 
@@ -128,7 +124,6 @@ def _word(field: object) -> str:
 
 
 def _rows(fields: list[str], width: int) -> Iterator[list[str]]:
-    """The fields of one line as rows; an empty line has none."""
     if fields != [""]:
         for start in range(0, len(fields), width):
             yield fields[start : start + width]

@@ -131,7 +131,6 @@ def _answers(command: list[str], fields: Iterable[Sequence[object]]) -> list[lis
 
 
 def _answer_sorted(lines: Sequence[Line], answers: Sequence[list[str]]) -> None:
-    """Add to each line the sorted lists and what each asked consumer gets."""
     for line, answer in zip(lines, answers, strict=True):
         words = iter(answer)
         line["sortedMqAll"] = _queues(int(next(words)), words)
@@ -186,7 +185,6 @@ def _cpp_program(sources: str, scratch: Path) -> Path:
 
 
 def write(name: str, lines: Iterable[Line]) -> None:
-    """The same bytes for the same lines, whenever they are written."""
     text = "".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in lines)
     (FOLDER / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 

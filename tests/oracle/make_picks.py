@@ -54,16 +54,10 @@ def vector(asked: Client, version: str, question: Question) -> dict[str, Any]:
     for _ in range(REPLAYS):
         again = replay(asked, question.layout, steps)
         assert again == answers, f"{version} does not always answer alike: {answers}, then {again}"
-    return {
-        "version": version,
-        **to_builtins(question.layout),
-        "steps": to_builtins(steps),
-        **to_builtins(answers),
-    }
+    return {"version": version, **to_builtins(question.layout), "steps": to_builtins(steps), **to_builtins(answers)}
 
 
 def ask(asked: Client, question: Question, *, ties: bool) -> tuple[list[Step], Answers]:
-    """Ask step by step, each step following from the answers before it."""
     asked.start(question.layout)
     steps: list[Step] = []
     picks: list[Pick] = []
@@ -89,7 +83,6 @@ def replay(asked: Client, layout: Layout, steps: list[Step]) -> Answers:
 
 
 def write(lines: Iterable[dict[str, Any]]) -> None:
-    """The same bytes for the same lines, whenever they are written."""
     text = "".join(f"{json.dumps(line, ensure_ascii=False, separators=(',', ':'))}\n" for line in lines)
     (FOLDER / "strategy.jsonl.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 

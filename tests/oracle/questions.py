@@ -55,8 +55,6 @@ MOODS = (STORM, MIXED, CALM, STORM, MIXED, TIED, STORM, MIXED, CALM, STORM, WRAP
 
 
 class Question:
-    """The layout of one question, and the steps that follow from the answers so far."""
-
     def __init__(self, number: int, latency_fault: bool) -> None:
         self._rng = random.Random(f"{'on' if latency_fault else 'off'} {number}")
         self._mood = MOODS[number % len(MOODS)] if latency_fault else CALM
@@ -127,7 +125,6 @@ class Question:
         )
 
     def _route(self, counts: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-        """Write queues and permissions, which may contradict the list."""
         rng = self._rng
         write_queues = dict(counts)
         perm: dict[str, int] = {}
@@ -145,7 +142,6 @@ class Question:
         return write_queues, perm
 
     def _counter(self) -> int:
-        """A counter's value: any, one of the extremes, or one that wraps during the sequence."""
         rng = self._rng
         if self._mood.wraps:
             return LAST - rng.randrange(self._mood.wraps)

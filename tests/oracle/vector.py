@@ -44,8 +44,6 @@ class Update(Struct, frozen=True, omit_defaults=True):
 
 
 class Step(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One pick, and what is reported afterwards."""
-
     at: int
     last: str | None
     reset: int | None = None
@@ -53,8 +51,6 @@ class Step(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Answers(Struct, frozen=True, rename="camel"):
-    """What the client picked, and what it was left with."""
-
     expected: list[Pick]
     final_mqs: list[Queue]
     final_index: int

@@ -31,7 +31,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Spark master on loopback, with one worker of two cores."""
     from .spark_servers import standalone_master
 
     with standalone_master(tmp_path_factory.mktemp("standalone")) as address:
@@ -40,7 +39,6 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Snapshots of 3 clusters over 2 nights, with every fault that groups and topics may have."""
     folder = tmp_path_factory.mktemp("fleet") / "snapshots"
     shape = FleetShape(seed=11, groups=90, days=2, odd_names=0.3, other_clients=0.3, retry_queues=False, churn=0.3)
     generate(shape, str(folder))
@@ -50,7 +48,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def judged(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """The fleet's warehouse, with all tables."""
     from rmqlb.pipeline.warehouse import Warehouse
 
     from .running import ASKED, ingest_files, judge_nights
@@ -63,7 +60,6 @@ def judged(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture
 def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
-    """An empty one."""
     from rmqlb.pipeline.warehouse import Warehouse
 
     return Warehouse(spark, str(tmp_path / "warehouse"))

@@ -1,5 +1,3 @@
-"""Documents for the tests of ingest, small enough to be read."""
-
 from __future__ import annotations
 
 import json
@@ -9,7 +7,6 @@ from typing import Any
 
 
 def route(cluster: str | None = "c1", **brokers: int) -> dict[str, Any]:
-    """A route with so many queues a broker."""
     return {
         "queueDatas": [
             {"brokerName": name, "readQueueNums": number, "writeQueueNums": number, "perm": 6}
@@ -26,7 +23,6 @@ def snapshot(
     topics: Mapping[str, Any] | None = None,
     group: Mapping[str, Any] | None = None,
 ) -> str:
-    """A snapshot of some topics, and of the group `g` when anything is said of it, on one line."""
     data: dict[str, Any] = {"topics": [{"topic": name, "route": value} for name, value in (topics or {}).items()]}
     if group:
         data["groups"] = [{"group": "g", **group}]
@@ -35,7 +31,6 @@ def snapshot(
 
 
 def connections(group: str, *client_ids: str) -> str:
-    """What the Dashboard says of a group's members."""
     data = {
         "connectionSet": [{"clientId": client_id, "language": "JAVA"} for client_id in client_ids],
         "subscriptionTable": {f"%RETRY%{group}": {}, "T": {}},

@@ -34,7 +34,6 @@ Rows = Mapping[type[t.Row], Iterable[Mapping[str, Any]]]
 
 
 def write_warehouse(folder: Path, rows: Rows, nights: Iterable[date] = (FIRST, BEFORE, NIGHT)) -> Path:
-    """Write the tables and mark the nights as whole."""
     for table, own in rows.items():
         schema = t.arrow_schema(table)
         by_day: dict[date, list[dict[str, Any]]] = {}
@@ -54,7 +53,6 @@ def write_warehouse(folder: Path, rows: Rows, nights: Iterable[date] = (FIRST, B
 
 
 def mark(folder: Path, day: date, token: str = "1") -> None:
-    """Say that a night is whole."""
     marker = folder / "_nights" / f"date={day}" / token
     marker.parent.mkdir(parents=True, exist_ok=True)
     for old in marker.parent.iterdir():
@@ -77,7 +75,6 @@ def duck(found: Answers) -> duckdb.DuckDBPyConnection:
 
 
 def by_duckdb(folder: Path) -> Answers:
-    """What the pages show, without Spark."""
     nights, thresholds = Nights(NIGHT, BEFORE, FIRST), Thresholds()
     there = [t.name(table) for table in t.TABLES if (folder / t.name(table)).is_dir()]
     filled = {
@@ -99,7 +96,6 @@ def by_duckdb(folder: Path) -> Answers:
 
 
 def figure(cluster: str, group: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
-    """A group of four queues and two consumers, in order."""
     texts = {"strategy": "AVG", "runs": True, "origin": "reported", "status": "inOrder", "basis": "observed"}
     numbers = {"sharesQueues": True, "topics": 1, "consumers": 2, "processes": 2, "queues": 4, "imbalance": 1.0}
     each = {"minQueuesPerConsumer": 2, "meanQueuesPerConsumer": 2.0, "maxQueuesPerConsumer": 2}
@@ -109,19 +105,16 @@ def figure(cluster: str, group: str, day: Any = NIGHT, **more: Any) -> dict[str,
 
 
 def finding(cluster: str | None, group: str | None, code: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
-    """An error of a diagnosis."""
     command = None if group is None else f"rmqlb diagnose -g {group} -s snapshots/cluster={cluster}"
     usual = {"kind": "group", "severity": "error", "message": f"{code} in {group}", "queues": 1, "command": command}
     return {"cluster": cluster, "date": day, "group": group, "code": code, **usual, **more}
 
 
 def change(cluster: str, group: str, what: str, day: date = NIGHT, **more: Any) -> dict[str, Any]:
-    """Something that is different from the night before."""
     return {"cluster": cluster, "date": day, "previous": BEFORE, "group": group, "change": what, **more}
 
 
 def snapshot(cluster: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
-    """A cluster's snapshot that counts."""
     usual = {"snapshot": f"{day}-{cluster[:8]}", "counts": True, "topics": 2, "groups": 2, "brokers": 2, "unread": 0}
     return {"cluster": cluster, "date": day, **usual, **more}
 
@@ -129,7 +122,6 @@ def snapshot(cluster: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
 def rejected(
     cluster: str | None, code: str, day: date = NIGHT, path: str = "in/bad.json", **more: Any
 ) -> dict[str, Any]:
-    """A document in quarantine."""
     usual = {"file": {"path": path, "length": 3, "modified": 1}, "position": 0, "reason": "no JSON"}
     return {"cluster": cluster, "date": day, "code": code, **usual, **more}
 
@@ -228,7 +220,6 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
 
 
 def hostile_rows() -> Rows:
-    """Every text that comes from a cluster is a hostile name."""
     lagging = {"lagAtLeast": 5000, "imbalance": 3.0, "idle": 1}
     texts = ("topic", "message", "value", "bound", "rule", "command")
     policy = {"verdict": "failed", "kind": "policy"}

@@ -46,7 +46,6 @@ def rows(warehouse: Warehouse, table: type[Row], *days: date) -> list[dict[str, 
 
 
 def everything(warehouse: Warehouse, *, without: tuple[str, ...] = ()) -> dict[str, list[dict[str, Any]]]:
-    """All rows of all tables."""
     return {
         table.__name__: [
             {name: value for name, value in row.items() if name in columns(table) and name not in without}

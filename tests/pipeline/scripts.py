@@ -38,8 +38,6 @@ except RmqlbError as error:
 
 @dataclass(frozen=True)
 class Ended:
-    """A program that has ended: its exit code, all that it wrote to the terminal, and what it said in its file."""
-
     code: int
     terminal: str
     said: dict[str, Any]
@@ -51,7 +49,6 @@ class Ended:
 
     @property
     def left(self) -> list[str]:
-        """What is left in the folder for temporary files."""
         return sorted(os.listdir(self.folder / "tmp"))
 
 
@@ -65,7 +62,6 @@ def command(folder: Path, body: str, master: str, conf: Mapping[str, str] | None
 
 
 def environ(folder: Path, changes: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment, with the folder's own place for temporary files."""
     return os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp"), **(changes or {})}
 
 
@@ -77,7 +73,6 @@ def run(
     conf: Mapping[str, str] | None = None,
     changes: Mapping[str, str] | None = None,
 ) -> Ended:
-    """Run it to its end."""
     done = subprocess.run(
         command(folder, body, master, conf),
         capture_output=True,

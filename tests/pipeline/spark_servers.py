@@ -41,7 +41,6 @@ os.killpg(0, signal.SIGKILL)
 
 @contextmanager
 def standalone_master(folder: Path) -> Iterator[str]:
-    """The `spark://` address of a master, with one worker of two cores."""
     package = "org.apache.spark.deploy"
     here = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     with _server([f"{package}.master.Master", *here], folder, "master") as log:
@@ -87,7 +86,6 @@ def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
 
 
 def _said(log: Path, pattern: str) -> str:
-    """Wait until the log has a line that matches; the pattern's group, or all of the match."""
     deadline = time.monotonic() + START_DEADLINE
     while time.monotonic() < deadline:
         if found := re.search(pattern, log.read_text(encoding="utf-8", errors="replace")):

@@ -1,5 +1,3 @@
-"""What is different from the night before, and which nights a late snapshot changes."""
-
 from __future__ import annotations
 
 from datetime import date

@@ -1,5 +1,3 @@
-"""The commands as users type them: exit codes, formats, and what is refused before Java starts."""
-
 from __future__ import annotations
 
 import json
@@ -31,7 +29,6 @@ POLICY = "rules: [{name: even, groups: ['*'], assume: AVG, limits: {idle: 0}}]"
 
 @pytest.fixture
 def place(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a snapshot in which one consumer is idle, and a policy that says none may be."""
     assert spark is not None  # the commands use the session that runs
     monkeypatch.chdir(tmp_path)
     write(tmp_path, {"in/cluster=x/date=2026-11-21/s.json": snapshot("2026-11-21T02:00:00Z", {"T": route(a=2)}, GROUP)})

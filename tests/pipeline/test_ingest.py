@@ -1,5 +1,3 @@
-"""Which files are read, what is rejected, and which snapshot of a night counts."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""A run that is killed, in whatever step: the next one repairs the warehouse, and says so."""
-
 from __future__ import annotations
 
 import os

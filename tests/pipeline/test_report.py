@@ -1,5 +1,3 @@
-"""The report of a small warehouse that is written row by row, and of a fleet that went through the pipeline."""
-
 from __future__ import annotations
 
 import os
@@ -33,19 +31,7 @@ from rmqlb.pipeline.report.page import cluster_page, fleet_page, scripts, write
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.user_files.policy_file import parse_policy
 
-from .report_fleet import (
-    BEFORE,
-    FIRST,
-    HOSTILE,
-    NIGHT,
-    Rows,
-    duck,
-    figure,
-    finding,
-    fleet,
-    mark,
-    snapshot,
-)
+from .report_fleet import BEFORE, FIRST, HOSTILE, NIGHT, Rows, duck, figure, finding, fleet, mark, snapshot
 from .report_fleet import write_warehouse as written
 
 if TYPE_CHECKING:
@@ -58,8 +44,6 @@ CLUSTERS = ("east", "north", "west")
 
 
 class Page(HTMLParser):
-    """The tables of a page by their headings, its first line and its figures, its links and all of its tags."""
-
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tables: dict[str, list[list[str]]] = {}
@@ -117,7 +101,6 @@ def found(spark: SparkSession, folder: Path) -> Answers:
 
 
 def plain(row: Mapping[str, Any]) -> list[Any]:
-    """Values as JSON has them."""
     values = (str(value) if isinstance(value, date) else value for value in row.values())
     return [round(value, 9) if isinstance(value, float) else value for value in values]
 

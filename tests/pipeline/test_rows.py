@@ -1,5 +1,3 @@
-"""Every row equals the answer of the command about it, computed in one process from the raw files."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping

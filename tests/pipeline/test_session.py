@@ -1,5 +1,3 @@
-"""A session from outside: what it computes, what it says in the terminal (nothing), and what it leaves (nothing)."""
-
 from __future__ import annotations
 
 import os
@@ -53,7 +51,6 @@ spark.range(4).mapInArrow(slow, "id long").write.parquet("table")
 
 
 def ran(done: scripts.Ended) -> scripts.Ended:
-    """A program that said nothing in the terminal and left no file."""
     assert (done.code, done.terminal, done.left) == (0, "", [])
     return done
 

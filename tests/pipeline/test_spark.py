@@ -1,5 +1,3 @@
-"""Which Java and which settings Spark gets, and what is refused before Java starts."""
-
 from __future__ import annotations
 
 import socket
@@ -24,7 +22,6 @@ pytestmark = pytest.mark.spark
 
 
 def fake_java(folder: Path, said: str, *, code: int = 0) -> str:
-    """A `bin/java` under the folder that prints this on stderr, as Java does."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n/bin/cat >&2 <<'END'\n{said}\nEND\nexit {code}\n", encoding="utf-8")

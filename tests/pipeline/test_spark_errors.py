@@ -1,5 +1,3 @@
-"""Real failures of a real Spark, each in one line."""
-
 from __future__ import annotations
 
 import errno
@@ -46,7 +44,6 @@ def dying(_: Iterator[object]) -> NoReturn:
 
 
 def failure(run: Callable[[], object]) -> RmqlbError:
-    """The plain error of whatever this raises."""
     with pytest.raises(RmqlbError) as raised, plain_errors("spark.log"):
         run()
     assert "\n" not in raised.value.message

@@ -1,5 +1,3 @@
-"""Frames and the exchange over them: what real servers answered, and any bytes, in bounded memory."""
-
 from __future__ import annotations
 
 import json
@@ -40,13 +38,11 @@ def int32(number: int) -> bytes:
 
 @st.composite
 def pieces(draw: st.DrawFn, stream: bytes) -> list[bytes]:
-    """`stream` cut at some offsets; pieces may be empty."""
     cuts = sorted(draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     return [stream[start:end] for start, end in pairwise([0, *cuts, len(stream)])]
 
 
 def events(stream: list[bytes], max_frame: int = MAX_FRAME) -> list[RemotingCommand | str]:
-    """All that comes of a stream: its commands, then the message of its error if there is one."""
     decoder = FrameDecoder(max_frame=max_frame)
     seen: list[RemotingCommand | str] = []
     try:
@@ -214,7 +210,6 @@ ROUTE = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="OrderEvents")
 
 
 def answer(opaque: int, body: bytes | None = None) -> bytes:
-    """A server's response to the request with this opaque."""
     return encode_frame(RemotingCommand(code=0, flag=1, opaque=opaque, body=body))
 
 

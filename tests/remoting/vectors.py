@@ -14,8 +14,6 @@ from tests.support.captured_frames import captured_frames
 
 
 class Capture(NamedTuple):
-    """One captured frame and what the manifest says about it."""
-
     name: str
     server: str
     serialize_type: int

@@ -1,5 +1,3 @@
-"""Saved answers of a real Dashboard, and of mqadmin, that the tests of this folder share."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,7 +19,6 @@ def dashboard_body(name: str) -> bytes:
 
 
 def dashboard_data(name: str) -> object:
-    """What is in the envelope of a Dashboard's good answer."""
     envelope = decode(dashboard_body(name), object, name)
     assert isinstance(envelope, dict)
     return open_envelope(envelope, name)

@@ -28,7 +28,6 @@ ORDER_SVC = Wanted(group="order-svc")
 
 
 def source(url: str, credentials: Credentials | None = None, **settings: Any) -> LiveSource:
-    """A source that is told the time and never waits between two tries."""
     quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
     reads = DashboardReads(url, HttpSettings(**quick), credentials, clock=lambda: NOW)
     return LiveSource(reads, clock=lambda: NOW)
@@ -39,7 +38,6 @@ def fetch(replay: Replay, wanted: Wanted, **settings: Any) -> ClusterSnapshot:
 
 
 def error_of(url: str, wanted: Wanted, credentials: Credentials | None = None, **settings: Any) -> RmqlbError:
-    """The error that a source ends with; message and hint are one line each."""
     with pytest.raises(RmqlbError) as caught:
         source(url, credentials, **settings).fetch(wanted)
     assert "\n" not in f"{caught.value.message}{caught.value.hint}"
@@ -47,14 +45,12 @@ def error_of(url: str, wanted: Wanted, credentials: Credentials | None = None, *
 
 
 def endpoint_error(url: str, wanted: Wanted = SKEWED, credentials: Credentials | None = None, **settings: Any) -> str:
-    """The message of an error at the far side."""
     error = error_of(url, wanted, credentials, **settings)
     assert isinstance(error, EndpointError)
     return error.message
 
 
 def connections(*client_ids: str, topics: Iterable[str] = ("T",)) -> bytes:
-    """The consumers of a group g."""
     table: dict[str, dict[str, str]] = {topic: {} for topic in (*topics, "%RETRY%g")}
     items = [{"clientId": client_id, "clientAddr": "x:1"} for client_id in client_ids]
     kinds = {"consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING"}

@@ -1,5 +1,3 @@
-"""Hypothesis strategies over the model: any snapshot that a source could hand on."""
-
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -80,8 +78,7 @@ GROUPS = st.builds(
 SIGHTINGS = st.builds(RouteSighting, ROUTES, SEEN)
 OTHERS = st.tuples(SIGHTINGS, some(SIGHTINGS, 1)).map(
     lambda found: replace(
-        found[0],
-        others=tuple(replace(o, route=replace(o.route, topic=found[0].route.topic)) for o in found[1]),
+        found[0], others=tuple(replace(o, route=replace(o.route, topic=found[0].route.topic)) for o in found[1])
     )
 )
 SNAPSHOTS = st.builds(

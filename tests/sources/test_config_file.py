@@ -1,5 +1,3 @@
-"""The configuration file: what is wrong in one line without a value, and changes whole or not at all."""
-
 from __future__ import annotations
 
 import fcntl
@@ -201,7 +199,6 @@ def test_what_is_written_is_what_is_read(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The file, with a context."""
     put(tmp_path / "rmqlb" / "config.yaml", "prod")
     return tmp_path / "rmqlb" / "config.yaml"
 

@@ -1,5 +1,3 @@
-"""What only a diagnosis needs of a consumer's report: queues, times, limits and stack traces."""
-
 from __future__ import annotations
 
 import json

@@ -1,5 +1,3 @@
-"""Whatever a server does, it ends in time, in bounded memory, and in one line that says what happened and where."""
-
 from __future__ import annotations
 
 import gzip

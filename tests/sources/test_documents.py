@@ -1,5 +1,3 @@
-"""RocketMQ's JSON into model values: what real servers answered, what is wrong with a document, and who owns a queue."""
-
 from __future__ import annotations
 
 import json
@@ -112,7 +110,6 @@ def test_a_static_topic_keeps_its_mapping_and_names_itself() -> None:
 
 
 def with_many(**fields: object) -> dict[str, object]:
-    """A route of three brokers that each claim as many queues as one may."""
     data = {"readQueueNums": 0, "writeQueueNums": 0, **fields}
     return {"queueDatas": [{"brokerName": name, **data} for name in "abc"]}
 

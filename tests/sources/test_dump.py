@@ -1,5 +1,3 @@
-"""Dumps are recognised by what is in them, alone or several in one file; what `mqadmin topicRoute` prints."""
-
 from __future__ import annotations
 
 import gzip
@@ -114,14 +112,10 @@ def test_an_answer_about_something_else_is_noted(name: str) -> None:
     assert snapshot.notes
 
 
-def order_svc(*names: str) -> bytes:
-    return b"\n".join(dashboard_body(name) for name in names)
-
-
 def test_several_answers_in_one_file_make_one_snapshot(written: Writer) -> None:
     names = ("connection-order-svc", "progress-order-svc", "running-order-svc-inst0", "group-order-svc", "home")
     route = json.dumps({"Skewed": json.loads(dashboard_body("route-Skewed"))["data"]}).encode()
-    path = written(order_svc(*names) + route + dashboard_body("consumers-of-OrderEvents"))
+    path = written(b"\n".join(map(dashboard_body, names)) + route + dashboard_body("consumers-of-OrderEvents"))
     snapshot = read(path)
     assert brokers(snapshot, "Skewed") == {"broker-a": 6, "broker-b": 3}
     assert sorted(snapshot.groups) == ["audit-svc", "order-svc"]

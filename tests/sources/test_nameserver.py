@@ -1,31 +1,36 @@
-"""The native source over loopback NameServers and brokers that answer as captured ones did."""
-
 from __future__ import annotations
 
 import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace as changed
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.errors import DataError, EndpointError
+from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
+from rmqlb.sources.native.proxies import Proxies, proxy_address
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
+from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source import Refused
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
+from tests.support.replay_dashboard import Replay as Dashboard
+from tests.support.replay_dashboard import dashboard, failure
+from tests.support.replay_proxy import captured, grpc_port, proxy_replay
 from tests.support.replay_remoting import Answer, Fault, Replay, Turn, cluster, remoting
 
 NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
@@ -36,14 +41,12 @@ IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
 
 
 def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **settings: Any) -> NameServerReads:
-    """The reads of a cluster whose broker addresses lead to the replays."""
     quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
     addresses = parse_address_map([broker.mapped for broker in brokers])
     return NameServerReads(servers, WireSettings(addresses=addresses, **quick), clock=lambda: NOW)
 
 
 def fetch(wanted: Wanted, a: Replay, b: Replay, **settings: Any) -> ClusterSnapshot:
-    """A snapshot through the first replay as NameServer, both as brokers."""
     return LiveSource(reads([a.address], (a, b), **settings), clock=lambda: NOW).fetch(wanted)
 
 
@@ -65,7 +68,6 @@ def a_route(**brokers: int) -> bytes:
 
 
 def reporting(brokers: tuple[Replay, ...], fault: Fault) -> None:
-    """What consumers of the brokers say of themselves."""
     for broker in brokers:
         broker.faults[RUNNING] = fault
 
@@ -311,3 +313,107 @@ def test_a_consumer_of_several_groups_is_asked_for_its_running_information_by_on
         fetch(Wanted(everything=Everything()), *brokers)
         assert max(asked.values()) > 1
         assert set(most.values()) == {1}
+
+
+GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
+PORT = "give its remoting port (remotingListenPort, 8080 if not set)"
+
+
+@pytest.fixture
+def proxy() -> Iterator[Replay]:
+    with remoting(proxy_replay(grpc_svc="grpc-svc", java_svc="java-svc")) as running:
+        yield running
+
+
+def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
+    proxies = Proxies(addresses, WireSettings(timeout=0.5, retries=0))
+    try:
+        answers = proxies.consumers("grpc-svc")
+        return [i for view, _ in answers for i in view.client_ids], [part.reason for part in proxies.unread()]
+    finally:
+        proxies.close()
+
+
+def answering(body: bytes, code: int = 0, remark: str | None = None) -> Fault:
+    answer = changed(server.success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"}, code=code, remark=remark)
+    return lambda turn: turn.write(turn.framed(answer))
+
+
+def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None:
+    """A Proxy has a client that is connected to two of them as its own, and as the other's by a heartbeat handed on."""
+    first, second = (captured(f"{name}-connections-grpc-svc").body or b"" for name in ("p1", "p2"))
+    assert json.loads(first)["connectionSet"] == json.loads(second)["connectionSet"]
+    listed = [(GRPC[0], "h:1"), (GRPC[0], "h:2"), *[("h@java", f"h:{port}") for port in (3, 4, 4)]]
+    twice = [{"clientId": client_id, "clientAddr": address} for client_id, address in listed]
+    body = json.dumps({"connectionSet": twice}).encode()
+    with remoting(Replay(faults={"*": answering(body)})) as running:
+        assert asked([running.address]) == (["h@java", "h@java", GRPC[0]], [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (server.silent, "no whole answer within 0.5 s"),
+        (server.reset, "the connection broke"),
+        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
+        (server.with_header(b"no header"), f"gRPC port, {PORT}"),
+        (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
+        (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
+        (answering(b"{"), "Proxy 127.0.0.1:"),
+        (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
+        (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
+    ],
+)
+def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reason: str, proxy: Replay) -> None:
+    with remoting(Replay(faults={"*": fault})) as bad:
+        ids, (said,) = asked([bad.address, proxy.address])
+    assert ids == [*GRPC]
+    assert reason in said
+    assert "\n" not in said
+
+
+def test_a_proxy_that_is_not_there_or_the_grpc_port_leaves_the_rest(proxy: Replay) -> None:
+    with server.refusing_address() as dead, remoting(grpc_port()) as grpc:
+        ids, reasons = asked([dead, grpc.address, proxy.address])
+    assert ids == [*GRPC]
+    assert reasons[0].endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")
+    assert reasons[1].endswith(f"if it is a Proxy's gRPC port, {PORT}")
+
+
+def test_one_that_does_not_answer_is_asked_once_by_however_many_at_a_time() -> None:
+    with remoting(Replay(faults={"*": server.silent})) as bad:
+        proxies = Proxies([bad.address], WireSettings(timeout=0.2, retries=0))
+        with ThreadPoolExecutor(4) as threads:
+            assert list(threads.map(proxies.consumers, map(str, range(20)))) == [[]] * 20
+        proxies.close()
+    assert (len(bad.requests), len(proxies.unread())) == (1, 1)
+
+
+@every_case(
+    ("given", "address"),
+    [
+        ("proxy", "proxy:8080"),
+        ("proxy:9000", "proxy:9000"),
+        ("rocketmq://proxy", "proxy:8080"),
+        ("rocketmqs://10.0.0.1:9000/", "10.0.0.1:9000"),
+        ("[::1]", "[::1]:8080"),
+    ],
+)
+def test_an_address_may_be_short(given: str, address: str) -> None:
+    assert proxy_address(given) == address
+
+
+def test_what_is_before_an_at_sign_is_not_repeated() -> None:
+    with pytest.raises(UsageError, match=r"^contexts\.prod\.proxy: it names a user$"):
+        proxy_address("me:secret@proxy:8080", "contexts.prod.proxy")
+
+
+def test_a_dashboard_can_be_helped_by_a_proxy(proxy: Replay) -> None:
+    with dashboard(Dashboard()) as server:
+        offline = failure("CODE: 206  DESC: Not found the consumer group connection")
+        server.answers["/consumer/consumerConnection.query", "consumerGroup=order-svc"] = offline
+        proxy.faults["*"] = lambda turn: turn.write(turn.framed(captured("p1-connections-java-svc")))
+        source = open_source(server.url, Access(proxies=(proxy.address,)))
+        group = source.fetch(Wanted(group="order-svc")).group("order-svc")
+    assert (group.views, group.client_ids) == ((), ("127.0.0.1@j1", "127.0.0.1@j2"))
+    assert group.topics == ("%RETRY%java-svc", "Pulled")

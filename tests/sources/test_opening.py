@@ -1,5 +1,3 @@
-"""From the text of `--source` to a source, without asking it anything."""
-
 from __future__ import annotations
 
 from pathlib import Path

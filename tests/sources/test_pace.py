@@ -1,5 +1,3 @@
-"""Consumers are asked one request at a time, with a pause between two, and nothing is asked after a deadline."""
-
 from __future__ import annotations
 
 import threading
@@ -31,8 +29,6 @@ NEVER = Deadline(None)
 
 
 class FakeTime:
-    """A clock that only goes on when somebody sleeps, or when it is told to."""
-
     def __init__(self) -> None:
         self.at = 100.0
         self.slept: list[float] = []
@@ -94,7 +90,6 @@ def test_a_deadline_passes_at_its_moment_and_without_one_never() -> None:
 
 
 def asked_at(brokers: tuple[Replay, ...], time: FakeTime) -> dict[str, list[float]]:
-    """When each consumer is asked for its running information, as it happens."""
     times: dict[str, list[float]] = defaultdict(list)
 
     def noted(turn: Turn) -> None:

@@ -1,5 +1,3 @@
-"""A policy file: what is read, and the line, the key and the suggestion for each mistake."""
-
 from __future__ import annotations
 
 import json
@@ -38,26 +36,15 @@ waivers:
   - {rule: even, group: "order-*", limit: idle, reason: until it is corrected, until: 2026-12-31}
   - {topic: T, reason: a test topic, until: "2027-01-01"}
 """
+OF_EVEN = (
+    *(Limit("minConsumers", 2), Limit("imbalance", 1.5), Limit("idle", 0), Limit("movedOnConsumerLoss", 0.333)),
+    Limit("strategies", ("AVG", "OurOwnStrategy")),
+)
+EVEN = Rule(
+    "even", "group", ("order-*", "bill"), OF_EVEN, ("order-test",), "warning", "AVG_BY_CIRCLE", skip_offline=True
+)
 READ = (
-    (
-        Rule(
-            "even",
-            "group",
-            ("order-*", "bill"),
-            (
-                Limit("minConsumers", 2),
-                Limit("imbalance", 1.5),
-                Limit("idle", 0),
-                Limit("movedOnConsumerLoss", 0.333),
-                Limit("strategies", ("AVG", "OurOwnStrategy")),
-            ),
-            ("order-test",),
-            "warning",
-            "AVG_BY_CIRCLE",
-            skip_offline=True,
-        ),
-        Rule("topics", "topic", ("*",), (Limit("minBrokers", 2),)),
-    ),
+    (EVEN, Rule("topics", "topic", ("*",), (Limit("minBrokers", 2),))),
     (
         Waiver("until it is corrected", date(2026, 12, 31), "even", "order-*", None, "idle"),
         Waiver("a test topic", date(2027, 1, 1), topic="T"),

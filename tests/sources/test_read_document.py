@@ -1,5 +1,3 @@
-"""Files fall into documents, within bounds, and every reader of JSON and YAML gives the same values."""
-
 from __future__ import annotations
 
 import gzip

@@ -1,5 +1,3 @@
-"""Secrets, read from where they are; each way to fail is one line without the secret."""
-
 from __future__ import annotations
 
 import sys
@@ -70,7 +68,6 @@ def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(t
 
 @pytest.fixture
 def keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package `keyring`, as far as it is used."""
     (tmp_path / "keyring.py").write_text(KEYRING)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "keyring", raising=False)

@@ -1,5 +1,3 @@
-"""Servers, links and consumers that keep silent: each costs one timeout and hides nothing of the others."""
-
 from __future__ import annotations
 
 import threading
@@ -58,7 +56,6 @@ def test_a_broker_that_answers_at_the_end_is_read_whole() -> None:
 
 
 def test_silent_brokers_are_found_all_at_once() -> None:
-    """The first one shows that something is wrong; the rest are asked together, not four after four."""
     waiting, most, lock = [0], [0], threading.Lock()
 
     def counted(turn: Turn) -> None:
@@ -133,7 +130,6 @@ def once(fault: Fault) -> Fault:
 
 
 def asked_first() -> int:
-    """Through which broker the consumer is asked when all is well."""
     with cluster() as brokers:
         fetch(brokers)
         return next(place for place, broker in enumerate(brokers) if asked(broker))

@@ -1,5 +1,3 @@
-"""rmqlb's own format: what is written is what is read, and versions keep their promises."""
-
 from __future__ import annotations
 
 import io

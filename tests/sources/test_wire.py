@@ -1,5 +1,3 @@
-"""Calls over a real socket, signatures, what stays secret, and addresses, mapped or not."""
-
 from __future__ import annotations
 
 import re

@@ -51,7 +51,6 @@ def slept() -> list[float]:
 
 @pytest.fixture
 def waiting(slept: list[float]) -> WireSettings:
-    """Settings that write down the waits between tries."""
     return replace(SETTINGS, sleep=slept.append, jitter=lambda: 0.5)
 
 
@@ -257,8 +256,6 @@ def test_a_deadline_that_has_passed_stops_every_operation() -> None:
 
 
 class Files(NamedTuple):
-    """What a server shows and believes, and the files of its clients."""
-
     authority: trustme.CA
     shown: trustme.LeafCert
     ca: str

@@ -1,5 +1,3 @@
-"""YAML from strangers, read by the C loader where there is one."""
-
 from __future__ import annotations
 
 import re

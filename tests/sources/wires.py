@@ -1,5 +1,3 @@
-"""A client on a loopback wire, that the tests of `rmqlb.sources.native.wire` share."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -29,13 +27,11 @@ def client(settings: WireSettings = SETTINGS) -> Iterator[RemotingClient]:
 
 @contextmanager
 def talking(replay: Replay, settings: WireSettings = SETTINGS) -> Iterator[RemotingClient]:
-    """A client and the server it talks to, which must not have been asked for anything but reads."""
     with remoting(replay), client(settings) as opened:
         yield opened
 
 
 def failure(opened: RemotingClient, address: str) -> EndpointError:
-    """The error that a call ends with, whose message and hint are a line each."""
     with pytest.raises(EndpointError) as caught:
         opened.call(address, ROUTE)
     assert caught.value.hint is not None
@@ -44,7 +40,6 @@ def failure(opened: RemotingClient, address: str) -> EndpointError:
 
 
 def problem(opened: RemotingClient, address: str) -> str:
-    """The message, without the address and the request."""
     return failure(opened, address).message.removeprefix(f"{address} GET_ROUTEINFO_BY_TOPIC: ")
 
 

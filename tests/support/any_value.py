@@ -39,7 +39,6 @@ def a_function(*_: object) -> None:
 
 
 def any_of(kind: Any, depth: int = 0) -> st.SearchStrategy[Any]:
-    """Any value of a type: of our Structs, and of what their fields are made of."""
     origin, args = get_origin(kind), get_args(kind)
     if kind in _SIMPLE or origin is collections.abc.Callable:
         return _SIMPLE.get(kind, st.just(a_function))

@@ -1,5 +1,3 @@
-"""Small clusters, built where the reader can see them."""
-
 from __future__ import annotations
 
 import json
@@ -15,7 +13,6 @@ HERE = Seen("a test")
 
 
 def queues(number: int, broker: str = "broker-a", topic: str = "T") -> list[MessageQueue]:
-    """So many queues of one broker."""
     return [MessageQueue(topic, broker, i) for i in range(number)]
 
 

@@ -1,5 +1,3 @@
-"""Every code in the tree, read from its source."""
-
 from __future__ import annotations
 
 import ast
@@ -21,8 +19,6 @@ HAS_CODES = re.compile(r"\bcode\s*=|\b(?:Finding|rule|PageCode)\(")
 
 
 class Used(NamedTuple):
-    """A code, what it is the code of, and where."""
-
     kind: str
     code: str
     exit: int | None
@@ -30,7 +26,6 @@ class Used(NamedTuple):
 
 
 def error_classes() -> dict[str, type[RmqlbError]]:
-    """The whole tree of errors, by name."""
     found: dict[str, type[RmqlbError]] = {}
     waiting: list[type[RmqlbError]] = [RmqlbError]
     while waiting:

@@ -29,7 +29,6 @@ ROUTE = route("Parcels", **{"broker-a": 3, "broker-b": 3})  # type: ignore[arg-t
 
 
 def process(client_id: str, **more: object) -> Process:
-    """A consumer of the topic."""
     return Process(client_id, **{"topics": ("Parcels",), "asks": "broker-a", **more})  # type: ignore[arg-type]
 
 
@@ -52,7 +51,6 @@ def group(
 
 
 def snapshots() -> dict[str, ClusterSnapshot]:
-    """Each file's name without its ending → what it holds."""
     groups = (
         group("label-svc", process("192.0.2.61@7"), process("192.0.2.62@7")),
         group("mail-svc", process("192.0.2.63@app"), process("192.0.2.63@app"), process("192.0.2.64@app")),
@@ -73,7 +71,6 @@ def snapshots() -> dict[str, ClusterSnapshot]:
 
 
 def faults_json(name: str) -> str:
-    """The text of a file of that name."""
     snapshot = snapshots()[name]
     report = Report("rmqlb/snapshot", to_document(snapshot), (), (), {})
     return as_json(envelope(report, "fetch-routes", snapshot, ()))

@@ -8,4 +8,3 @@ from __future__ import annotations
 from collections import Counter
 
 FIGURES: Counter[str] = Counter()
-"""What was counted → how often, in the order in which it first came."""

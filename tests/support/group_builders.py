@@ -50,7 +50,6 @@ def timeline(
 
 
 def measured(queue: MessageQueue, intervals: Iterable[Interval], takeovers: Sequence[Takeover] = ()) -> QueueTimeline:
-    """A queue with the lengths that its intervals add up to."""
     intervals = tuple(intervals)
     gaps, overlaps, outages = (
         [sum(one.to_us - one.from_us for one in group) for key, group in groupby(intervals, _state) if key == state]
@@ -108,10 +107,7 @@ def simulated(
         events=tuple(map(event_echo, events)),
         trial=0,
         end_ms=milliseconds(end_us),
-        figures=replace(
-            figures(queues, log, 0, settled=True),
-            convergence_ms=milliseconds_if_known(settled_us),
-        ),
+        figures=replace(figures(queues, log, 0, settled=True), convergence_ms=milliseconds_if_known(settled_us)),
         queues=queues,
         consumers=consumer_parts(queues, client_ids),
         steps=None if steps is None else tuple(steps),
@@ -158,7 +154,6 @@ def choice(
     takes_ms: float | None = 90_000,
     best: bool = False,
 ) -> RolloutChoice:
-    """A way to restart a group, tried so often."""
     return RolloutChoice(
         **asdict(tried),
         order=tuple(order),
@@ -173,7 +168,6 @@ def choice(
 
 
 def interval(from_us: int, to_us: int, state: OwnerState, owners: Sequence[str] = ()) -> Interval:
-    """Of times in microseconds."""
     return Interval(milliseconds(from_us), milliseconds(to_us), state, tuple(owners))
 
 

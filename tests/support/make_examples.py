@@ -35,12 +35,10 @@ DAY = timedelta(days=1)
 
 
 def captured_at() -> datetime:
-    """The clock of the captures."""
     return CAPTURED_AT
 
 
 def cluster_json() -> str:
-    """The text of `examples/cluster.json`."""
     with dashboard(Replay()) as replay:
         snapshots = []
         for group in STRATEGIES:
@@ -62,7 +60,6 @@ def _text(snapshot: ClusterSnapshot) -> str:
 
 
 def cluster_later_json() -> str:
-    """The text of `examples/cluster-later.json`."""
     now = DumpSource(str(EXAMPLES / "cluster.json")).fetch(Wanted())
     routes = {name: _route(sighting) for name, sighting in now.routes.items()}
     assert now.taken_at is not None

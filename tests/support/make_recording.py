@@ -33,12 +33,10 @@ SILENT = 7, "192.0.2.2@inst1"
 
 
 def snapshot() -> ClusterSnapshot:
-    """The cluster before the event."""
     return open_source(str(EXAMPLES / "cluster.json"), Access()).fetch(Wanted(group=GROUP))
 
 
 def simulated(cluster: ClusterSnapshot, trial: int) -> RebalanceResult:
-    """What the group goes through."""
     group = cluster.group(GROUP)
     routes = [cluster.route(topic) for topic in group.own_topics or ()]
     scenario = GroupScenario((Event("join", JOINS_AT_S * SECOND_US, JOINS),), until_us=LOOKS * SECOND_US, seed=20)
@@ -46,14 +44,12 @@ def simulated(cluster: ClusterSnapshot, trial: int) -> RebalanceResult:
 
 
 def owners_at(report: RebalanceResult, client_id: str, at_us: int) -> Iterator[MessageQueue]:
-    """The queues that a consumer has at a time of the simulation."""
     for one in report.queues:
         if any(each.from_us <= at_us < each.to_us and client_id in each.owners for each in one.intervals):
             yield one.queue
 
 
 def seen(cluster: ClusterSnapshot, held: Mapping[str, Iterable[MessageQueue]], silent: str | None) -> ClusterSnapshot:
-    """The cluster where consumers say that they own these queues."""
     group = cluster.group(GROUP)
     owners: dict[MessageQueue, set[str]] = {}
     for client_id, queues in held.items():
@@ -71,7 +67,6 @@ def seen(cluster: ClusterSnapshot, held: Mapping[str, Iterable[MessageQueue]], s
 
 
 def recording() -> tuple[Recording, ClusterSnapshot]:
-    """What `record` would have seen."""
     cluster, draws = snapshot(), Draws(7)
     report = simulated(cluster, trial=3)
     follower, taken_at = Follower(GROUP, 1000), cluster.taken_at or datetime.now(UTC)
@@ -93,7 +88,6 @@ def recording() -> tuple[Recording, ClusterSnapshot]:
 
 
 def text() -> str:
-    """The text of `examples/recording.json`."""
     recorded, cluster = recording()
     live = replace(cluster, kind="nameserver", endpoint="rocketmq://127.0.0.1:9876")
     return as_json(envelope(recording_report(recorded), "record", live, ()))

@@ -19,7 +19,6 @@ class MissingToolError(Exception):
 
 
 def tool(name: str) -> str:
-    """The full path of a program."""
     found = shutil.which(name)
     if found is None:
         raise MissingToolError(
@@ -29,7 +28,6 @@ def tool(name: str) -> str:
 
 
 def cache() -> Path:
-    """The folder of the user's for what is brought once."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "rmqlb"
 
@@ -53,7 +51,6 @@ def bring(coordinates: Iterable[str], folder: Path) -> Path:
 
 
 def run(command: list[str]) -> None:
-    """Run a program that must end well."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{Path(command[0]).name} ended with {done.returncode}:\n{done.stdout[-4000:]}")

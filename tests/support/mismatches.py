@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 SHOWN = 20
-"""The most mismatches that one failure shows."""
 _NOT_PASSED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 Ids = Sequence[object] | Callable[[Any], object] | None
 
@@ -55,13 +54,11 @@ def every_case(names: str | Sequence[str], cases: Iterable[Any], ids: Ids = None
 
 
 def told(mismatches: Sequence[str], cases: int) -> str:
-    """The mismatches, at most `SHOWN` of them."""
     more = [f"… and {len(mismatches) - SHOWN} more"] if len(mismatches) > SHOWN else []
     return "\n".join([f"{len(mismatches)} of {cases} cases do not match:", *mismatches[:SHOWN], *more])
 
 
 def _own(fixtures: dict[str, Any], index: int, patch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The fixtures of one case."""
     own = {**fixtures, **({"monkeypatch": patch} if "monkeypatch" in fixtures else {})}
     if "tmp_path" in fixtures:
         own["tmp_path"] = Path(fixtures["tmp_path"]) / f"case{index}"
@@ -70,7 +67,6 @@ def _own(fixtures: dict[str, Any], index: int, patch: pytest.MonkeyPatch) -> dic
 
 
 def _case(columns: Sequence[str], case: Any, index: int, ids: Ids) -> tuple[str, dict[str, Any]]:
-    """The case's name, and its values by the names of the test's arguments."""
     name, values = None, case if len(columns) > 1 else (case,)
     if isinstance(case, type(pytest.param())):
         if case.marks:

@@ -23,8 +23,6 @@ _BROKERS: tuple[Broker, ...] = ("b0", "b1")
 
 @dataclass(frozen=True)
 class Moment:
-    """What the group says in one look."""
-
     owners: Mapping[str, str]  # consumer → its queues, as `a0` (of broker-a) or `b7`, with a range `a0-3`
     silent: tuple[str, ...] = ()  # listed, and the broker says at once that it cannot reach them
     frozen: tuple[str, ...] = ()  # listed, and they never answer
@@ -33,8 +31,6 @@ class Moment:
 
 @dataclass
 class MovingGroup:
-    """The servers and the script; the last moment lasts."""
-
     moments: Sequence[Moment]  # one per look
     looks: int = 0  # how many have begun
     source: tuple[str, ...] = ()  # the arguments that lead there
@@ -57,7 +53,6 @@ class MovingGroup:
             turn.write(turn.frame)
 
     def connections(self, _: RemotingCommand) -> RemotingCommand:
-        """Who is in the group."""
         ids = [*self.now.owners, *self.now.silent, *self.now.frozen]
         body = {
             "connectionSet": [
@@ -71,7 +66,6 @@ class MovingGroup:
         return success(json.dumps(body).encode())
 
     def running(self, request: RemotingCommand) -> RemotingCommand:
-        """What a consumer owns."""
         client_id = request.ext_fields["clientId"]
         if client_id not in self.now.owners:
             return refusal(ResponseCode.SYSTEM_ERROR, f"The Consumer <{GROUP}> <{client_id}> not online")
@@ -103,7 +97,6 @@ def _queues(text: str) -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def moving(*moments: Moment) -> Iterator[MovingGroup]:
-    """The group, followed until the end of the block."""
     group = MovingGroup(moments)
     key = f"consumerGroup={GROUP}"
     lists, running = RequestCode.GET_CONSUMER_CONNECTION_LIST, RequestCode.GET_CONSUMER_RUNNING_INFO

@@ -1,5 +1,3 @@
-"""Groups that are odd, each in its own way, as snapshots: every verb is asked about them."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -18,7 +16,6 @@ GRPC = "host@1@0@abc"
 
 
 def with_reports(group: ConsumerGroup, **changes: Any) -> ConsumerGroup:
-    """The group whose consumers report this too."""
     return replace(group, reports={i: replace(report, **changes) for i, report in group.reports.items()})
 
 
@@ -30,21 +27,14 @@ def by_broker(owners: str | None, strategy: str = AVG_CLASS, modes: Mapping[str,
 
 
 def two_routes(snapshot: ClusterSnapshot, number: int) -> ClusterSnapshot:
-    """NameServers that give T another number of queues."""
     other = RouteSighting(route(a=number), HERE)
     return replace(snapshot, routes={"T": replace(snapshot.routes["T"], others=(other,))})
 
 
 def of_several_sdks() -> ConsumerGroup:
-    """A Java and a Go consumer."""
     found = members("x y", owners="x x y y")
     languages = (Connection("x", "1.1.1.1:1", "JAVA", "V5_5_0"), Connection("y", "1.1.1.2:1", "GO", "V4_9_0"))
     return replace(found, views=(MemberView(languages, Seen("broker 0")),))
-
-
-def write_only() -> ClusterSnapshot:
-    """A topic that nobody can read."""
-    return cluster(members("x y", lag={0: 5}), routes=(route(perm=2, a=4),))
 
 
 PARTLY = "the owners of one queue are unknown, those of the others contradict the prediction"
@@ -93,7 +83,7 @@ ODD: dict[str, ClusterSnapshot] = {
     "NameServers differ": two_routes(cluster(members("x y", owners="x x y y")), 6),
     "NameServers differ, nothing observed": two_routes(cluster(members("x y")), 6),
     "NameServers differ in write queues": two_routes(cluster(members("x y", owners="x x y y")), 4),
-    "unreadable topic": write_only(),
+    "unreadable topic": cluster(members("x y", lag={0: 5}), routes=(route(perm=2, a=4),)),
     "unreadable and readable topic": cluster(
         members("x y", topics="T U", lag={0: 5}), routes=(route(perm=2, a=4), route("U", a=4))
     ),

@@ -12,12 +12,10 @@ from rmqlb.views.metrics import METRICS
 
 Labels = frozenset[tuple[str, str]]
 Metrics = dict[str, dict[Labels, float]]
-"""Metric → labels → value."""
 _KNOWN = {metric.full_name: metric for metric in METRICS}
 
 
 def labelled(**labels: str) -> Labels:
-    """The labels of one sample."""
     return frozenset(labels.items())
 
 

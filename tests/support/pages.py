@@ -23,17 +23,14 @@ _COMMAND = re.compile(r"^\$ (.*\n(?:(?<=\\\n).*\n)*)", re.MULTILINE)
 
 
 def name_of(page: Path) -> str:
-    """As in the repository."""
     return page.relative_to(ROOT).as_posix()
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The page's blocks of a language."""
     return [text for named, text in _BLOCK.findall(page.read_text(encoding="utf-8")) if named == language]
 
 
 def languages(page: Path) -> set[str]:
-    """Of all its blocks."""
     return {named for named, _ in _BLOCK.findall(page.read_text(encoding="utf-8"))}
 
 
@@ -45,7 +42,6 @@ def transcripts(page: Path) -> Iterator[tuple[str, str]]:
 
 
 def commands(page: Path) -> Iterator[str]:
-    """What its console blocks say is typed."""
     yield from (command for command, _ in transcripts(page))
 
 
@@ -65,7 +61,6 @@ class Terminal:
         self._environment = {**os.environ, **home, "PATH": path, "PYTHONPATH": str(ROOT)}
 
     def typed(self, command: str) -> str:
-        """What a person sees after the command: stdout and stderr, without blanks at the ends of lines."""
         if command.startswith("rmqlb pipeline run "):
             return recorded(command)
         if LIVE in command:
@@ -91,7 +86,6 @@ class Terminal:
 
 
 def recorded(command: str) -> str:
-    """The transcript of a stage that needs Spark."""
     for path in sorted(RECORDED.glob("*.plain.txt")):
         first, _, rest = path.read_text(encoding="utf-8").partition("\n")
         if first == f"$ {command} -o plain":
@@ -101,8 +95,6 @@ def recorded(command: str) -> str:
 
 
 def as_typed(page: Path, terminal: Terminal) -> str:
-    """The page, with what each of its commands prints here and now."""
-
     def block(found: re.Match[str]) -> str:
         return f"```console\n{''.join(_lines(found[2], terminal))}```" if found[1] == "console" else found[0]
 

@@ -69,7 +69,6 @@ Windows = Mapping[MessageQueue, Window]
 
 
 def windows(intervals: Intervals, events: Iterable[int], end_us: int) -> list[Windows]:
-    """After each event (times in microseconds), of each queue."""
     spans = pairwise([*events, end_us])
     return [{queue: _window(each, begin, end) for queue, each in intervals.items()} for begin, end in spans]
 
@@ -116,20 +115,16 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
 
 
 class Comparison(NamedTuple):
-    """One event, measured of each queue, and foretold of each trial and queue."""
-
     event: Event
     measured: Windows
     foretold: Sequence[Windows]
 
     @property
     def changing(self) -> list[MessageQueue]:
-        """Queues whose owners changed, here or there."""
         trials, measured = self.foretold, self.measured
         return [queue for queue in measured if any(each[queue].changes for each in (measured, *trials))]
 
     def impossible(self) -> Iterator[str]:
-        """What the simulation never does, in words."""
         for queue in self.changing:
             window, trials = self.measured[queue], [each[queue] for each in self.foretold]
             agreeing = _agreeing(window, trials)
@@ -140,7 +135,6 @@ class Comparison(NamedTuple):
                 yield from self._beside(queue, figure, 0)
 
     def unlikely(self) -> Iterator[str]:
-        """Queues beside what 90 of 100 trials do, in words: one line each."""
         for queue in self.changing:
             yield from [line for figure in FIGURES for line in self._beside(queue, figure, 5)][:1]
 
@@ -182,14 +176,12 @@ def seconds(us: int) -> str:
 
 
 def compared(recording: Recording, trials: int) -> list[Comparison]:
-    """Each event of a recording."""
     events, foretold = recording.events, simulated(recording, trials)
     measured = windows(recording.intervals, [event.at_us for event in events], recording.lived.end_us)
     return [Comparison(*each) for each in zip(events, measured, zip(*foretold, strict=True), strict=True)]
 
 
 def disagreements(comparisons: Sequence[Comparison]) -> list[str]:
-    """What keeps the recording and the simulation from agreeing, in words."""
     changing = sum(len(each.changing) for each in comparisons)
     unlikely = [line for each in comparisons for line in each.unlikely()]
     impossible = [line for each in comparisons for line in each.impossible()]
@@ -197,7 +189,6 @@ def disagreements(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def report(recording: Recording, comparisons: Sequence[Comparison]) -> str:
-    """The comparison in lines: of all queues the largest, measured against median, p95 and worst of the trials."""
     lived, trials = recording.lived, len(comparisons[0].foretold)
     took = f"a request takes {lived.request_us / 1000:.1f} ms, a start {median(lived.starts_us) / 1000:.0f} ms"
     lines = [f"{lived.version} ({lived.sdk}, orderly: {lived.orderly}), {trials} trials; {took}"]

@@ -37,8 +37,6 @@ _UNSEEN_US: Final = 50_000
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One thing that a client did, or that was done to it."""
-
     at_us: int
     client_id: str  # empty when it was done to a broker
     # starting, started, stopping, stopped, killed, frozen, unfrozen; gained, pulled (for the first time), lost (a queue);
@@ -56,8 +54,6 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Lived(msgspec.Struct, frozen=True, rename="camel"):
-    """What the group was."""
-
     version: str  # of the clients
     group: str
     orderly: bool  # the listener is a MessageListenerOrderly
@@ -74,7 +70,6 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def route(self) -> TopicRouteData:
-        """The topic's, at the beginning."""
         return _route(self.topic, self._first_brokers)
 
     @property
@@ -105,7 +100,6 @@ class Recording(msgspec.Struct, frozen=True):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was done to the group."""
         return tuple(
             Event(_KINDS[line.what], line.at_us, line.client_id or line.broker_name or "")
             for line in self.lines
@@ -114,7 +108,6 @@ class Recording(msgspec.Struct, frozen=True):
 
     @property
     def intervals(self) -> Intervals:
-        """Of the topic's queues."""
         return {queue: tuple(self._intervals(queue)) for queue in self.lived.queues}
 
     @property
@@ -179,14 +172,6 @@ def _interval(from_us: int, to_us: int, owners: Iterable[str]) -> Interval:
 
 
 def saved(name: str) -> Recording:
-    """A recording from `tests/data/rebalance`."""
     head, *rows = (DATA / f"{name}.jsonl").read_bytes().splitlines()
     lines = tuple(msgspec.json.decode(row, type=Line) for row in rows)
     return Recording(msgspec.json.decode(head, type=Lived), lines)
-
-
-def save(recording: Recording, name: str) -> None:
-    """As `saved` reads it."""
-    rows = (recording.lived, *recording.lines)
-    DATA.mkdir(exist_ok=True)
-    (DATA / f"{name}.jsonl").write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))

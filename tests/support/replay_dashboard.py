@@ -21,7 +21,6 @@ CAPTURES = Path(__file__).parent.parent / "data" / "dashboard"
 KEYS = ("topic", "consumerGroup", "clientId", "address")
 
 Fault = Callable[["Handler"], None]
-"""Answers a request in some wrong way."""
 
 
 def captured_answers() -> dict[tuple[str, str], bytes]:
@@ -35,7 +34,6 @@ def captured_answers() -> dict[tuple[str, str], bytes]:
 
 
 def envelope(data: object) -> bytes:
-    """A Dashboard's good answer."""
     return json.dumps({"status": 0, "data": data, "errMsg": None}).encode()
 
 
@@ -46,8 +44,6 @@ def failure(message: str) -> bytes:
 
 @dataclass
 class Replay:
-    """What the server answers and what it was asked."""
-
     # (path, `key=value&…` of the parameters among KEYS) → body; without the address for any address
     answers: dict[tuple[str, str], bytes] = field(default_factory=captured_answers)
     faults: dict[str, Fault] = field(default_factory=dict)  # path of a GET, or * for all → how to misbehave instead
@@ -63,8 +59,6 @@ class Replay:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One request."""
-
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     replay: Replay
@@ -101,7 +95,6 @@ class Handler(BaseHTTPRequestHandler):
         return self.give(failure("Bad username or password!"))
 
     def give(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
-        """A whole, well-formed answer."""
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(name, value)
@@ -136,7 +129,6 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def dashboard(replay: Replay | None = None, tls: SSLContext | None = None) -> Iterator[Replay]:
-    """The server on a free loopback port, stopped at the end."""
     replay = replay or Replay()
     handler = type("BoundHandler", (Handler,), {"replay": replay})
     server = _Server(("127.0.0.1", 0), handler)
@@ -190,7 +182,6 @@ def cut_short(handler: Handler) -> None:
 
 
 def endless(handler: Handler) -> None:
-    """A body without end, as fast as it is read."""
     _begin(handler, "Transfer-Encoding", "chunked")
     while not handler.replay.stop.is_set():
         handler.wfile.write(b"10000\r\n" + b" " * 0x10000 + b"\r\n")
@@ -203,13 +194,11 @@ def _drip(handler: Handler) -> None:
 
 
 def dripping_header(handler: Handler) -> None:
-    """A header without end, a byte now and then."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     _drip(handler)
 
 
 def dripping_body(handler: Handler) -> None:
-    """A body without end, a byte now and then."""
     _begin(handler, "Content-Length", "1000000")
     _drip(handler)
 
@@ -228,8 +217,6 @@ def once(fault: Fault, path: str) -> Fault:
 
 
 def raw(*parts: bytes) -> Fault:
-    """Bytes that need not be HTTP."""
-
     def send(handler: Handler) -> None:
         for part in parts:
             handler.wfile.write(part)
@@ -239,7 +226,6 @@ def raw(*parts: bytes) -> Fault:
 
 
 def endless_headers(handler: Handler) -> None:
-    """Headers without end, as fast as they are read."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
     while not handler.replay.stop.is_set():
         handler.wfile.write(b"X-More: and more\r\n" * 1000)

@@ -13,7 +13,6 @@ CAPTURES = Path(__file__).parent.parent / "data" / "proxy"
 
 
 def captured(name: str) -> RemotingCommand:
-    """An answer of 5.5.0."""
     (answer,) = FrameDecoder().feed((CAPTURES / f"5.5.0-{name}.frame").read_bytes())
     return answer
 

@@ -12,7 +12,7 @@ import ssl
 import struct
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
@@ -42,7 +42,6 @@ Broker = Literal["b0", "b1"]
 Answer = RemotingCommand | Callable[[RemotingCommand], RemotingCommand]
 """A response, or what makes one from the request; its opaque is replaced."""
 Fault = Callable[["Turn"], None]
-"""Answers a request in some wrong way."""
 
 
 def captured_answers(version: Version = "5.5.0", broker: Broker = "b0") -> dict[tuple[int, str], Answer]:
@@ -59,7 +58,6 @@ def captured_answers(version: Version = "5.5.0", broker: Broker = "b0") -> dict[
 
 
 def key(ext_fields: dict[str, str]) -> str:
-    """The fields that tell what is asked for, as `name=value&…`."""
     return "&".join(f"{name}={ext_fields[name]}" for name in KEYS if name in ext_fields)
 
 
@@ -73,8 +71,6 @@ def refusal(code: int, remark: str | None = None) -> RemotingCommand:
 
 @dataclass
 class Replay:
-    """What the server answers and what it was asked."""
-
     version: Version = "5.5.0"  # as which RocketMQ it answers
     broker: Broker = "b0"  # as which broker
     # (request code, `name=value&…` of the fields among KEYS) → response
@@ -164,8 +160,6 @@ class Replay:
 
 @dataclass(frozen=True)
 class Turn:
-    """One request on one connection, and the answer that it should get."""
-
     replay: Replay
     connection: socket.socket
     request: RemotingCommand
@@ -242,8 +236,6 @@ class _Handler(socketserver.BaseRequestHandler):
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """Takes connections until it is closed, which waits for all of them to end."""
-
     daemon_threads = False
     request_queue_size = 64
 
@@ -283,7 +275,6 @@ class _Server(socketserver.ThreadingTCPServer):
         self.failures.append(traceback.format_exc())
 
     def end(self) -> None:
-        """Stop taking connections, end those that are open, and wait for their threads."""
         self.replay.stop.set()
         self.shutdown()
         with self._lock:
@@ -295,7 +286,6 @@ class _Server(socketserver.ThreadingTCPServer):
 
 @contextmanager
 def remoting(replay: Replay | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Replay]:
-    """The server on a free loopback port, stopped at the end."""
     replay = replay or Replay()
     replay.stop.clear()
     server = _Server(replay, tls)
@@ -311,6 +301,12 @@ def remoting(replay: Replay | None = None, tls: ssl.SSLContext | None = None) ->
         FIGURES["of them not on the read-only list"] += len(replay.forbidden)
     assert not server.failures, server.failures[0]
     assert replay.forbidden == []
+
+
+def at(servers: Sequence[Replay]) -> list[str]:
+    """The arguments that lead a command to these servers."""
+    maps = [word for each in servers for word in ("--map-address", each.mapped)]
+    return ["-s", f"rocketmq://{servers[0].address}", *maps]
 
 
 @contextmanager
@@ -334,7 +330,6 @@ def _is_signed(request: RemotingCommand, credentials: Credentials) -> bool:
 
 
 def reset(turn: Turn) -> None:
-    """The connection is reset before a byte is sent."""
     turn.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     turn.hang_up()
 
@@ -345,7 +340,6 @@ def reset_mid_frame(turn: Turn) -> None:
 
 
 def closed(turn: Turn) -> None:
-    """The connection is closed in good order before a byte is sent."""
     turn.hang_up()
 
 
@@ -360,7 +354,6 @@ def silent(turn: Turn) -> None:
 
 
 def dripping(turn: Turn) -> None:
-    """The right answer, a byte now and then."""
     for at in range(len(turn.frame)):
         if turn.replay.stop.wait(0.02):
             break
@@ -369,12 +362,10 @@ def dripping(turn: Turn) -> None:
 
 
 def with_length(change: Callable[[int], int]) -> Fault:
-    """The right answer with another number in its first four bytes."""
     return lambda turn: turn.write(change(len(turn.frame) - 4).to_bytes(4, "big", signed=True) + turn.frame[4:])
 
 
 def with_header(header: bytes, body: bytes = b"") -> Fault:
-    """An answer in a right frame with any header."""
     prefix = (4 + len(header) + len(body)).to_bytes(4, "big") + len(header).to_bytes(4, "big")
     return lambda turn: turn.write(prefix + header + body)
 
@@ -393,7 +384,6 @@ def refusing(code: int, remark: str | None = None) -> Fault:
 
 
 def chattering(turn: Turn) -> None:
-    """Requests of the server's own without end, as fast as they are read."""
     fields, opaque = {"consumerGroup": "order-svc"}, turn.request.opaque
     notice = RemotingCommand(NOTIFY_CONSUMER_IDS_CHANGED, opaque=opaque, flag=2, ext_fields=fields)
     while not turn.replay.stop.is_set():

@@ -1,5 +1,3 @@
-"""Values held to their schemas, strictly: what is published allows further keys, what we write has none."""
-
 from __future__ import annotations
 
 from functools import cache
@@ -12,7 +10,6 @@ from rmqlb.views.json_schema import json_schema
 
 
 def strict(schema: Any) -> Any:
-    """The schema without leave for keys that it does not name."""
     if isinstance(schema, list):
         return [strict(each) for each in schema]
     if not isinstance(schema, dict):
@@ -31,7 +28,6 @@ def schema_of(name: str) -> dict[str, Any]:
 
 @cache
 def published(name: str) -> Draft202012Validator:
-    """What validates by it."""
     return Draft202012Validator(schema_of(name))
 
 
@@ -42,11 +38,9 @@ def exact(name: str) -> Draft202012Validator:
 
 
 def problems(value: Any, name: str | None = None) -> list[str]:
-    """Where a value does not fit a schema, by default the one that it names."""
     errors = exact(name or value["schema"]).iter_errors(value)
     return [f"{error.json_path}: {error.message[:200]}" for error in errors]
 
 
 def must_fit(value: Any, name: str | None = None) -> None:
-    """The value has every key that its schema names, and no other."""
     assert problems(value, name) == []

@@ -1,5 +1,3 @@
-"""What a source saw of queues, written shortly."""
-
 from __future__ import annotations
 
 from rmqlb.model.group import QueueState, States

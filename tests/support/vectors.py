@@ -1,5 +1,3 @@
-"""The answers that RocketMQ's own classes wrote down, one JSON object a line."""
-
 from __future__ import annotations
 
 import gzip
@@ -12,7 +10,6 @@ FOLDER = Path(__file__).parent.parent / "data" / "vectors"
 
 
 def vectors(name: str) -> Iterator[dict[str, Any]]:
-    """The vectors in one file."""
     with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)

@@ -31,7 +31,6 @@ def main() -> None:
 
 
 def answered(sdk: Sdk, asked: Sequence[Question]) -> list[tuple[int, Any]]:
-    """The numbers of the questions that the SDK can answer, each with its answer."""
     numbers = [number for number, question in enumerate(asked) if sdk.can_answer(question)]
     answers = sdk.answers([asked[number] for number in numbers])
     return [(number, read(asked[number].kind, answer)) for number, answer in zip(numbers, answers, strict=True)]
@@ -50,7 +49,6 @@ def read(kind: str, answer: str) -> Any:
 
 
 def document(question: Question) -> dict[str, Any]:
-    """The question as the file holds it; the answers follow."""
     if question.kind == "hash":
         asked: dict[str, Any] = {"key": question.key}
     else:

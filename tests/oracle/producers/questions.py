@@ -33,8 +33,6 @@ class Step(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One question."""
-
     kind: str
     queues: tuple[tuple[str, int], ...]
     key: str = ""
@@ -51,7 +49,6 @@ class Question(Struct, frozen=True):
 
 
 def questions() -> Iterator[Question]:
-    """All questions, always the same."""
     rng = random.Random("what producers pick")
     for number in range(HASHES):
         yield Question("hash", _queues(rng), _key(rng, number))

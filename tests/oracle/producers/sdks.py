@@ -1,8 +1,4 @@
-"""The SDKs that can be asked, each with the program that asks it: brought, built and run in the user's cache.
-
-Rule of this file: it names packages and versions, never a place to get them from. Where the package managers look is
-the machine's business.
-"""
+"""The SDKs that can be asked; each program names packages and versions, never a place to get them from."""
 
 from __future__ import annotations
 
@@ -27,8 +23,6 @@ Built = Callable[[Path], list[str]]
 
 @dataclass(frozen=True)
 class Sdk:
-    """One version of one SDK."""
-
     name: str
     version: str
     build: Built = field(repr=False)  # makes the program in a folder; returns the command that runs it
@@ -51,7 +45,6 @@ class Sdk:
         )
 
     def answers(self, asked: Sequence[Question]) -> list[str]:
-        """What it says to questions that it can answer; the program is built on the first call."""
         command = self.build(_folder(f"{self.name}-{self.version}"))
         lines = "".join(question.line(signed=self.signed) + "\n" for question in asked)
         done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", check=False)

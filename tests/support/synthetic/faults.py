@@ -24,14 +24,12 @@ def read(path: Path) -> ClusterSnapshot:
 
 
 def connected(group: ConsumerGroup, change: ConnectionsOf) -> ConsumerGroup:
-    """With other members; the reports of those that are gone go too."""
     views = tuple(replace(view, connections=tuple(change(view.connections))) for view in group.views or ())
     known = {connection.client_id for view in views for connection in view.connections}
     return replace(group, views=views, reports={i: report for i, report in group.reports.items() if i in known})
 
 
 def first_reports(group: ConsumerGroup, change: Callable[[MemberReport], MemberReport]) -> ConsumerGroup:
-    """What the first member that reports says, changed."""
     first = min(group.reports, default="")
     return replace(group, reports={i: change(each) if i == first else each for i, each in group.reports.items()})
 
@@ -99,7 +97,6 @@ FAULTS: dict[str, Callable[[ConsumerGroup], ConsumerGroup]] = {
     "grpc": of_grpc,
     "lost topic": lambda group: replace(group, topics=(*(group.topics or ()), f"Retired-{group.group}")),
 }
-"""What is wrong → a group with it."""
 
 
 def static(route: TopicRouteData) -> TopicRouteData:
@@ -124,7 +121,6 @@ ROUTES: dict[str, Callable[[TopicRouteData], TopicRouteData]] = {
     "shrinking": lambda route: queues_changed(route, write_queue_nums=1),
     "read only": lambda route: queues_changed(route, perm=PERM_READ),
 }
-"""What is special → a route that is."""
 
 
 def put_faults(folder: Path, every: int) -> None:

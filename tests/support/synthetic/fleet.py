@@ -87,8 +87,6 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fault(StrEnum):
-    """What is wrong with a group, every night."""
-
     MISMATCHES = "mismatches"  # queues are held by another consumer, or by one that is gone
     UNASSIGNED = "unassigned"
     DUPLICATE_OWNERS = "duplicate-owners"
@@ -97,8 +95,6 @@ class Fault(StrEnum):
 
 
 class Clients(StrEnum):
-    """What a group's consumers are."""
-
     JAVA = "java"
     MIXED = "java-and-go"
     POP = "pop"
@@ -132,20 +128,16 @@ def generate(shape: FleetShape, folder: str) -> None:
 
 
 def document(snapshot: ClusterSnapshot) -> bytes:
-    """What `fetch-routes` would print of it, as JSON."""
     source = {"kind": snapshot.kind, "endpoint": snapshot.endpoint, "takenAt": snapshot.taken_at}
     head = {"schema": SCHEMA, "formatVersion": FORMAT_VERSION, "command": "fetch-routes", "source": source}
     return msgspec.json.encode({**head, "data": to_document(snapshot), "findings": []})
 
 
 def _part(total: int, clusters: int, number: int) -> int:
-    """A cluster's part of all topics or groups."""
     return total // clusters + (number < total % clusters)
 
 
 class _Cluster:
-    """A cluster from one night to the next."""
-
     def __init__(self, shape: FleetShape, number: int) -> None:
         self.name = f"fleet-{chr(ord('a') + number)}"
         self._shape, self._number = shape, number
@@ -278,7 +270,6 @@ class _Cluster:
     def _seen(
         self, group: _Group, night: int, seen: Seen, written: Mapping[MessageQueue, int], random: Random
     ) -> ConsumerGroup:
-        """The group as brokers and its consumers report it."""
         members = list(group.members)
         if group.fault is Fault.FLAPPING and night % 2:
             del members[1]

@@ -26,13 +26,11 @@ def selector(queues: str) -> Any:
 
 
 def position(made: Any, picked: object) -> int:
-    """The place of a queue in the selector's list."""
     listed = made._QueueSelector__message_queues
     return next(i for i, queue in enumerate(listed) if queue is picked)
 
 
 def answer(kind: str, first: str, queues: str, *steps: str) -> str:
-    """What the SDK says to one question."""
     made = selector(queues)
     if kind == "hash":
         key = bytes.fromhex(first).decode("utf-16-be", "surrogatepass")
