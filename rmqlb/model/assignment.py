@@ -10,6 +10,8 @@ from msgspec import Struct, field
 from rmqlb.model.message_queue import MessageQueue
 
 Basis = Literal["observed", "predicted", "assumed"]
+Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
+"""How a queue's owner differs from the one before."""
 
 
 class Assignment(Struct, frozen=True):

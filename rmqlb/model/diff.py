@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from rmqlb.model.assignment import Change
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.figures import Figure
@@ -14,7 +15,6 @@ from rmqlb.model.recording import QueueComparison
 from rmqlb.model.result import Result
 from rmqlb.model.simulate_rebalance import OfQueue
 
-Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]
 CAUSES: tuple[Cause, ...] = ("consumers", "strategy", "subscriptions", "routes")  # in the order of trials
 How = Literal["predicted", "converged", "pending", "unexplained"]

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 
+from rmqlb.model.assignment import Change
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.diff import Change
 from rmqlb.model.evenness import Spread
 from rmqlb.model.figures import Figure
 from rmqlb.model.group import BROADCASTING

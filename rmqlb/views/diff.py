@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rmqlb.model.assignment import Change
 from rmqlb.model.diff import (
     BrokerDiff,
     BrokerQueues,
     Cause,
-    Change,
     Explained,
     GroupDiff,
     PredictionDiff,

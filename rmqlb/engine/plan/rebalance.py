@@ -15,9 +15,8 @@ from rmqlb.engine.allocate.strategy import first_indexes
 from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, under, why_idle
 from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
 from rmqlb.engine.conditions import Condition, declared
-from rmqlb.model.assignment import Assignment
+from rmqlb.model.assignment import Assignment, Change
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.diff import Change
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
