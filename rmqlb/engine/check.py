@@ -110,8 +110,8 @@ def _result(
     rules = []
     for rule in policy.rules:
         own = [one for one in judged if one.rule == rule.name]
-        head: dict[str, Any] = {"rule": rule.name, "severity": rule.severity, "about": rule.about}
-        rules.append(RuleCounts(**head, names=len({one.name for one in own} - {None}), **_counts(own)))
+        number, more = len({one.name for one in own} - {None}), _counts(own)
+        rules.append(RuleCounts(rule=rule.name, severity=rule.severity, about=rule.about, names=number, **more))
     return CheckResult(
         policy=policy.where,
         today=today,
@@ -173,12 +173,10 @@ def _judge(
             yield one
     if rule.about == GROUP and missing.unlisted is not None:
         yield judgement(rule, None, None, INCOMPLETE, Measured(why=missing.unlisted))
-    elif not names:
+    elif not names or not applies:
         without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
-        text = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
-        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
-    elif not applies:
-        text = f"its limits apply to no {rule.about} that matches"
+        none_matches = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
+        text = f"its limits apply to no {rule.about} that matches" if names else none_matches
         yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
 
 
@@ -207,9 +205,8 @@ def waive(
     undecided: set[int] = set()
     found: list[JudgedLimit] = []
     for one in judged:
-        fits = (
-            at for at, w in enumerate(waivers) if w.until >= today and w.fits(one.rule, one.about, one.name, one.limit)
-        )
+        valid = ((at, waiver) for at, waiver in enumerate(waivers) if waiver.until >= today)
+        fits = (at for at, waiver in valid if waiver.fits(one.rule, one.about, one.name, one.limit))
         at = next(fits, None) if one.verdict in (FAILED, INCOMPLETE) else None
         if at is not None and one.verdict == FAILED:
             uses[at] += 1
@@ -307,8 +304,7 @@ def _moved_on_consumer_loss(group: Group) -> Measured:
 
     def without(client_id: str) -> Owners:
         at = ids.index(client_id)
-        members = replace(group.members, client_ids=(*ids[:at], *ids[at + 1 :]))
-        return owners_at_rest(group.routes, members)
+        return owners_at_rest(group.routes, replace(group.members, client_ids=(*ids[:at], *ids[at + 1 :])))
 
     return _worst_loss(group, ((f"consumer {each}", without(each)) for each in dict.fromkeys(ids)))
 
@@ -389,9 +385,8 @@ def _mixed_subscriptions(group: Group) -> Measured:
     """Consumers that subscribe to other topics than most; their shares of the other topics have no consumer."""
     others = other_subscriptions(group.group)
     silent = sorted(set(group.visible_ids) - subscriptions(group.group).keys(), key=sort_key)
-    missing = group.untold
-    if silent and len(set(group.visible_ids)) > 1:
-        missing = f"{named(silent)} did not report what they subscribe to"
+    is_unsure = silent and len(set(group.visible_ids)) > 1
+    missing = f"{named(silent)} did not report what they subscribe to" if is_unsure else group.untold
     return Measured(len(others), missing=missing, why=named(others))
 
 
@@ -451,8 +446,7 @@ def _reported(group: Group) -> tuple[dict[str, str], list[str]]:
 
 def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
     try:
-        members = replace(group.under("AVG"), subscribed={})
-        fits = fitting_strategies(group.routes, members, group.group.queues)
+        fits = fitting_strategies(group.routes, replace(group.under("AVG"), subscribed={}), group.group.queues)
     except DataError as error:  # its routes are not known
         return (), error.message
     none_fits = "none that needs no settings gives the observed owners"

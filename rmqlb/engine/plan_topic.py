@@ -42,7 +42,7 @@ from rmqlb.model.plan import ADDED, ASSIGNED, Move
 from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, suggestion
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
 
@@ -76,14 +76,14 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
     old = {data.broker_name: data for data in route.queue_datas}
     opened = _with(target, (_opened(old.get(data.broker_name), data) for data in target.queue_datas), route)
     switched = _with(target, (_switched(old.get(data.broker_name), data) for data in target.queue_datas), target)
-    found = Routes(now=route, opened=opened, switched=switched, target=target)
+
     if not target.publish_queues() or not target.subscribe_queues():
         raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
     for data in target.queue_datas:
         unread = data.writable and data.write_queue_nums > (data.read_queue_nums if data.readable else 0)
         if data != old.get(data.broker_name) and unread:
             raise _unread(data.broker_name, data.write_queue_nums, request)
-    return found
+    return Routes(now=route, opened=opened, switched=switched, target=target)
 
 
 def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
@@ -202,12 +202,9 @@ def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | 
         return route.order_topic_conf
     route.publish_queues()  # raises where clients cannot read the configuration
     listed = dict.fromkeys(split(part, ":")[0] for part in split(route.order_topic_conf, ";"))
-    names = dict.fromkeys((*listed, *datas))
-    return ";".join(
-        f"{name}:{datas[name].write_queue_nums}"
-        for name in names
-        if name in datas and datas[name].writable and datas[name].write_queue_nums > 0
-    )
+    ordered = ((name, datas[name]) for name in dict.fromkeys((*listed, *datas)) if name in datas)
+    writable = ((name, data.write_queue_nums) for name, data in ordered if data.writable)
+    return ";".join(f"{name}:{number}" for name, number in writable if number > 0)
 
 
 NORMAL = "NORMAL"  # the type of a topic without `message.type`
@@ -224,9 +221,8 @@ def commands_between(
     old = {data.broker_name: data for data in before.queue_datas}
     changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
     changed.sort(key=lambda data: not data.perm & PERM_WRITE)
-    found = [
-        _update_topic(after, data, name_servers, None if data.broker_name in old else message_type) for data in changed
-    ]
+    types = (None if data.broker_name in old else message_type for data in changed)
+    found = [_update_topic(after, data, name_servers, kind) for data, kind in zip(changed, types, strict=True)]
     if before.order_topic_conf != after.order_topic_conf and after.order_topic_conf is not None:
         words = ["mqadmin", "updateOrderConf", *_n(name_servers), "-t", after.topic, "-m", "put"]
         found.append(result.AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
@@ -237,13 +233,11 @@ def _update_topic(
     route: TopicRouteData, data: QueueData, name_servers: str | None, message_type: str | None
 ) -> result.AdminCommand:
     broker = route.broker(data.broker_name)
-    address = None if broker is None else broker.broker_addrs.get(MASTER_ID)
-    if address == "unknown":
-        address = None
+    known = None if broker is None else broker.broker_addrs.get(MASTER_ID)
+    address = None if known == "unknown" else known
     words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
     words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
-    words += ["-p", str(data.perm)]
-    words += ["-u", "true"] if data.topic_sys_flag & _UNIT else []
+    words += ["-p", str(data.perm), *(["-u", "true"] if data.topic_sys_flag & _UNIT else [])]
     words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
     words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
     return result.AdminCommand(data.broker_name, address, shlex.join(words))
@@ -325,8 +319,8 @@ def _steps(
             wait_for=waits,
             estimated_ms=ms if todo else 0.0,
             brokers=tuple(
-                result.BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
-                for data in sorted(after.queue_datas, key=lambda data: data.broker_name)
+                result.BrokerQueues(each.broker_name, each.read_queue_nums, each.write_queue_nums, each.perm)
+                for each in sorted(after.queue_datas, key=lambda data: data.broker_name)
             ),
             readable_queues=len(after.subscribe_queues()),
             writable_queues=len(after.publish_queues()),
@@ -338,12 +332,10 @@ def _steps(
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
     moved = moved_keys(now, target, keys)
+    effects = [(each, out_of_order(of, moved.leaving)) for of, each in zip(groups or (), change.groups, strict=False)]
     yield replace(
         change,
-        groups=tuple(
-            replace(effect, out_of_order_unheld=out_of_order(group, moved.leaving))
-            for group, effect in zip(groups or (), change.groups, strict=False)
-        ),
+        groups=tuple(replace(each, out_of_order_unheld=number) for each, number in effects),
         keys=moved.sdks,
         uniform_share=uniform_share(now.publish_queues(), writable),
         order_broken_ms=0.0 if ordered else broken_ms,
@@ -385,7 +377,7 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
     snapshot.route(topic)
     if wait.kind in ("readable", "writable", "not-readable"):
         sighting = snapshot.routes[topic]
-        faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
+        faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each.route))]
         return result.Checked(wait.kind, not faults, "; ".join(faults))
     faults, unknown = [], []
     for name in groups:
@@ -405,9 +397,8 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
     return result.Checked(wait.kind, holds=True, found="")
 
 
-def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
-    queues = sighting.route.publish_queues() if wait.kind == "writable" else sighting.route.subscribe_queues()
-    found = _names(queues)
+def _fault_of_route(wait: WaitFor, route: TopicRouteData) -> str | None:
+    found = _names(route.publish_queues() if wait.kind == "writable" else route.subscribe_queues())
     if wait.kind == "writable":
         return None if found == wait.queues else f"producers have {counted(len(found), 'queue')}: {_listed(found)}"
     if wait.kind == "readable":
@@ -458,11 +449,9 @@ def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, whe
     length_ms = (to - since).total_seconds() * 1000
     rates: dict[MessageQueue, float] = {}
     for queue, state in later.queues.items():
-        old = earlier.queues.get(queue)
-        if old is None or None in (state.consumer_offset, old.consumer_offset):
-            continue
-        read = max(state.consumer_offset or 0, 0) - max(old.consumer_offset or 0, 0)
-        rates[queue] = max(read, 0) / length_ms
+        offset, old = state.consumer_offset, earlier.queues.get(queue, QueueState()).consumer_offset
+        if offset is not None and old is not None:
+            rates[queue] = max(max(offset, 0) - max(old, 0), 0) / length_ms
     return rates
 
 
@@ -514,8 +503,7 @@ def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int 
         if move.start_offset is None:
             return None
         if move.start_rule == "end":
-            state = states.get(queue)
-            skipped += max(move.start_offset - ((state.min_offset if state else None) or 0), 0)
+            skipped += max(move.start_offset - (states.get(queue, QueueState()).min_offset or 0), 0)
     return skipped
 
 
@@ -564,11 +552,9 @@ def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
 
 
 def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
-    whole: Counter[MessageQueue] = Counter()
-    left: Counter[MessageQueue] = Counter()
+    whole, left = Counter[MessageQueue](), Counter[MessageQueue]()
     for key in keys:
-        place = key.queues[sdk]
-        if place is not None:
+        if (place := key.queues[sdk]) is not None:
             queue = MessageQueue(topic, place.broker_name, place.queue_id)
             whole[queue] += 1
             left[queue] += (key.queues_after or {}).get(sdk) != place

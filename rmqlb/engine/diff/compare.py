@@ -210,11 +210,8 @@ def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Predictio
 def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff]:
     if before.offline or after.offline:  # no consumer reports settings
         return
-    for name, field in (
-        ("messageModel", "message_model"),
-        ("consumeType", "consume_type"),
-        ("consumeFromWhere", "consume_from_where"),
-    ):
+    names = {"messageModel": "message_model", "consumeType": "consume_type", "consumeFromWhere": "consume_from_where"}
+    for name, field in names.items():
         yield from _setting(name, getattr(before.group, field), getattr(after.group, field))
     for client_id, (was, becomes) in sorted(sdks_that_differ(before, after).items()):
         yield from _setting(f"sdk of {client_id}", was, becomes)
@@ -239,10 +236,8 @@ def _topic_diff(
     )
     settings: tuple[SettingDiff, ...] = ()
     if before is not None and after is not None:
-        settings = (
-            *_setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf),
-            *_setting("topicQueueMappingByBroker", _mapping(before), _mapping(after)),
-        )
+        order = _setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf)
+        settings = (*order, *_setting("topicQueueMappingByBroker", _mapping(before), _mapping(after)))
     change = _presence(before, after)
     if change == "changed" and not brokers and not settings:
         return None
@@ -278,16 +273,18 @@ def _mapping(route: TopicRouteData) -> str | None:
 def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
     before, after = diff.before, diff.after
     if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
-        yield Finding(
-            "snapshots-swapped", f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
-        )
+        text = f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
+        yield Finding("snapshots-swapped", text)
     s = diff.summary
     whole = s.groups and s.groups_added + s.groups_removed == s.groups
     if whole and s.topics == sum(topic.change != "changed" for topic in diff.topics):
-        yield Finding(
-            "nothing-in-common", "no group and no topic is in both snapshots: they seem to be of different clusters"
-        )
-    yield from _not_compared(diff)
+        text = "no group and no topic is in both snapshots: they seem to be of different clusters"
+        yield Finding("nothing-in-common", text)
+    for kind in ("topic", "group"):
+        those = [each for each in diff.not_compared if each.kind == kind]
+        if those:
+            more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+            yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
     found = [finding for group in diff.groups for finding in group.findings]
     for code in ("unexplained-owners", "not-moved-yet"):
         yield from [each.brief for each in found if each.code == code][:_MOST_GROUPS]
@@ -297,14 +294,6 @@ def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
                 yield _rewound(group, each.severity)
             elif each.code == "assumed-strategy":
                 yield each.brief
-
-
-def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
-    for kind in ("topic", "group"):
-        those = [each for each in diff.not_compared if each.kind == kind]
-        if those:
-            more = f" and {len(those) - 1} more" if len(those) > 1 else ""
-            yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
 
 
 def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:

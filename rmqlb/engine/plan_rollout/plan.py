@@ -30,7 +30,7 @@ from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.model.times import milliseconds
-from rmqlb.model.words import counted
+from rmqlb.model.words import are, counted
 
 MOST_COMBINATIONS = 12  # of pauses and numbers at once; each is tried with up to five orders
 ALL_AT_ONCE = "all at once"
@@ -103,9 +103,8 @@ def plan_rollout(
     together = sorted({min(each, len(rollout.client_ids)) for each in request.at_once})
     least = {} if known is None else {number: least_overlap(known, number) for number in together}
     candidates = all_candidates(rollout, routes, known, least, request)
-    number, tried, steps = _affordable(
-        candidates, trials, len(rollout.members.client_ids) * len(routes), most_rebalances
-    )
+    rebalancing = len(rollout.members.client_ids) * len(routes)
+    number, tried, steps = _affordable(candidates, trials, rebalancing, most_rebalances)
     choices: list[RolloutChoice] = []
     for place, candidate in enumerate(candidates[:number]):
         restarted = candidate.spread(steps)
@@ -324,8 +323,7 @@ def rollout_findings(
 
 
 def _misassigned_anyway(queues: int, when: str) -> Finding:
-    are = "is" if queues == 1 else "are"
-    text = f"{counted(queues, 'queue')} {are} unassigned or with duplicate owners {when}"
+    text = f"{counted(queues, 'queue')} {are(queues)} unassigned or with duplicate owners {when}"
     return Finding("badly-owned-anyway", text)
 
 

@@ -80,12 +80,9 @@ class GroupEnvironment:
         trial: int,
         explain: bool,
     ) -> None:
-        self.clock = Clock()
-        self.log = EventLog(explain=explain)
-        self.scenario = scenario
-        self.timers = scenario.timers
-        self.shares = shares
-        self.lagging = lagging
+        self.clock, self.log = Clock(), EventLog(explain=explain)
+        self.scenario, self.timers = scenario, scenario.timers
+        self.shares, self.lagging = shares, lagging
         self.name_server = NameServer(routes, shares.view_of)
         self.clients: Sequence[Consumer] = ()  # all that ever existed, in the order of their start
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
@@ -182,11 +179,10 @@ class GroupEnvironment:
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
 
     def change_route(self, event: Event) -> None:
-        before = self.name_server.queues()
+        before, now = self.name_server.queues(), self.clock.now
         self.name_server.change(event)
         after = self.name_server.queues()
-        now, new = self.clock.now, sort_queues(after - before)
-        self.log.exist(new, now, there=True)
+        self.log.exist(new := sort_queues(after - before), now, there=True)
         self.log.exist(sort_queues(before - after), now, there=False)
         for queue in new:
             if self.log.is_served(queue) != (runs := self._runs(self.broker_name(queue))):

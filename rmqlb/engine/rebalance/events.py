@@ -101,20 +101,17 @@ class _Cluster:
         if event.at_us < 0:
             yield UsageError("before the start", hint="times count from the start, 0s")
         if event.kind == "join":
-            yield from self._of_join(event.subject)
+            if not event.subject:
+                yield UsageError("a client id cannot be empty")
+            if self._present[event.subject]:
+                hint = "let it leave or crash before, or give the new process another id"
+                yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
         elif event.kind in _OF_CONSUMERS:
             yield from self._of_consumer(event.kind, event.subject)
         elif event.kind == "route-change":
             yield from self._of_route(event)
         else:
             yield from self._of_broker(event)
-
-    def _of_join(self, client_id: str) -> Iterator[UsageError]:
-        if not client_id:
-            yield UsageError("a client id cannot be empty")
-        if self._present[client_id]:
-            hint = "let it leave or crash before, or give the new process another id"
-            yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
 
     def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[UsageError]:
         present, frozen = self._present, self._frozen[client_id]

@@ -170,11 +170,8 @@ class GroupSimulation:
 
 class _Population:
     def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str]) -> None:
-        self._env = env
-        self._members = members
-        self._topics = tuple(topics)
-        self.clients: list[Client] = []
-        env.clients = self.clients
+        self._env, self._members, self._topics = env, members, topics
+        env.clients = self.clients = list[Client]()
 
     def begin(self, *, all_new: bool) -> None:
         env = self._env
@@ -265,7 +262,6 @@ def _with_names(group: str | None, members: Members, scenario: GroupScenario) ->
 
 def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
     same = ("client_version", "orderly", "broadcasting", "consumer_type", "consumer_types", "all_new", "seed")
-    more: dict[str, Any] = {name: getattr(s, name) for name in same}
     return SimulatedGroup(
         profile=profile,
         consume_from_where=s.consume_from,
@@ -275,7 +271,7 @@ def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
         rates=tuple(QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
         until_ms=milliseconds_if_known(s.until_us),
         patience_ms=milliseconds(s.patience_us),
-        **more,
+        **{name: getattr(s, name) for name in same},
     )
 
 

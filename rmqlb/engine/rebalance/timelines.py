@@ -72,15 +72,15 @@ class _Starts:
             return StartOffset("stored", None, "what its own offset file has")
         if stored_since and new:
             return StartOffset("stored", None, "what an owner before it has stored")
-        own_file = scenario.broadcasting
-        return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=own_file)
+        return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=scenario.broadcasting)
 
 
 def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueTimeline:
     stretches = _stretches(notes)
     lengths: dict[str, float] = {}
     for kind, state in BAD_STATES.items():
-        found = _lengths(stretches, state)
+        runs = ((each, list(run)) for each, run in groupby(stretches, key=lambda stretch: stretch[2]))
+        found = [run[-1][1] - run[0][0] for each, run in runs if each == state]
         if scenario.broadcasting and kind == "overlap":  # where several owners are the rule
             found = []
         lengths[f"total_{kind}_ms"] = milliseconds(sum(found))
@@ -148,11 +148,6 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
     return "unassigned" if not owners else "one" if owners == 1 else "duplicate-owners"
 
 
-def _lengths(stretches: Sequence[_Stretch], wanted: OwnerState) -> list[int]:
-    runs = ((state, list(run)) for state, run in groupby(stretches, key=lambda stretch: stretch[2]))
-    return [run[-1][1] - run[0][0] for state, run in runs if state == wanted]
-
-
 def _waits(notes: _Notes) -> Iterator[Span]:
     """The spans in which no consumer reads the queue: the longest wait of a message in it.
 
@@ -193,8 +188,7 @@ def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: S
         earlier.add(hold, stored)
         if hold.from_us < 0:
             continue
-        own_end = hold.read_until(notes.end_us)
-        again_us = 0
+        own_end, again_us = hold.read_until(notes.end_us), 0
         if stored is not None and read_until is not None and own_end is not None:
             again_us = max(min(read_until, own_end) - stored, 0) + scenario.consume_us
         first = next((begin for begin, _ in hold.reads(notes.end_us)), None)

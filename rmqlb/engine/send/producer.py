@@ -68,7 +68,8 @@ class Producer(ABC):
         reported = 0
         while self._events:
             at, number, thread, steps = heappop(self._events)
-            if steps is None and self._is_over(at, thread):
+            arrived = self.started if self._interval is None else thread.arrival
+            if steps is None and (at >= self._until or arrived >= self._limit):
                 continue
             self.advance(at)
             self._step(number, thread, self.send(thread) if steps is None else steps)
@@ -85,9 +86,6 @@ class Producer(ABC):
         """Run a message that its thread does not wait for."""
         self._spawned += 1
         self._step(self._spawned - (1 << 40), thread, steps)
-
-    def _is_over(self, at: int, thread: Thread) -> bool:
-        return at >= self._until or (self.started if self._interval is None else thread.arrival) >= self._limit
 
     def _step(self, number: int, thread: Thread, steps: Steps) -> None:
         wait = next(steps, None)

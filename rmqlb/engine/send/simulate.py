@@ -228,6 +228,5 @@ def _check_times(scenario: SendScenario) -> None:
     costs = [failure.reaction.cost_us for failure in scenario.failures if failure.reaction.kind in ("refused", "slow")]
     takes_no_time = 0 in costs or not all(max(latency.table) for latency in latencies)
     if takes_no_time and scenario.messages is None and scenario.rate is None:
-        raise UsageError(
-            "attempts that take no time have no end within a duration", hint="give a number of messages or a rate"
-        )
+        hint = "give a number of messages or a rate"
+        raise UsageError("attempts that take no time have no end within a duration", hint=hint)

@@ -135,8 +135,7 @@ class _Summary:
                 self._until_isolated[place][course.isolated - course.began] += 1
 
     def half_width(self) -> float:
-        shares = self._estimates("shares").values()
-        estimates = (*shares, estimate(self._columns["attempts"]), self._lost_share())
+        estimates = (*self._estimates("shares").values(), estimate(self._columns["attempts"]), self._lost_share())
         return max((each.high - each.low) / 2 for each in estimates)
 
     def _estimates(self, figure: str) -> dict[str, Estimate]:

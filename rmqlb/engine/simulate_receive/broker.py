@@ -146,10 +146,9 @@ class Broker:
             self._unpolled_since = self._clock.now
 
     def _at(self, when: int, action: Callable[..., None], *arguments: object) -> None:
-        now = self._clock.now
-        when = self.back_at(max(when, now))
+        when = self.back_at(max(when, self._clock.now))
         if when < NEVER:
-            self._clock.call(when - now, action, *arguments)
+            self._clock.call(when - self._clock.now, action, *arguments)
 
     def arrive(self, receive: Receive) -> None:
         now = self._clock.now
@@ -181,9 +180,8 @@ class Broker:
 
     def client_died(self) -> None:
         """End receives of dead remoting clients, whose connections are closed; the Proxy's go on waiting."""
-        now = self._clock.now
         for receive in self._waiting:
-            if receive.waiting and not receive.orphan and receive.consumer.dead(now):
+            if receive.waiting and not receive.orphan and receive.consumer.dead(self._clock.now):
                 self._leave(receive)
                 receive.orphan = True
                 receive.waiting = self._scenario.client != "pop"
@@ -208,10 +206,8 @@ class Broker:
 
     def _leave(self, receive: Receive) -> None:
         receive.waiting = False
-        if receive.orphan:
-            return
-        self._alive -= 1
-        if not self._alive:
+        self._alive -= not receive.orphan
+        if not receive.orphan and not self._alive:
             self._unpolled_since = self._clock.now
 
     def store(self, message: Message) -> None:

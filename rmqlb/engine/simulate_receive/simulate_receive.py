@@ -100,8 +100,7 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
         invisible = f"invisible duration of {milliseconds(scenario.invisible_us):g} ms"
         raise UsageError(f"{invisible}: the Proxy refuses less than 10 s and more than 12 h")
     _check_rates_and_failures(route, scenario, queues)
-    dying = Counter(crash.consumer for crash in scenario.crashes)
-    for consumer, times in dying.items():
+    for consumer, times in Counter(crash.consumer for crash in scenario.crashes).items():
         if consumer > scenario.consumers:
             raise UsageError(f"consumer {consumer} dies, of {scenario.consumers}")
         if times > 1:
@@ -343,8 +342,7 @@ def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
     for message in simulation.messages:
         if message.received != UNKNOWN:
             waits.setdefault((message.broker.name, message.queue), []).append(message.received - message.stored)
-    for queue in simulation.queues:
-        place = queue.broker_name, queue.queue_id
+    for place in ((queue.broker_name, queue.queue_id) for queue in simulation.queues):
         times = wait_times(waits.get(place, ()))
         found = (0, None, None, None) if times is None else (times.messages, times.mean_ms, times.p95_ms, times.max_ms)
         yield QueueWaits(*place, *found)
@@ -408,11 +406,9 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
     if subject is not None:
         brokers = tuple(broker for broker in brokers if broker.broker_name == subject)
         if not brokers:
-            raise UsageError(
-                f"--fail-on {condition.text!r}: topic {report.topic} has no broker {subject}",
-                hint=suggestion("brokers", subject, [each.broker_name for each in report.brokers]),
-                code="unknown-broker",
-            )
+            problem = f"--fail-on {condition.text!r}: topic {report.topic} has no broker {subject}"
+            hint = suggestion("brokers", subject, [each.broker_name for each in report.brokers])
+            raise UsageError(problem, hint=hint, code="unknown-broker")
     if name == "unpolled-ms":
         return condition.try_on(max(broker.longest_unpolled_ms for broker in brokers))
     if name == "receives":

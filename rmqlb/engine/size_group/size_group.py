@@ -307,8 +307,7 @@ def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in SizeFigures.__struct_fields__:
         values = [value for each in figures if (value := getattr(each, name)) is not None]
-        is_count = name not in ("imbalance", "utilisation")
-        found[name] = at_share(values, share) if values or is_count else None
+        found[name] = at_share(values, share) if values or name not in ("imbalance", "utilisation") else None
     return found
 
 

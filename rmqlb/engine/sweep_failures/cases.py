@@ -91,8 +91,7 @@ class Subject(ABC, Generic[Outcome]):
         if mask not in self._effects:
             brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
             masters = (name for name in self._brokers if self.bits.get(Thing("address", name, MASTER_ID), 0) & mask)
-            processes = mask & ((1 << len(self.client_ids)) - 1)
-            places = tuple(bit.bit_length() - 1 for bit in bits_of(processes))
+            places = tuple(bit.bit_length() - 1 for bit in bits_of(mask & ((1 << len(self.client_ids)) - 1)))
             self._effects[mask] = Effect(places, brokers, tuple(name for name in masters if name not in brokers))
         return self._effects[mask]
 
@@ -120,8 +119,7 @@ class TopicSubject(Subject[TopicOutcome]):
         if route.is_static:
             raise DataError("it is a static topic: its queues are logical and do not follow single brokers")
         super().__init__(route.topic, (), (route,))
-        self.sighting = sighting
-        names = writable_brokers(route)
+        self.sighting, names = sighting, writable_brokers(route)
         queues = Counter(queue.broker_name for queue in route.publish_queues())
         self.queues = {name: number for name, number in queues.items() if name in names}  # in producers' order
 
@@ -156,8 +154,7 @@ class GroupSubject(Subject[GroupOutcome]):
     about: About = GROUP
 
     def __init__(self, group: Group, *, orderly: bool | None) -> None:
-        self.group, self.orderly = group, orderly
-        self.routes = group.routes
+        self.group, self.orderly, self.routes = group, orderly, group.routes
         _ = group.all_client_ids  # raises where they are unknown
         self.members, self.basis = group.members, group.basis
         self.static_topics = [route.topic for route in self.routes if route.is_static]
@@ -172,9 +169,8 @@ class GroupSubject(Subject[GroupOutcome]):
             and len(set(self.client_ids)) == len(self.client_ids)
             and all(topics <= read for read in self.members.subscribed.values())
         )
-        queues = len(self.before)
-        run = max(queues + len(self.routes) * len(self.client_ids), 1)
-        self.work = 1 + queues // _QUEUES_PER_STEP if self.by_place else run
+        queues, shares = len(self.before), len(self.routes) * len(self.client_ids)
+        self.work = 1 + queues // _QUEUES_PER_STEP if self.by_place else max(queues + shares, 1)
         self._placed: dict[tuple[tuple[str, ...], int], _Placed] = {}
         self._routes: dict[tuple[str, ...], tuple[TopicRouteData, ...]] = {(): self.routes}
 
