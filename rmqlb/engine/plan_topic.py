@@ -67,11 +67,8 @@ class Routes(Struct, frozen=True):
 def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[BrokerData] = ()) -> Routes:
     """The routes on the way; `known` are the cluster's other brokers (raises UsageError, DataError)."""
     if route.is_static:
-        raise UsageError(
-            f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
-            hint="mqadmin updateStaticTopic adds queues to it",
-            code="static-topic",
-        )
+        text = f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers"
+        raise UsageError(text, hint="mqadmin updateStaticTopic adds queues to it", code="static-topic")
     target = _target(route, request, {broker.broker_name: broker for broker in known})
     old = {data.broker_name: data for data in route.queue_datas}
     opened = _with(target, (_opened(old.get(data.broker_name), data) for data in target.queue_datas), route)
@@ -119,11 +116,9 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     everywhere = {**known, **brokers}
     there = [name for name, broker in everywhere.items() if broker.cluster == request.move_to_cluster]
     if request.move_to_cluster is not None and not there:
-        raise DataError(
-            f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source",
-            hint=suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()}),
-            code="unknown-cluster",
-        )
+        problem = f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source"
+        hint = suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()})
+        raise DataError(problem, hint=hint, code="unknown-cluster")
     datas = {data.broker_name: data for data in route.queue_datas}
     drained = _drained(route, request, {*there})
     more = [NewBroker(name) for name in there if name not in request.drain_brokers]
@@ -143,12 +138,8 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
         )
         brokers.setdefault(broker.name, known.get(broker.name) or BrokerData("", broker.name, _NO_MASTER))
     datas = {name: _becomes(data, request.queues, name in drained) for name, data in datas.items()}
-    return replace(
-        route,
-        queue_datas=tuple(datas.values()),
-        broker_datas=tuple(brokers.values()),
-        order_topic_conf=_order_conf(route, datas),
-    )
+    conf, broker_datas = _order_conf(route, datas), tuple(brokers.values())
+    return replace(route, queue_datas=tuple(datas.values()), broker_datas=broker_datas, order_topic_conf=conf)
 
 
 def _drained(route: TopicRouteData, request: TopicRequest, there: Collection[str]) -> set[str]:
@@ -442,10 +433,8 @@ def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, whe
         which = f"{where} does" if since is None else "the source does"
         raise DataError(f"{which} not report when it was taken, so that no rate follows")
     if to <= since:
-        raise DataError(
-            f"{where} is not earlier than the source: {utc_text(since)} and {utc_text(to)}",
-            hint="-s is the later snapshot, --rates-since the earlier one",
-        )
+        text = f"{where} is not earlier than the source: {utc_text(since)} and {utc_text(to)}"
+        raise DataError(text, hint="-s is the later snapshot, --rates-since the earlier one")
     length_ms = (to - since).total_seconds() * 1000
     rates: dict[MessageQueue, float] = {}
     for queue, state in later.queues.items():

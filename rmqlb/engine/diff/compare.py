@@ -314,12 +314,9 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
     times = before.taken_at, facts.snapshot.taken_at
     if group.offsets_back and not (times[0] is not None and times[1] is not None and times[0] > times[1]):
         look, then = earlier_look(before, name), facts.group.queues
-        stored = {
-            queue: state
-            for queue, state in look.queues.items()
-            if not queue.topic.startswith(RETRY_PREFIX) and _stored(state) is not None
-            if _stored(then.get(queue, QueueState())) is not None
-        }
+        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in look.queues.items())
+        known = ((queue, states[0]) for queue, states in both if None not in map(_stored, states))
+        stored = {queue: state for queue, state in known if not queue.topic.startswith(RETRY_PREFIX)}
         found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
         # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)

@@ -58,8 +58,7 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
             rest ^= bit
         rests = stage.bit_count() % at_once == 0
         least[stage] = smallest + cost_of[stage] if rests else smallest
-    order = []
-    stage = full
+    order, stage = [], full
     while stage:
         bits = [1 << consumer for consumer in reversed(range(stage.bit_length())) if stage >> consumer & 1]
         last = min(bits, key=lambda bit: least[stage ^ bit])
@@ -70,10 +69,8 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
 
 def steps_of(number: int, at_once: int) -> int:
     """The steps that `cheapest_steps` compares, two for each stage."""
-    return sum(
-        comb(number, done) * (1 + comb(number - done, min(at_once, number - done)))
-        for done in range(0, number, at_once)
-    )
+    left = ((done, number - done) for done in range(0, number, at_once))
+    return sum(comb(number, done) * (1 + comb(rest, min(at_once, rest))) for done, rest in left)
 
 
 def cheapest_steps(number: int, at_once: int, cost_of: Callable[[int, int], int]) -> tuple[list[int], int]:

@@ -305,11 +305,9 @@ def _check(scenario: GroupScenario) -> None:
     names += ["notify-batch"] if timers.notify_batch_us else []
     for name in names:
         if (length_us := getattr(timers, TIMER_NAMES[name])) < SHORTEST_US:
-            raise UsageError(
-                f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least",
-                hint="between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min",
-                code="too-many-steps",
-            )
+            text = f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least"
+            hint = "between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min"
+            raise UsageError(text, hint=hint, code="too-many-steps")
 
 
 _PLAN_TRIALS = 5

@@ -114,13 +114,10 @@ class Cluster:
             if each.lasts and each.failure.reaction.kind != "read-only"
         }
         if self._left_out() != (self.gone, self._unwritable):
-            self._plan_poll(at)
-
-    def _plan_poll(self, at: int) -> None:
-        poll = poll_after(at, self._first_poll, self._poll)
-        if poll not in self._polls:
-            self._polls.add(poll)
-            heappush(self._events, (poll, _POLL, "poll"))
+            poll = poll_after(at, self._first_poll, self._poll)
+            if poll not in self._polls:
+                self._polls.add(poll)
+                heappush(self._events, (poll, _POLL, "poll"))
 
     def _left_out(self) -> tuple[frozenset[str], frozenset[str]]:
         """The brokers that the NameServer dropped, and those that it lists as read-only."""

@@ -414,8 +414,6 @@ def _call(selector: Selector, message: int, queues: list[MessageQueue]) -> Messa
     if queue is None or (isinstance(queue, MessageQueue) and queue in queues):
         return queue
     found = str(queue) if isinstance(queue, MessageQueue) else kind_of(queue)
-    raise DataError(
-        f"selector {selector.name} returned {found} for key {shortened(repr(key), 40)}",
-        hint=f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null",
-        code="custom-answer",
-    )
+    problem = f"selector {selector.name} returned {found} for key {shortened(repr(key), 40)}"
+    hint = f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null"
+    raise DataError(problem, hint=hint, code="custom-answer")

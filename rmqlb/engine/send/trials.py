@@ -178,13 +178,9 @@ class _Summary:
     def _spread(self, counts: Counter[int]) -> TimeSpread | None:
         if not counts:
             return None
-        per_ms = self._per_ms
-        return TimeSpread(
-            mean_ms=fsum(value * times for value, times in counts.items()) / counts.total() / per_ms,
-            p50_ms=quantile(counts, 0.5) / per_ms,
-            p95_ms=quantile(counts, 0.95) / per_ms,
-            max_ms=max(counts) / per_ms,
-        )
+        mean = fsum(value * times for value, times in counts.items()) / counts.total()
+        spread = (mean, quantile(counts, 0.5), quantile(counts, 0.95), max(counts))
+        return TimeSpread(*(value / self._per_ms for value in spread))
 
 
 # -- intervals that hold the true value in 95 of 100 cases -------------------------------------------------------------
