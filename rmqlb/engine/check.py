@@ -401,11 +401,8 @@ def _split_views(group: Group) -> Measured:
 def _lag(group: Group) -> Measured:
     if group.group.message_model == BROADCASTING:
         return Measured(apart=f"group {group.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
-    known = {
-        queue: state.lag
-        for queue, state in group.group.queues.items()
-        if state.lag is not None and not queue.topic.startswith(RETRY_PREFIX)
-    }
+    lags = ((queue, state.lag) for queue, state in group.group.queues.items())
+    known = {queue: lag for queue, lag in lags if lag is not None and not queue.topic.startswith(RETRY_PREFIX)}
     fullest = sorted((queue for queue in known if known[queue]), key=lambda queue: -known[queue])
     try:
         unknown = [queue for route in group.routes for queue in route.subscribe_queues() if queue not in known]
@@ -518,11 +515,8 @@ def writable_brokers(route: TopicRouteData) -> set[str]:
 
 
 def _brokers(route: TopicRouteData) -> set[str]:
-    return {
-        data.broker_name
-        for data in route.queue_datas
-        if (data.readable and data.read_queue_nums > 0) or (data.writable and data.write_queue_nums > 0)
-    }
+    datas = ((data.readable and data.read_queue_nums > 0, data) for data in route.queue_datas)
+    return {data.broker_name for reads, data in datas if reads or (data.writable and data.write_queue_nums > 0)}
 
 
 def _without_master(route: TopicRouteData) -> set[str]:

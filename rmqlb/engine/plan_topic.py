@@ -467,12 +467,9 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
     sides = Side(group.members, (before,)), Side(group.members, (after,))
     plan = plan_rebalance(group.name, *sides, states=group.states)
     plan = with_starts(plan, group.states, group.consume_from, (before,))
-    begun = [
-        (MessageQueue(topic.topic, move.broker_name, move.queue_id), move)
-        for topic in plan.topics
-        for move in topic.queues
-        if move.change in (ADDED, ASSIGNED) and move.owners_after
-    ]
+    moves = ((topic.topic, move) for topic in plan.topics for move in topic.queues if move.owners_after)
+    new = ((topic, move) for topic, move in moves if move.change in (ADDED, ASSIGNED))
+    begun = [(MessageQueue(topic, move.broker_name, move.queue_id), move) for topic, move in new]
     rules = Counter(move.start_rule or "unknown" for _, move in begun)
     same = ("moved", "added", "removed", "unassigned", "idle", "imbalance", "lag_removed")
     return GroupEffect(
@@ -526,9 +523,8 @@ def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> Mov
     if not keys.keys:
         return MovedKeys((), (evenly,))
     found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
-    sdks = tuple(
-        KeysMoved(each.sdk, each.moved, each.moved_share, tuple(_moving(found.keys, each))) for each in found.sdks
-    )
+    moving = ((each, tuple(_moving(found.keys, each))) for each in found.sdks)
+    sdks = tuple(KeysMoved(each.sdk, each.moved, each.moved_share, own) for each, own in moving)
     leaving = tuple(_leaving(before.topic, found.keys, each.sdk) for each in sdks if each.moved is not None)
     return MovedKeys(sdks, leaving or (evenly,))
 

@@ -229,11 +229,8 @@ def _topic_diff(
     if either is None:
         return None
     first, then = _queues_of(before), _queues_of(after)
-    brokers = tuple(
-        BrokerDiff(name, _presence(first.get(name), then.get(name)), first.get(name), then.get(name))
-        for name in sorted({*first, *then}, key=sort_key)
-        if first.get(name) != then.get(name)
-    )
+    pairs = ((name, first.get(name), then.get(name)) for name in sorted({*first, *then}, key=sort_key))
+    brokers = tuple(BrokerDiff(name, _presence(was, now), was, now) for name, was, now in pairs if was != now)
     settings: tuple[SettingDiff, ...] = ()
     if before is not None and after is not None:
         order = _setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf)
@@ -311,8 +308,8 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
     if group.strategy_assumed:
         text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
         yield group_finding(Finding("assumed-strategy", text, name), name)
-    times = before.taken_at, facts.snapshot.taken_at
-    if group.offsets_back and not (times[0] is not None and times[1] is not None and times[0] > times[1]):
+    earlier, later = before.taken_at, facts.snapshot.taken_at
+    if group.offsets_back and (earlier is None or later is None or earlier <= later):
         look, then = earlier_look(before, name), facts.group.queues
         both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in look.queues.items())
         known = ((queue, states[0]) for queue, states in both if None not in map(_stored, states))

@@ -325,11 +325,8 @@ class NameServer:
         return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
 
     def _having(self, broker_name: str) -> list[str]:
-        return [
-            topic
-            for topic, route in self._whole.items()
-            if route.broker(broker_name) or any(data.broker_name == broker_name for data in route.queue_datas)
-        ]
+        names = ((topic, {data.broker_name for data in route.queue_datas}) for topic, route in self._whole.items())
+        return [topic for topic, own in names if broker_name in own or self._whole[topic].broker(broker_name)]
 
     def _tell(self, topics: Iterable[str]) -> None:
         for topic in topics:

@@ -82,12 +82,8 @@ def look_of(
 
 
 def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> frozenset[MessageQueue]:
-    return frozenset(
-        queue
-        for queue, state in group.queues.items()
-        if client_id in (state.owners or ())
-        and (queue.topic in topics if topics else not queue.topic.startswith(RETRY_PREFIX))
-    )
+    own = (queue for queue, state in group.queues.items() if client_id in (state.owners or ()))
+    return frozenset(q for q in own if (q.topic in topics if topics else not q.topic.startswith(RETRY_PREFIX)))
 
 
 Pairs = Mapping[str, list[tuple[int, int]]]
@@ -449,6 +445,7 @@ def _figures(
     is_converged: bool,
 ) -> RecordingFigures:
     after = [queue.owners_after for queue in queues if not (queue.intervals and queue.intervals[-1].state == "gone")]
+    owners = [(queue.owners_before, queue.owners_after) for queue in queues]
     changes = [change for queue in queues for change in queue.changes]
     bounds: tuple[int | None, int | None] = None, None
     if changes and is_converged:
@@ -460,10 +457,7 @@ def _figures(
     return RecordingFigures(
         queues=len(queues),
         changed=sum(bool(queue.changes) for queue in queues),
-        moved=sum(
-            None not in (queue.owners_before, queue.owners_after) and queue.owners_before != queue.owners_after
-            for queue in queues
-        ),
+        moved=sum(None not in pair and pair[0] != pair[1] for pair in owners),
         unassigned=sum(owners == () for owners in after),
         duplicate_owners=sum(owners is not None and len(owners) > 1 for owners in after),
         unknown=sum(owners is None for owners in after),

@@ -108,11 +108,9 @@ class Cluster:
         elif action == "end":
             course.ended = at if course.lasts else None
             course.over, course.dropped = True, False
-        self.reactions = {
-            each.failure.broker_name: (place, each.failure.reaction)
-            for place, each in enumerate(self.courses)
-            if each.lasts and each.failure.reaction.kind != "read-only"
-        }
+        lasting = ((place, each.failure) for place, each in enumerate(self.courses) if each.lasts)
+        failing = ((place, failure) for place, failure in lasting if failure.reaction.kind != "read-only")
+        self.reactions = {failure.broker_name: (place, failure.reaction) for place, failure in failing}
         if self._left_out() != (self.gone, self._unwritable):
             poll = poll_after(at, self._first_poll, self._poll)
             if poll not in self._polls:

@@ -227,10 +227,9 @@ class AsyncProducer(JavaProducer):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._callbacks = [
-            Thread(len(self.threads) + thread.number, stream_key(self.scenario.seed, 0, thread.key & 0xFFFF_FFFF))
-            for thread in self.threads
-        ]
+        number, seed = len(self.threads), self.scenario.seed
+        keys = ((each.number, stream_key(seed, 0, each.key & 0xFFFF_FFFF)) for each in self.threads)
+        self._callbacks = [Thread(number + own, key) for own, key in keys]
         # Separate objects: the fault strategy learns something else than after SYNC sends, and `is` distinguishes the
         # objects from a broker's answer of the same name.
         self.refused = broken(CONNECT, reachable=not self.profile.async_connects_first)

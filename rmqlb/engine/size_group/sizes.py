@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Protocol
 
 from msgspec import Struct
@@ -158,10 +159,7 @@ def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
     if strategy != "MACHINE_ROOM":
         return topic
     inside = [room(queue.broker_name) in (settings.consumer_idcs or ()) for queue in topic.queues]
-    return Topic(
-        tuple(queue for queue, has in zip(topic.queues, inside, strict=True) if has),
-        tuple(work for work, has in zip(topic.work, inside, strict=False) if has),
-    )
+    return Topic(tuple(compress(topic.queues, inside)), tuple(compress(topic.work, inside)))
 
 
 class IdSizes:

@@ -211,11 +211,8 @@ class GroupSubject(Subject[GroupOutcome]):
         placed, left = self._by_place(effect), self._left(effect)
         left.append(_NOBODY)  # is at index −1, which _NOBODY is
         now = [left[place] for place in placed.owners]
-        moved = [
-            lag
-            for own, was, lag in zip(now, placed.before, placed.lags, strict=True)
-            if own != was and _NOBODY not in (own, was)
-        ]
+        triples = zip(now, placed.before, placed.lags, strict=True)
+        moved = [lag for own, was, lag in triples if own != was and _NOBODY not in (own, was)]
         return placed.spread, moved
 
     def _by_place(self, effect: Effect) -> _Placed:
@@ -225,12 +222,9 @@ class GroupSubject(Subject[GroupOutcome]):
             ids = tuple(f"{place:06d}" for place in range(number))
             members = Members(ids, self.members.strategy, self.members.settings)
             owners = owners_at_rest(self.routes_after(effect), members)
-            self._placed[key] = _Placed(
-                spread(owners, ids),
-                _places(owners.values(), ids),
-                _places((self.before[queue] for queue in owners), self.client_ids),
-                [self._lag(queue) for queue in owners],
-            )
+            before = _places((self.before[queue] for queue in owners), self.client_ids)
+            lags = [self._lag(queue) for queue in owners]
+            self._placed[key] = _Placed(spread(owners, ids), _places(owners.values(), ids), before, lags)
         return self._placed[key]
 
     def _lag(self, queue: MessageQueue) -> int | None:
@@ -256,9 +250,8 @@ class GroupSubject(Subject[GroupOutcome]):
         """The group as a snapshot shows it after the failure and a rebalance, without reports of the time before."""
         group, seen, members = self.group, self.group.group, self.members_after(effect)
         owners: Owners = owners_at_rest(self.routes_after(effect), members)
-        queues = {
-            queue: replace(seen.queues.get(queue, QueueState()), owners=frozenset(ids)) for queue, ids in owners.items()
-        }
+        states = ((queue, seen.queues.get(queue, QueueState()), frozenset(ids)) for queue, ids in owners.items())
+        queues = {queue: replace(state, owners=own) for queue, state, own in states}
         routes = change_routes(self.routes_after(effect), Changes(remove_masters=effect.masters))
         changed = {route.topic: replace(group.snapshot.routes[route.topic], route=route) for route in routes}
         left = replace(_with_consumers(seen, members.client_ids), queues=queues)

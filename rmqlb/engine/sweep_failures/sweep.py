@@ -113,6 +113,7 @@ def sweep_snapshot(
         findings.append(Finding("in-no-zone", text, severity=INFO))
     worst_groups = [each.worst_group(each.subject) for each in judged if isinstance(each.subject, GroupSubject)]
     worst_topics = [each.worst_topic() for each in judged if isinstance(each.subject, TopicSubject)]
+    already = (each.limit(at, value) for each in judged for at, value in each.cases.already.items())
     result = FailureSweep(
         policy=policy.where,
         at_once=request.at_once,
@@ -120,9 +121,7 @@ def sweep_snapshot(
         losses=tuple(failure.parts for failure in failures),
         counterexamples=tuple(sorted(kept, key=_badness)),
         waived=len(found) - len(kept),
-        broken_already=tuple(
-            BrokenAlready(**each.limit(at, value)) for each in judged for at, value in each.cases.already.items()
-        ),
+        broken_already=tuple(BrokenAlready(**limit) for limit in already),
         groups=tuple(sorted(worst_groups, key=_group_badness)),
         topics=tuple(sorted(worst_topics, key=lambda one: (-one.broken, one.least_writable.value, one.topic))),
         unjudged=tuple(unjudged),
