@@ -298,9 +298,7 @@ def measure_group(limit: Limit, group: Group) -> Measured:
 
 
 def _moved_on_consumer_loss(group: Group) -> Measured:
-    """The largest share of the queues that moves when one process ends."""
-    _ = group.all_client_ids
-    ids = sort_client_ids(group.members.client_ids)
+    _, ids = group.all_client_ids, sort_client_ids(group.members.client_ids)
 
     def without(client_id: str) -> Owners:
         at = ids.index(client_id)
@@ -310,7 +308,6 @@ def _moved_on_consumer_loss(group: Group) -> Measured:
 
 
 def _moved_on_broker_loss(group: Group) -> Measured:
-    """The largest share of the remaining queues that moves when one broker is lost."""
     _ = group.all_client_ids
 
     def without(name: str) -> Owners:
@@ -330,8 +327,7 @@ def _worst_loss(group: Group, losses: Iterable[tuple[str, Owners]]) -> Measured:
     for lost, after in losses:
         number, left = moved(before, after), sum(queue in after for queue in before)
         if number > worst * left:
-            worst = number / left
-            why = f"{number} of {left} queues move when {lost} is lost"
+            worst, why = number / left, f"{number} of {left} queues move when {lost} is lost"
     return Measured(worst, why=why, basis=group.basis)
 
 
@@ -507,8 +503,7 @@ def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
 
 def writable_brokers(route: TopicRouteData) -> set[str]:
     """The brokers with a master and a queue in the producers' list (raises DataError)."""
-    brokers = route.brokers_by_name()
-    queues = {queue.broker_name for queue in route.publish_queues()}
+    brokers, queues = route.brokers_by_name(), {queue.broker_name for queue in route.publish_queues()}
     if route.is_static:
         queues = set(route.serving_brokers().values())
     return {name for name in queues if name in brokers and brokers[name].has_master}
@@ -521,8 +516,7 @@ def _brokers(route: TopicRouteData) -> set[str]:
 
 def _without_master(route: TopicRouteData) -> set[str]:
     """Brokers with queues and no master, or no address at all: producers skip them."""
-    brokers = route.brokers_by_name()
-    names = {data.broker_name for data in route.queue_datas}
+    brokers, names = route.brokers_by_name(), {data.broker_name for data in route.queue_datas}
     return {name for name in names if name not in brokers or not brokers[name].has_master}
 
 

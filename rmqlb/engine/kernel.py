@@ -127,8 +127,7 @@ class Process:
                 self.sleep(max(self._due - self._clock.now, delay_us))
 
     def end(self) -> None:
-        self._nap = -1
-        self._frozen = False
+        self._nap, self._frozen = -1, False
         self._steps.close()
 
     def _wake(self, nap: int) -> None:

@@ -28,6 +28,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import NewBroker
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.profile import Clocks
+from rmqlb.engine.rebalance.rates import seconds_between
 from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.engine.send.sdk import ChosenSdk
 from rmqlb.engine.send.select_queue import key_queues
@@ -43,7 +44,6 @@ from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitF
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
 
 _NO_MASTER: Mapping[int, str] = {0: "unknown"}
@@ -282,8 +282,7 @@ def _steps(
     final = target.subscribe_queues()
     kept = set(final)
     leaving = [queue for queue in switched.subscribe_queues() if queue not in kept]
-    wait_readable = _wait("readable", final)
-    wait_writable = WaitFor("writable", _names(writable))
+    wait_readable, wait_writable = _wait("readable", final), WaitFor("writable", _names(writable))
     opens = not set(now.subscribe_queues()).issuperset(final)
     written = now.publish_queues()
     switches = written != writable
@@ -429,13 +428,7 @@ def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, whe
         return {}
     later, earlier = now.groups[group], then.groups[group]
     to, since = later.seen.at or now.taken_at, earlier.seen.at or then.taken_at
-    if to is None or since is None:
-        which = f"{where} does" if since is None else "the source does"
-        raise DataError(f"{which} not report when it was taken, so that no rate follows")
-    if to <= since:
-        text = f"{where} is not earlier than the source: {utc_text(since)} and {utc_text(to)}"
-        raise DataError(text, hint="-s is the later snapshot, --rates-since the earlier one")
-    length_ms = (to - since).total_seconds() * 1000
+    length_ms = seconds_between(to, since, where) * 1000
     rates: dict[MessageQueue, float] = {}
     for queue, state in later.queues.items():
         offset, old = state.consumer_offset, earlier.queues.get(queue, QueueState()).consumer_offset

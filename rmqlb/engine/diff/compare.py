@@ -51,8 +51,7 @@ def compare_snapshots(
     progress: Progress = no_progress,
 ) -> SnapshotDiff:
     """Explain each queue's new owner; `wanted` None is all topics and groups except RocketMQ's own."""
-    wanted = wanted or Everything()
-    missing = gaps(before), gaps(after)
+    wanted, missing = wanted or Everything(), (gaps(before), gaps(after))
     not_compared: list[NotCompared] = []
 
     def comparable(kind: Literal["topic", "group"], names: Iterable[str], *known: Collection[str]) -> list[str]:

@@ -47,8 +47,7 @@ class GroupSide:
     def __init__(self, facts: Group) -> None:
         self.group = facts.group.without_foreign_offsets
         self.client_ids = None if facts.untold is not None else facts.listed
-        self.routes = facts.snapshot.routes
-        self.observed = facts.observed
+        self.routes, self.observed = facts.snapshot.routes, facts.observed
         self.broadcasting = self.group.message_model == BROADCASTING
         self.offline = self.client_ids == ()
         self.states = {q: state for q, state in self.group.queues.items() if not q.topic.startswith(RETRY_PREFIX)}

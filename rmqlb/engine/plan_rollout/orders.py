@@ -46,8 +46,7 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
     >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
     [1, 0, 2]
     """
-    full = len(cost_of) - 1
-    least = [0] * len(cost_of)
+    full, least = len(cost_of) - 1, [0] * len(cost_of)
     for stage in range(1, full):
         rest, bit = stage & (stage - 1), stage & -stage
         smallest = least[stage ^ bit]

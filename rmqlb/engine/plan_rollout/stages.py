@@ -185,8 +185,9 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
         return several, sum(count for owned, count in owners if not owned)
 
     bound = anyway * (number - 1) + (0 if orderly else handed)
-    pairs = _pair_costs(kinds, number, orderly)
-    return Overlaps(rollout.client_ids, counts, pairs, work=len(kinds), anyway=anyway, bound=bound)
+    return Overlaps(
+        rollout.client_ids, counts, _pair_costs(kinds, number, orderly), work=len(kinds), anyway=anyway, bound=bound
+    )
 
 
 def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
@@ -229,8 +230,7 @@ def _by_assigning(rollout: RolloutModel, routes: Sequence[TopicRouteData], order
         numbers = [len(owners) for owners in _owners(routes, rollout.members_when(changed)).values()]
         return 0 if orderly else sum(number > 1 for number in numbers), numbers.count(0)
 
-    steps = queues + len(routes) * len(rollout.members.client_ids)
-    most = max(_MOST_STEPS // (_MOST_ORDERS * steps), 1)
+    most = max(_MOST_STEPS // (_MOST_ORDERS * (queues + len(routes) * len(rollout.members.client_ids))), 1)
     return Overlaps(rollout.client_ids, counts, None, work=queues, anyway=0, bound=0, most_stages=most)
 
 

@@ -153,11 +153,11 @@ class Connections:
             self.connected.pop(broker, None)
 
     def _heartbeat(self, broker: Broker) -> Generator[int, None, bool]:
-        if not (yield from self.request(broker)):
-            return False
-        broker.beat(self._channel)
-        yield self.answer()
-        return True
+        arrived = yield from self.request(broker)
+        if arrived:
+            broker.beat(self._channel)
+            yield self.answer()
+        return arrived
 
 
 class LostConnection:

@@ -194,9 +194,8 @@ class Client:
 
     def _committed_before(self, at_us: int) -> int:
         """A lite pull consumer commits every 5 s while it polls (`maybeAutoCommit`); others store all deliveries."""
-        if self.type != "lite-pull":
-            return at_us
-        return at_us - (at_us - self.created_us) % _AUTO_COMMIT_US
+        since_us = (at_us - self.created_us) % _AUTO_COMMIT_US if self.type == "lite-pull" else 0
+        return at_us - since_us
 
     def _opened(self, broker: Broker) -> None:
         if self.alive and self.profile.hears_channels and not self.connections.beating:

@@ -87,8 +87,7 @@ class GroupEnvironment:
         self.clients: Sequence[Consumer] = ()  # all that ever existed, in the order of their start
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
-        self.broadcasting = scenario.broadcasting
-        self.events_left = 0
+        self.broadcasting, self.events_left = scenario.broadcasting, 0
         self._members, self._trial = members, trial
         self._java = consumer_profile_of(scenario.client_version), java_clocks(self.timers)
         self._server_draws = self.draws(_SERVERS)

@@ -148,8 +148,7 @@ class ProcessQueues:
                 continue
             if (yield from self._query_offset(queue)):
                 hold = self._client.hold(queue, clock.now)
-                hold.renewed_us = clock.now
-                hold.locked = not (env.locks and self._client.profile.pull_retry_us)
+                hold.renewed_us, hold.locked = clock.now, not (env.locks and self._client.profile.pull_retry_us)
                 self._put(hold)
                 taken.append(hold)
         if env.log.explain:
@@ -169,10 +168,9 @@ class ProcessQueues:
 
     def _pull_expired(self, hold: Hold) -> bool:
         """`ProcessQueue.isPullExpired`, of push consumers; a dropped queue is not pulled either."""
-        if self._client.type != "push":
-            return False
         since = hold.to_us if hold.stalled_us is None else hold.stalled_us
-        return since is not None and self._env.clock.now - since > self._env.timers.pull_idle_us
+        is_idle = since is not None and self._env.clock.now - since > self._env.timers.pull_idle_us
+        return is_idle and self._client.type == "push"
 
     def _remove(self, going: list[Hold], why: str) -> Generator[int, None, bool]:
         env, changed = self._env, False
@@ -210,8 +208,7 @@ class ProcessQueues:
         if self._client.frozen:
             self._late.append((self._unlock, queue))
             return
-        broker = self._env.master(queue)
-        if broker is not None and broker.up:
+        if (broker := self._env.master(queue)) is not None and broker.up:
             broker.unlock(queue, self._client.client_id)
 
     def _lock(self, queue: MessageQueue) -> Generator[int, None, bool]:

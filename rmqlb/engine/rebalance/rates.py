@@ -40,6 +40,17 @@ def spread_evenly(
     return found
 
 
+def seconds_between(later: datetime | None, earlier: datetime | None, where: str, hint: str | None = None) -> float:
+    """The time between two snapshots; `where` names the earlier one in errors (DataError)."""
+    if later is None or earlier is None:
+        which = f"{where} does" if earlier is None else "the source does"
+        raise DataError(f"{which} not report when it was taken, so that no rate follows", hint=hint)
+    if later <= earlier:
+        text = f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}"
+        raise DataError(text, hint="-s is the later snapshot, --rates-since the earlier one")
+    return (later - earlier).total_seconds()
+
+
 def observed_rates(
     now: ConsumerGroup,
     then: ConsumerGroup,
@@ -47,14 +58,7 @@ def observed_rates(
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:
-    later, earlier = taken
-    if later is None or earlier is None:
-        which = f"{where} does" if earlier is None else "the source does"
-        raise DataError(f"{which} not report when it was taken, so that no rate follows", hint="say it: --rate R")
-    length = (later - earlier).total_seconds()
-    if length <= 0:
-        text = f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}"
-        raise DataError(text, hint="-s is the later snapshot, --rates-since the earlier one")
+    length = seconds_between(*taken, where, hint="say it: --rate R")
     rates: dict[MessageQueue, float] = {}
     for queue in queues:
         ends = [group.queues[queue].broker_offset if queue in group.queues else None for group in (now, then)]

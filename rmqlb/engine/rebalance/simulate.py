@@ -126,8 +126,7 @@ class GroupSimulation:
             require(states, Mapping[MessageQueue, QueueState] | None, "states")
         self._group = group
         self._members, self._scenario = _with_names(group, members, scenario)
-        self._routes = _by_name(routes)
-        self._states = states or {}
+        self._routes, self._states = _by_name(routes), states or {}
         self._events = in_order(self._scenario.events, members.client_ids, self._routes)
         self._first_us, self._last_us = (self._events[at].at_us if self._events else 0 for at in (0, -1))
         self._shares = Shares(self._members)

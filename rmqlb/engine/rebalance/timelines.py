@@ -35,8 +35,7 @@ def timelines(
     holds: dict[MessageQueue, list[Hold]] = {}
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
-    starts = _Starts(scenario, states, routes)
-    found = []
+    starts, found = _Starts(scenario, states, routes), []
     for queue in sort_queues(log.there.keys() | holds.keys()):
         notes = _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us)
         found.append(_timeline(notes, scenario, starts))
@@ -181,8 +180,7 @@ def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
 
 def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: Sequence[Span]) -> Iterator[Takeover]:
     ends = {end: end - begin for begin, end in waits}
-    earlier = _Earlier(scenario.latency_us // 2, notes.end_us)
-    rate = scenario.rates.get(notes.queue)
+    earlier, rate = _Earlier(scenario.latency_us // 2, notes.end_us), scenario.rates.get(notes.queue)
     for hold in notes.holds:
         stored, stored_since, read_until = earlier.position(hold.from_us), earlier.persisted, earlier.read_until
         earlier.add(hold, stored)

@@ -328,11 +328,10 @@ class Follower:
                     continue
                 gains = queue in queues
                 change = OwnerChange(since, self._answered_ms, "gained" if gains else "lost", client_id)
-                between = Between(since, self._answered_ms)
                 if gains:
-                    spans.append(_Span(between))
+                    spans.append(_Span(Between(since, self._answered_ms)))
                 else:
-                    spans[-1].loss = between
+                    spans[-1].loss = Between(since, self._answered_ms)
                 self.changed_queues += not self._queues[queue].changes
                 self._queues[queue].changes.append(change)
                 yield queue, change

@@ -140,10 +140,8 @@ class JavaProducer(Producer):
         address = None if broker is None else broker.broker_addrs.get(0)
         if name == TOO_MUCH and not self.profile.late_names_address:
             return "invokeAsync call timeout"
-        if address is None:
-            return None
         known = {CONNECT: f"connect to {address} failed", TOO_MUCH: f"invokeAsync call the addr[{address}] timeout"}
-        return known.get(name)
+        return None if address is None else known.get(name)
 
     def _client(
         self, text: str, *, code: int | None = _NO_CODE, cause: str | None = None, see: bool = False

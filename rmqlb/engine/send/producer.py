@@ -46,8 +46,7 @@ class Producer(ABC):
         if not self.publish_queues:
             raise no_queues(route)
         self.recorder = Recorder(route, scenario, self.cluster, self.per_us)
-        self.now = 0
-        self.started = 0  # messages begun
+        self.now = self.started = 0  # the tick; messages begun
         self.ended = 0  # the tick of the end: the last message's, or after the duration
         numbers = range(1, scenario.threads + 1)
         self.threads = [Thread(each, stream_key(scenario.seed, trial, each), arrival=each - 1) for each in numbers]

@@ -66,8 +66,7 @@ class Recorder:
         self._unused: dict[str, list[FailureCourse]] = {}  # broker → its failures that ended, until it is used again
         self._per_ms = 1000 * per_us
         self._width = max(_slice_width_us(scenario) * per_us, 1)
-        self._marks = [self._mark(0)]
-        self.next_slice = self._width
+        self._marks, self.next_slice = [self._mark(0)], self._width
 
     def note_changes(self, now: int) -> None:
         cluster = self._cluster

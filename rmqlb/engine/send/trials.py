@@ -143,14 +143,12 @@ class _Summary:
         return {name: estimate(values, highest) for name, values in self._at[figure].items() if values}
 
     def _lost_share(self) -> Estimate:
-        if not self._losing:
-            return Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
-        return estimate(self._columns["lost_share"], 1.0)
+        none_lost = Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
+        return estimate(self._columns["lost_share"], 1.0) if self._losing else none_lost
 
     def _lost_messages(self, messages: Estimate) -> Estimate:
-        if not self._losing:
-            return Estimate(0.0, 0.0, self._lost_share().high * messages.mean)
-        return estimate(self._columns["lost"], messages.high)
+        none_lost = Estimate(0.0, 0.0, self._lost_share().high * messages.mean)
+        return estimate(self._columns["lost"], messages.high) if self._losing else none_lost
 
     def report(self, wanted: int) -> TrialsReport:
         scenario = self._scenario

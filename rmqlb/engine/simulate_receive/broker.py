@@ -65,8 +65,7 @@ class Outage:
     """A broker's failure, in microseconds, and its effect."""
 
     def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        self.begin = failure.start.us or 0
+        self.failure, self.begin = failure, failure.start.us or 0
         self.end = NEVER if failure.end is None or failure.end.us is None else failure.end.us
         self.dropped = NEVER if failure.notices_us is None else self.begin + failure.notices_us
         self.silent = failure.reaction.kind == "timeout"
@@ -183,8 +182,7 @@ class Broker:
         for receive in self._waiting:
             if receive.waiting and not receive.orphan and receive.consumer.dead(self._clock.now):
                 self._leave(receive)
-                receive.orphan = True
-                receive.waiting = self._scenario.client != "pop"
+                receive.orphan, receive.waiting = True, self._scenario.client != "pop"
 
     def _over(self, receive: Receive) -> None:
         """End a receive (`PopLongPollingService.run`); it takes messages that came back without waking it."""

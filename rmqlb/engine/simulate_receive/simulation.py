@@ -56,18 +56,16 @@ class ReceiveSimulation:
         self.brokers = [Broker(self, name, at, number, failing.get(name, ())) for at, (name, number) in counts]
         by_name = {broker.name: broker for broker in self.brokers}
         self._broker_of = [by_name[queue.broker_name] for queue in queues]
-        self._proxy = _Proxy(self)
-        simple = scenario.client == "simple"
+        self._proxy, simple = _Proxy(self), scenario.client == "simple"
         self._one_by_one = simple or scenario.fifo  # the application consumes the messages of a receive in turn
         self._assigned = self._broker_of if scenario.fifo else self.brokers
         self._loops = scenario.loops if simple else len(self._assigned)
         deaths = {crash.consumer: crash.at_us for crash in scenario.crashes}
         turns = ((each, self.draws(_CONSUMER, each).below(_JAVA_INT)) for each in range(1, scenario.consumers + 1))
         self.consumers = [Consumer(each, deaths.get(each, NEVER), turn, self._broker_of) for each, turn in turns]
-        self._invisible_us = rules.invisible_us(scenario)
+        self._invisible_us, self._pause_us = rules.invisible_us(scenario), rules.error_pause_us(scenario)
         self._out_us = scenario.round_trip_us // 2
         self._back_us = scenario.round_trip_us - self._out_us
-        self._pause_us = rules.error_pause_us(scenario)
         self._all_measured = False  # all messages to be measured have arrived
         self._unreceived = 0  # place of the first message that is not received
         self._arrivals = self._at_rates() if scenario.rates else self._rare()

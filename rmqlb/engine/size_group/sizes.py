@@ -131,8 +131,7 @@ class PlaceSizes:
             prepare(strategy, topic.queues, ["a"], settings, sdk).share("a")  # throws what clients throw
         allocated = (_of_listed_rooms(topic, strategy, settings) for topic in layout.topics)
         self._layout = Layout(tuple(topic for topic in allocated if topic.queues), layout.threads, layout.orderly)
-        self._has_work = layout.has_work
-        self._unassigned = len(layout.queues) - len(self._layout.queues)
+        self._has_work, self._unassigned = layout.has_work, len(layout.queues) - len(self._layout.queues)
         self._strategy, self._settings, self._sdk = strategy, settings, sdk
         self._known: dict[int, list[SizeFigures]] = {}
 

@@ -313,9 +313,7 @@ def touching(subject: AnySubject, failures: ByThing) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-class CaseClass(Struct):
-    """All cases with the same mask."""
-
+class CaseClass(Struct):  # all cases with the same mask
     first: tuple[int, ...]  # the first case with the fewest failures, by their numbers
     singles: int = 0
     pairs: int = 0  # in which each failure takes something
