@@ -298,7 +298,8 @@ def measure_group(limit: Limit, group: Group) -> Measured:
 
 
 def _moved_on_consumer_loss(group: Group) -> Measured:
-    _, ids = group.all_client_ids, sort_client_ids(group.members.client_ids)
+    _ = group.all_client_ids  # raises where they are unknown
+    ids = sort_client_ids(group.members.client_ids)
 
     def without(client_id: str) -> Owners:
         at = ids.index(client_id)

@@ -185,9 +185,8 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
         return several, sum(count for owned, count in owners if not owned)
 
     bound = anyway * (number - 1) + (0 if orderly else handed)
-    return Overlaps(
-        rollout.client_ids, counts, _pair_costs(kinds, number, orderly), work=len(kinds), anyway=anyway, bound=bound
-    )
+    pairs = _pair_costs(kinds, number, orderly)
+    return Overlaps(rollout.client_ids, counts, pairs, work=len(kinds), anyway=anyway, bound=bound)
 
 
 def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
