@@ -110,8 +110,8 @@ def _result(
     rules = []
     for rule in policy.rules:
         own = [one for one in judged if one.rule == rule.name]
-        head: dict[str, Any] = {"rule": rule.name, "severity": rule.severity, "about": rule.about}
-        rules.append(RuleCounts(**head, names=len({one.name for one in own} - {None}), **_counts(own)))
+        number, more = len({one.name for one in own} - {None}), _counts(own)
+        rules.append(RuleCounts(rule=rule.name, severity=rule.severity, about=rule.about, names=number, **more))
     return CheckResult(
         policy=policy.where,
         today=today,
@@ -173,12 +173,10 @@ def _judge(
             yield one
     if rule.about == GROUP and missing.unlisted is not None:
         yield judgement(rule, None, None, INCOMPLETE, Measured(why=missing.unlisted))
-    elif not names:
+    elif not names or not applies:
         without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
-        text = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
-        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
-    elif not applies:
-        text = f"its limits apply to no {rule.about} that matches"
+        none_matches = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
+        text = f"its limits apply to no {rule.about} that matches" if names else none_matches
         yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
 
 
@@ -207,9 +205,8 @@ def waive(
     undecided: set[int] = set()
     found: list[JudgedLimit] = []
     for one in judged:
-        fits = (
-            at for at, w in enumerate(waivers) if w.until >= today and w.fits(one.rule, one.about, one.name, one.limit)
-        )
+        valid = ((at, waiver) for at, waiver in enumerate(waivers) if waiver.until >= today)
+        fits = (at for at, waiver in valid if waiver.fits(one.rule, one.about, one.name, one.limit))
         at = next(fits, None) if one.verdict in (FAILED, INCOMPLETE) else None
         if at is not None and one.verdict == FAILED:
             uses[at] += 1
@@ -301,20 +298,17 @@ def measure_group(limit: Limit, group: Group) -> Measured:
 
 
 def _moved_on_consumer_loss(group: Group) -> Measured:
-    """The largest share of the queues that moves when one process ends."""
-    _ = group.all_client_ids
+    _ = group.all_client_ids  # raises where they are unknown
     ids = sort_client_ids(group.members.client_ids)
 
     def without(client_id: str) -> Owners:
         at = ids.index(client_id)
-        members = replace(group.members, client_ids=(*ids[:at], *ids[at + 1 :]))
-        return owners_at_rest(group.routes, members)
+        return owners_at_rest(group.routes, replace(group.members, client_ids=(*ids[:at], *ids[at + 1 :])))
 
     return _worst_loss(group, ((f"consumer {each}", without(each)) for each in dict.fromkeys(ids)))
 
 
 def _moved_on_broker_loss(group: Group) -> Measured:
-    """The largest share of the remaining queues that moves when one broker is lost."""
     _ = group.all_client_ids
 
     def without(name: str) -> Owners:
@@ -334,8 +328,7 @@ def _worst_loss(group: Group, losses: Iterable[tuple[str, Owners]]) -> Measured:
     for lost, after in losses:
         number, left = moved(before, after), sum(queue in after for queue in before)
         if number > worst * left:
-            worst = number / left
-            why = f"{number} of {left} queues move when {lost} is lost"
+            worst, why = number / left, f"{number} of {left} queues move when {lost} is lost"
     return Measured(worst, why=why, basis=group.basis)
 
 
@@ -389,9 +382,8 @@ def _mixed_subscriptions(group: Group) -> Measured:
     """Consumers that subscribe to other topics than most; their shares of the other topics have no consumer."""
     others = other_subscriptions(group.group)
     silent = sorted(set(group.visible_ids) - subscriptions(group.group).keys(), key=sort_key)
-    missing = group.untold
-    if silent and len(set(group.visible_ids)) > 1:
-        missing = f"{named(silent)} did not report what they subscribe to"
+    is_unsure = silent and len(set(group.visible_ids)) > 1
+    missing = f"{named(silent)} did not report what they subscribe to" if is_unsure else group.untold
     return Measured(len(others), missing=missing, why=named(others))
 
 
@@ -406,11 +398,8 @@ def _split_views(group: Group) -> Measured:
 def _lag(group: Group) -> Measured:
     if group.group.message_model == BROADCASTING:
         return Measured(apart=f"group {group.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
-    known = {
-        queue: state.lag
-        for queue, state in group.group.queues.items()
-        if state.lag is not None and not queue.topic.startswith(RETRY_PREFIX)
-    }
+    lags = ((queue, state.lag) for queue, state in group.group.queues.items())
+    known = {queue: lag for queue, lag in lags if lag is not None and not queue.topic.startswith(RETRY_PREFIX)}
     fullest = sorted((queue for queue in known if known[queue]), key=lambda queue: -known[queue])
     try:
         unknown = [queue for route in group.routes for queue in route.subscribe_queues() if queue not in known]
@@ -451,8 +440,7 @@ def _reported(group: Group) -> tuple[dict[str, str], list[str]]:
 
 def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
     try:
-        members = replace(group.under("AVG"), subscribed={})
-        fits = fitting_strategies(group.routes, members, group.group.queues)
+        fits = fitting_strategies(group.routes, replace(group.under("AVG"), subscribed={}), group.group.queues)
     except DataError as error:  # its routes are not known
         return (), error.message
     none_fits = "none that needs no settings gives the observed owners"
@@ -516,25 +504,20 @@ def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
 
 def writable_brokers(route: TopicRouteData) -> set[str]:
     """The brokers with a master and a queue in the producers' list (raises DataError)."""
-    brokers = route.brokers_by_name()
-    queues = {queue.broker_name for queue in route.publish_queues()}
+    brokers, queues = route.brokers_by_name(), {queue.broker_name for queue in route.publish_queues()}
     if route.is_static:
         queues = set(route.serving_brokers().values())
     return {name for name in queues if name in brokers and brokers[name].has_master}
 
 
 def _brokers(route: TopicRouteData) -> set[str]:
-    return {
-        data.broker_name
-        for data in route.queue_datas
-        if (data.readable and data.read_queue_nums > 0) or (data.writable and data.write_queue_nums > 0)
-    }
+    datas = ((data.readable and data.read_queue_nums > 0, data) for data in route.queue_datas)
+    return {data.broker_name for reads, data in datas if reads or (data.writable and data.write_queue_nums > 0)}
 
 
 def _without_master(route: TopicRouteData) -> set[str]:
     """Brokers with queues and no master, or no address at all: producers skip them."""
-    brokers = route.brokers_by_name()
-    names = {data.broker_name for data in route.queue_datas}
+    brokers, names = route.brokers_by_name(), {data.broker_name for data in route.queue_datas}
     return {name for name in names if name not in brokers or not brokers[name].has_master}
 
 

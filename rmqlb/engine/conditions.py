@@ -55,8 +55,7 @@ class Condition(Struct, frozen=True):
             value = 100 * value / whole if value is not None and whole else None
         if isinstance(value, float):
             value = float(f"{value:.12g}")  # 7 of 100 as a share and back is 7.000000000000001
-        met = None if value is None else self.compare(value, self.limit)
-        return TriedCondition(self.text, value, met)
+        return TriedCondition(self.text, value, None if value is None else self.compare(value, self.limit))
 
     def judge(self, result: Struct) -> TriedCondition:
         field, figure = figures_of(type(result))[self.name]
@@ -69,19 +68,15 @@ def parse_condition(text: str, figures: Figures) -> Condition:
         return Condition(text.strip(), text.strip().lower(), None, operator.gt, 0, percent=False)
     match = _CONDITION.fullmatch(text)
     if not match:
-        flags = "".join(f"{flag}, " for flag in figures.flags)
-        hint = f"write {flags}NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
+        hint = f"write {''.join(f'{flag}, ' for flag in figures.flags)}NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
         raise UsageError(f"--fail-on {text!r}: not a condition", hint=hint)
     name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match["name"]).lower()
     known = tuple(dict.fromkeys((*figures.names, *figures.of_subject)))  # some are of both
     if match["unit"]:
         name = _in_ms(text, name, known)
     if name not in known:
-        raise UsageError(
-            f"--fail-on {text!r}: there is no figure {match['name']}",
-            hint=suggestion("figures", name, known),
-            code="unknown-figure",
-        )
+        problem = f"--fail-on {text!r}: there is no figure {match['name']}"
+        raise UsageError(problem, hint=suggestion("figures", name, known), code="unknown-figure")
     subject = match["subject"]
     if subject is None and name not in figures.names:
         raise UsageError(f"--fail-on {text!r}: {name} of what?", hint=f"write {name}[NAME]")

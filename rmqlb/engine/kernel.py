@@ -88,11 +88,9 @@ class Clock:
         if not self._due or self._due[0][0] > until_us:
             return False
         if self._count > MOST_STEPS:
-            raise UsageError(
-                f"the simulation takes more than {MOST_STEPS:,} steps; it got as far as {self.now // 1000} ms",
-                hint="simulate a shorter time, longer timers, or fewer consumers, brokers and events",
-                code="too-many-steps",
-            )
+            text = f"the simulation takes more than {MOST_STEPS:,} steps; it got as far as {self.now // 1000} ms"
+            hint = "simulate a shorter time, longer timers, or fewer consumers, brokers and events"
+            raise UsageError(text, hint=hint, code="too-many-steps")
         self.now, _, action, arguments = heappop(self._due)
         action(*arguments)
         return True
@@ -104,8 +102,7 @@ class Process:
     __slots__ = ("_clock", "_due", "_frozen", "_nap", "_steps")
 
     def __init__(self, clock: Clock, steps: Steps) -> None:
-        self._clock = clock
-        self._steps = steps
+        self._clock, self._steps = clock, steps
         self._nap = 0  # numbers the sleeps, so that a wake-up for an earlier one is ignored; -1 after the end
         self._due: int | None = None
         self._frozen = False
@@ -130,8 +127,7 @@ class Process:
                 self.sleep(max(self._due - self._clock.now, delay_us))
 
     def end(self) -> None:
-        self._nap = -1
-        self._frozen = False
+        self._nap, self._frozen = -1, False
         self._steps.close()
 
     def _wake(self, nap: int) -> None:
@@ -149,8 +145,7 @@ class Bell:
     __slots__ = ("_rung", "_sleeper", "_waiting")
 
     def __init__(self) -> None:
-        self._rung = False
-        self._waiting = False
+        self._rung = self._waiting = False
         self._sleeper: Process | None = None
 
     def belongs_to(self, process: Process) -> None:

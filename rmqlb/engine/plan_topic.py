@@ -28,6 +28,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import NewBroker
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.profile import Clocks
+from rmqlb.engine.rebalance.rates import seconds_between
 from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.engine.send.sdk import ChosenSdk
 from rmqlb.engine.send.select_queue import key_queues
@@ -42,8 +43,7 @@ from rmqlb.model.plan import ADDED, ASSIGNED, Move
 from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, suggestion
-from rmqlb.model.times import utc_text
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.words import counted, messages, named
 
 _NO_MASTER: Mapping[int, str] = {0: "unknown"}
@@ -67,23 +67,20 @@ class Routes(Struct, frozen=True):
 def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[BrokerData] = ()) -> Routes:
     """The routes on the way; `known` are the cluster's other brokers (raises UsageError, DataError)."""
     if route.is_static:
-        raise UsageError(
-            f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
-            hint="mqadmin updateStaticTopic adds queues to it",
-            code="static-topic",
-        )
+        text = f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers"
+        raise UsageError(text, hint="mqadmin updateStaticTopic adds queues to it", code="static-topic")
     target = _target(route, request, {broker.broker_name: broker for broker in known})
     old = {data.broker_name: data for data in route.queue_datas}
     opened = _with(target, (_opened(old.get(data.broker_name), data) for data in target.queue_datas), route)
     switched = _with(target, (_switched(old.get(data.broker_name), data) for data in target.queue_datas), target)
-    found = Routes(now=route, opened=opened, switched=switched, target=target)
+
     if not target.publish_queues() or not target.subscribe_queues():
         raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
     for data in target.queue_datas:
         unread = data.writable and data.write_queue_nums > (data.read_queue_nums if data.readable else 0)
         if data != old.get(data.broker_name) and unread:
             raise _unread(data.broker_name, data.write_queue_nums, request)
-    return found
+    return Routes(now=route, opened=opened, switched=switched, target=target)
 
 
 def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
@@ -119,11 +116,9 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     everywhere = {**known, **brokers}
     there = [name for name, broker in everywhere.items() if broker.cluster == request.move_to_cluster]
     if request.move_to_cluster is not None and not there:
-        raise DataError(
-            f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source",
-            hint=suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()}),
-            code="unknown-cluster",
-        )
+        problem = f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source"
+        hint = suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()})
+        raise DataError(problem, hint=hint, code="unknown-cluster")
     datas = {data.broker_name: data for data in route.queue_datas}
     drained = _drained(route, request, {*there})
     more = [NewBroker(name) for name in there if name not in request.drain_brokers]
@@ -143,12 +138,8 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
         )
         brokers.setdefault(broker.name, known.get(broker.name) or BrokerData("", broker.name, _NO_MASTER))
     datas = {name: _becomes(data, request.queues, name in drained) for name, data in datas.items()}
-    return replace(
-        route,
-        queue_datas=tuple(datas.values()),
-        broker_datas=tuple(brokers.values()),
-        order_topic_conf=_order_conf(route, datas),
-    )
+    conf, broker_datas = _order_conf(route, datas), tuple(brokers.values())
+    return replace(route, queue_datas=tuple(datas.values()), broker_datas=broker_datas, order_topic_conf=conf)
 
 
 def _drained(route: TopicRouteData, request: TopicRequest, there: Collection[str]) -> set[str]:
@@ -202,12 +193,9 @@ def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | 
         return route.order_topic_conf
     route.publish_queues()  # raises where clients cannot read the configuration
     listed = dict.fromkeys(split(part, ":")[0] for part in split(route.order_topic_conf, ";"))
-    names = dict.fromkeys((*listed, *datas))
-    return ";".join(
-        f"{name}:{datas[name].write_queue_nums}"
-        for name in names
-        if name in datas and datas[name].writable and datas[name].write_queue_nums > 0
-    )
+    ordered = ((name, datas[name]) for name in dict.fromkeys((*listed, *datas)) if name in datas)
+    writable = ((name, data.write_queue_nums) for name, data in ordered if data.writable)
+    return ";".join(f"{name}:{number}" for name, number in writable if number > 0)
 
 
 NORMAL = "NORMAL"  # the type of a topic without `message.type`
@@ -224,9 +212,8 @@ def commands_between(
     old = {data.broker_name: data for data in before.queue_datas}
     changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
     changed.sort(key=lambda data: not data.perm & PERM_WRITE)
-    found = [
-        _update_topic(after, data, name_servers, None if data.broker_name in old else message_type) for data in changed
-    ]
+    types = (None if data.broker_name in old else message_type for data in changed)
+    found = [_update_topic(after, data, name_servers, kind) for data, kind in zip(changed, types, strict=True)]
     if before.order_topic_conf != after.order_topic_conf and after.order_topic_conf is not None:
         words = ["mqadmin", "updateOrderConf", *_n(name_servers), "-t", after.topic, "-m", "put"]
         found.append(result.AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
@@ -237,13 +224,11 @@ def _update_topic(
     route: TopicRouteData, data: QueueData, name_servers: str | None, message_type: str | None
 ) -> result.AdminCommand:
     broker = route.broker(data.broker_name)
-    address = None if broker is None else broker.broker_addrs.get(MASTER_ID)
-    if address == "unknown":
-        address = None
+    known = None if broker is None else broker.broker_addrs.get(MASTER_ID)
+    address = None if known == "unknown" else known
     words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
     words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
-    words += ["-p", str(data.perm)]
-    words += ["-u", "true"] if data.topic_sys_flag & _UNIT else []
+    words += ["-p", str(data.perm), *(["-u", "true"] if data.topic_sys_flag & _UNIT else [])]
     words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
     words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
     return result.AdminCommand(data.broker_name, address, shlex.join(words))
@@ -297,8 +282,7 @@ def _steps(
     final = target.subscribe_queues()
     kept = set(final)
     leaving = [queue for queue in switched.subscribe_queues() if queue not in kept]
-    wait_readable = _wait("readable", final)
-    wait_writable = WaitFor("writable", _names(writable))
+    wait_readable, wait_writable = _wait("readable", final), WaitFor("writable", _names(writable))
     opens = not set(now.subscribe_queues()).issuperset(final)
     written = now.publish_queues()
     switches = written != writable
@@ -325,8 +309,8 @@ def _steps(
             wait_for=waits,
             estimated_ms=ms if todo else 0.0,
             brokers=tuple(
-                result.BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
-                for data in sorted(after.queue_datas, key=lambda data: data.broker_name)
+                result.BrokerQueues(each.broker_name, each.read_queue_nums, each.write_queue_nums, each.perm)
+                for each in sorted(after.queue_datas, key=lambda data: data.broker_name)
             ),
             readable_queues=len(after.subscribe_queues()),
             writable_queues=len(after.publish_queues()),
@@ -338,12 +322,10 @@ def _steps(
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
     moved = moved_keys(now, target, keys)
+    effects = [(each, out_of_order(of, moved.leaving)) for of, each in zip(groups or (), change.groups, strict=False)]
     yield replace(
         change,
-        groups=tuple(
-            replace(effect, out_of_order_unheld=out_of_order(group, moved.leaving))
-            for group, effect in zip(groups or (), change.groups, strict=False)
-        ),
+        groups=tuple(replace(each, out_of_order_unheld=number) for each, number in effects),
         keys=moved.sdks,
         uniform_share=uniform_share(now.publish_queues(), writable),
         order_broken_ms=0.0 if ordered else broken_ms,
@@ -385,7 +367,7 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
     snapshot.route(topic)
     if wait.kind in ("readable", "writable", "not-readable"):
         sighting = snapshot.routes[topic]
-        faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
+        faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each.route))]
         return result.Checked(wait.kind, not faults, "; ".join(faults))
     faults, unknown = [], []
     for name in groups:
@@ -405,9 +387,8 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
     return result.Checked(wait.kind, holds=True, found="")
 
 
-def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
-    queues = sighting.route.publish_queues() if wait.kind == "writable" else sighting.route.subscribe_queues()
-    found = _names(queues)
+def _fault_of_route(wait: WaitFor, route: TopicRouteData) -> str | None:
+    found = _names(route.publish_queues() if wait.kind == "writable" else route.subscribe_queues())
     if wait.kind == "writable":
         return None if found == wait.queues else f"producers have {counted(len(found), 'queue')}: {_listed(found)}"
     if wait.kind == "readable":
@@ -447,22 +428,12 @@ def consumed_per_ms(now: ClusterSnapshot, then: ClusterSnapshot, group: str, whe
         return {}
     later, earlier = now.groups[group], then.groups[group]
     to, since = later.seen.at or now.taken_at, earlier.seen.at or then.taken_at
-    if to is None or since is None:
-        which = f"{where} does" if since is None else "the source does"
-        raise DataError(f"{which} not report when it was taken, so that no rate follows")
-    if to <= since:
-        raise DataError(
-            f"{where} is not earlier than the source: {utc_text(since)} and {utc_text(to)}",
-            hint="-s is the later snapshot, --rates-since the earlier one",
-        )
-    length_ms = (to - since).total_seconds() * 1000
+    length_ms = seconds_between(to, since, where) * 1000
     rates: dict[MessageQueue, float] = {}
     for queue, state in later.queues.items():
-        old = earlier.queues.get(queue)
-        if old is None or None in (state.consumer_offset, old.consumer_offset):
-            continue
-        read = max(state.consumer_offset or 0, 0) - max(old.consumer_offset or 0, 0)
-        rates[queue] = max(read, 0) / length_ms
+        offset, old = state.consumer_offset, earlier.queues.get(queue, QueueState()).consumer_offset
+        if offset is not None and old is not None:
+            rates[queue] = max(max(offset, 0) - max(old, 0), 0) / length_ms
     return rates
 
 
@@ -489,12 +460,9 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
     sides = Side(group.members, (before,)), Side(group.members, (after,))
     plan = plan_rebalance(group.name, *sides, states=group.states)
     plan = with_starts(plan, group.states, group.consume_from, (before,))
-    begun = [
-        (MessageQueue(topic.topic, move.broker_name, move.queue_id), move)
-        for topic in plan.topics
-        for move in topic.queues
-        if move.change in (ADDED, ASSIGNED) and move.owners_after
-    ]
+    moves = ((topic.topic, move) for topic in plan.topics for move in topic.queues if move.owners_after)
+    new = ((topic, move) for topic, move in moves if move.change in (ADDED, ASSIGNED))
+    begun = [(MessageQueue(topic, move.broker_name, move.queue_id), move) for topic, move in new]
     rules = Counter(move.start_rule or "unknown" for _, move in begun)
     same = ("moved", "added", "removed", "unassigned", "idle", "imbalance", "lag_removed")
     return GroupEffect(
@@ -514,8 +482,7 @@ def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int 
         if move.start_offset is None:
             return None
         if move.start_rule == "end":
-            state = states.get(queue)
-            skipped += max(move.start_offset - ((state.min_offset if state else None) or 0), 0)
+            skipped += max(move.start_offset - (states.get(queue, QueueState()).min_offset or 0), 0)
     return skipped
 
 
@@ -549,9 +516,8 @@ def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> Mov
     if not keys.keys:
         return MovedKeys((), (evenly,))
     found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
-    sdks = tuple(
-        KeysMoved(each.sdk, each.moved, each.moved_share, tuple(_moving(found.keys, each))) for each in found.sdks
-    )
+    moving = ((each, tuple(_moving(found.keys, each))) for each in found.sdks)
+    sdks = tuple(KeysMoved(each.sdk, each.moved, each.moved_share, own) for each, own in moving)
     leaving = tuple(_leaving(before.topic, found.keys, each.sdk) for each in sdks if each.moved is not None)
     return MovedKeys(sdks, leaving or (evenly,))
 
@@ -564,11 +530,9 @@ def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
 
 
 def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
-    whole: Counter[MessageQueue] = Counter()
-    left: Counter[MessageQueue] = Counter()
+    whole, left = Counter[MessageQueue](), Counter[MessageQueue]()
     for key in keys:
-        place = key.queues[sdk]
-        if place is not None:
+        if (place := key.queues[sdk]) is not None:
             queue = MessageQueue(topic, place.broker_name, place.queue_id)
             whole[queue] += 1
             left[queue] += (key.queues_after or {}).get(sdk) != place

@@ -51,8 +51,7 @@ def compare_snapshots(
     progress: Progress = no_progress,
 ) -> SnapshotDiff:
     """Explain each queue's new owner; `wanted` None is all topics and groups except RocketMQ's own."""
-    wanted = wanted or Everything()
-    missing = gaps(before), gaps(after)
+    wanted, missing = wanted or Everything(), (gaps(before), gaps(after))
     not_compared: list[NotCompared] = []
 
     def comparable(kind: Literal["topic", "group"], names: Iterable[str], *known: Collection[str]) -> list[str]:
@@ -210,11 +209,8 @@ def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Predictio
 def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff]:
     if before.offline or after.offline:  # no consumer reports settings
         return
-    for name, field in (
-        ("messageModel", "message_model"),
-        ("consumeType", "consume_type"),
-        ("consumeFromWhere", "consume_from_where"),
-    ):
+    names = {"messageModel": "message_model", "consumeType": "consume_type", "consumeFromWhere": "consume_from_where"}
+    for name, field in names.items():
         yield from _setting(name, getattr(before.group, field), getattr(after.group, field))
     for client_id, (was, becomes) in sorted(sdks_that_differ(before, after).items()):
         yield from _setting(f"sdk of {client_id}", was, becomes)
@@ -232,17 +228,12 @@ def _topic_diff(
     if either is None:
         return None
     first, then = _queues_of(before), _queues_of(after)
-    brokers = tuple(
-        BrokerDiff(name, _presence(first.get(name), then.get(name)), first.get(name), then.get(name))
-        for name in sorted({*first, *then}, key=sort_key)
-        if first.get(name) != then.get(name)
-    )
+    pairs = ((name, first.get(name), then.get(name)) for name in sorted({*first, *then}, key=sort_key))
+    brokers = tuple(BrokerDiff(name, _presence(was, now), was, now) for name, was, now in pairs if was != now)
     settings: tuple[SettingDiff, ...] = ()
     if before is not None and after is not None:
-        settings = (
-            *_setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf),
-            *_setting("topicQueueMappingByBroker", _mapping(before), _mapping(after)),
-        )
+        order = _setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf)
+        settings = (*order, *_setting("topicQueueMappingByBroker", _mapping(before), _mapping(after)))
     change = _presence(before, after)
     if change == "changed" and not brokers and not settings:
         return None
@@ -278,16 +269,18 @@ def _mapping(route: TopicRouteData) -> str | None:
 def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
     before, after = diff.before, diff.after
     if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
-        yield Finding(
-            "snapshots-swapped", f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
-        )
+        text = f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
+        yield Finding("snapshots-swapped", text)
     s = diff.summary
     whole = s.groups and s.groups_added + s.groups_removed == s.groups
     if whole and s.topics == sum(topic.change != "changed" for topic in diff.topics):
-        yield Finding(
-            "nothing-in-common", "no group and no topic is in both snapshots: they seem to be of different clusters"
-        )
-    yield from _not_compared(diff)
+        text = "no group and no topic is in both snapshots: they seem to be of different clusters"
+        yield Finding("nothing-in-common", text)
+    for kind in ("topic", "group"):
+        those = [each for each in diff.not_compared if each.kind == kind]
+        if those:
+            more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+            yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
     found = [finding for group in diff.groups for finding in group.findings]
     for code in ("unexplained-owners", "not-moved-yet"):
         yield from [each.brief for each in found if each.code == code][:_MOST_GROUPS]
@@ -297,14 +290,6 @@ def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
                 yield _rewound(group, each.severity)
             elif each.code == "assumed-strategy":
                 yield each.brief
-
-
-def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
-    for kind in ("topic", "group"):
-        those = [each for each in diff.not_compared if each.kind == kind]
-        if those:
-            more = f" and {len(those) - 1} more" if len(those) > 1 else ""
-            yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
 
 
 def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
@@ -322,15 +307,12 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
     if group.strategy_assumed:
         text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
         yield group_finding(Finding("assumed-strategy", text, name), name)
-    times = before.taken_at, facts.snapshot.taken_at
-    if group.offsets_back and not (times[0] is not None and times[1] is not None and times[0] > times[1]):
+    earlier, later = before.taken_at, facts.snapshot.taken_at
+    if group.offsets_back and (earlier is None or later is None or earlier <= later):
         look, then = earlier_look(before, name), facts.group.queues
-        stored = {
-            queue: state
-            for queue, state in look.queues.items()
-            if not queue.topic.startswith(RETRY_PREFIX) and _stored(state) is not None
-            if _stored(then.get(queue, QueueState())) is not None
-        }
+        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in look.queues.items())
+        known = ((queue, states[0]) for queue, states in both if None not in map(_stored, states))
+        stored = {queue: state for queue, state in known if not queue.topic.startswith(RETRY_PREFIX)}
         found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
         # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)

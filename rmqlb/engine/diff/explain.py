@@ -47,15 +47,13 @@ class GroupSide:
     def __init__(self, facts: Group) -> None:
         self.group = facts.group.without_foreign_offsets
         self.client_ids = None if facts.untold is not None else facts.listed
-        self.routes = facts.snapshot.routes
-        self.observed = facts.observed
+        self.routes, self.observed = facts.snapshot.routes, facts.observed
         self.broadcasting = self.group.message_model == BROADCASTING
         self.offline = self.client_ids == ()
         self.states = {q: state for q, state in self.group.queues.items() if not q.topic.startswith(RETRY_PREFIX)}
         self.members: Members | None = None
-        self.strategy_known = False
         self.topics: tuple[str, ...] | None = None
-        self.problem = facts.apart
+        self.strategy_known, self.problem = False, facts.apart
         if self.problem is None and self.offline:
             self.members = Members((), DEFAULT, facts.settings)
             routes = known(lambda: facts.routes)
@@ -183,10 +181,8 @@ def _queue_diff(
     is_observed = all(seen is not None for seen, there in zip(observed, exists, strict=True) if there)
     if not is_observed and predicted == (None, None):
         return None
-    was, becomes = (
-        (owners if there else None)
-        for owners, there in zip(observed if is_observed else predicted, exists, strict=True)
-    )
+    sides = zip(observed if is_observed else predicted, exists, strict=True)
+    was, becomes = (owners if there else None for owners, there in sides)
     if was == becomes and predicted[0] == predicted[1]:
         return None
     how, causes = _explained(queue, was, becomes, prediction, predicted)
@@ -232,12 +228,11 @@ def _changed(before: GroupSide, after: GroupSide) -> Iterator[Cause]:
     if _strategies_differ(before, after):
         yield "strategy"
     topics, others = before.topics or (), after.topics or ()
-    first, then = before.subscribed, after.subscribed
-    looked_at = {*topics, *others}
-    stayed = first.keys() & then.keys()
-    if set(topics) != set(others) or any((first[each] ^ then[each]) & looked_at for each in stayed):
+    first, then, all_topics = before.subscribed, after.subscribed, dict.fromkeys((*topics, *others))
+    changed = ((first[each] ^ then[each]) & all_topics.keys() for each in first.keys() & then.keys())
+    if set(topics) != set(others) or any(changed):
         yield "subscriptions"
-    for topic in dict.fromkeys((*topics, *others)):
+    for topic in all_topics:
         was, becomes = (side.routes.get(topic) for side in (before, after))
         if (was and was.route.subscribe_queues()) != (becomes and becomes.route.subscribe_queues()):
             yield "routes"
@@ -249,11 +244,9 @@ def _strategies_differ(before: GroupSide, after: GroupSide) -> bool:
     first, then = before.members, after.members
     if first is None or then is None or before.offline or after.offline:
         return False
-    stayed = set(first.client_ids) & set(then.client_ids)
-    new = set(then.client_ids) - stayed
-    return any(first.strategy_for(each) != then.strategy_for(each) for each in stayed) or any(
-        then.strategy_for(each) != first.group_strategy for each in new
-    )
+    known = set(first.client_ids)
+    strategies = ((first.strategy_for(i) if i in known else first.group_strategy, i) for i in set(then.client_ids))
+    return any(then.strategy_for(client_id) != strategy for strategy, client_id in strategies)
 
 
 def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str, str]]:
@@ -276,6 +269,5 @@ def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> Pr
 def prediction_summary(groups: Iterable[PredictedGroup]) -> PredictionSummary:
     numbers = Counter(queue.outcome for group in groups for queue in group.queues)
     differences = sum(numbers[outcome] for outcome in DIFFERENCES)
-    return PredictionSummary(
-        numbers.total(), differences, numbers["other-owner"], numbers["not-yet"], numbers["unknown"]
-    )
+    kinds = (numbers[outcome] for outcome in ("other-owner", "not-yet", "unknown"))
+    return PredictionSummary(numbers.total(), differences, *kinds)

@@ -46,8 +46,7 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
     >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
     [1, 0, 2]
     """
-    full = len(cost_of) - 1
-    least = [0] * len(cost_of)
+    full, least = len(cost_of) - 1, [0] * len(cost_of)
     for stage in range(1, full):
         rest, bit = stage & (stage - 1), stage & -stage
         smallest = least[stage ^ bit]
@@ -58,8 +57,7 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
             rest ^= bit
         rests = stage.bit_count() % at_once == 0
         least[stage] = smallest + cost_of[stage] if rests else smallest
-    order = []
-    stage = full
+    order, stage = [], full
     while stage:
         bits = [1 << consumer for consumer in reversed(range(stage.bit_length())) if stage >> consumer & 1]
         last = min(bits, key=lambda bit: least[stage ^ bit])
@@ -70,10 +68,8 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
 
 def steps_of(number: int, at_once: int) -> int:
     """The steps that `cheapest_steps` compares, two for each stage."""
-    return sum(
-        comb(number, done) * (1 + comb(number - done, min(at_once, number - done)))
-        for done in range(0, number, at_once)
-    )
+    left = ((done, number - done) for done in range(0, number, at_once))
+    return sum(comb(number, done) * (1 + comb(rest, min(at_once, rest))) for done, rest in left)
 
 
 def cheapest_steps(number: int, at_once: int, cost_of: Callable[[int, int], int]) -> tuple[list[int], int]:

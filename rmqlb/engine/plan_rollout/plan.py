@@ -30,7 +30,7 @@ from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.model.times import milliseconds
-from rmqlb.model.words import counted
+from rmqlb.model.words import are, counted
 
 MOST_COMBINATIONS = 12  # of pauses and numbers at once; each is tried with up to five orders
 ALL_AT_ONCE = "all at once"
@@ -92,10 +92,8 @@ def plan_rollout(
     simulated.
     """
     if scenario.broadcasting:
-        raise DataError(
-            "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
-            hint="restart its consumers in any order",
-        )
+        text = "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
+        raise DataError(text, hint="restart its consumers in any order")
     rollout = rollout_model(members, request.restart, request.to_strategy, request.becomes)
     _check(rollout, request)
     anyway = misassigned_anyway(rollout, routes, orderly=scenario.orderly)
@@ -103,9 +101,8 @@ def plan_rollout(
     together = sorted({min(each, len(rollout.client_ids)) for each in request.at_once})
     least = {} if known is None else {number: least_overlap(known, number) for number in together}
     candidates = all_candidates(rollout, routes, known, least, request)
-    number, tried, steps = _affordable(
-        candidates, trials, len(rollout.members.client_ids) * len(routes), most_rebalances
-    )
+    rebalancing = len(rollout.members.client_ids) * len(routes)
+    number, tried, steps = _affordable(candidates, trials, rebalancing, most_rebalances)
     choices: list[RolloutChoice] = []
     for place, candidate in enumerate(candidates[:number]):
         restarted = candidate.spread(steps)
@@ -147,10 +144,9 @@ def plan_rollout(
 def _check(rollout: RolloutModel, request: RolloutRequest) -> None:
     pauses, together, client_ids = len(set(request.pauses_us)), len(set(request.at_once)), rollout.client_ids
     if pauses * together > MOST_COMBINATIONS:
-        raise UsageError(
-            f"{pauses} pauses with {together} numbers at once: no more than {MOST_COMBINATIONS} combinations are tried",
-            hint="try fewer, then more around the best of them",
-        )
+        text = f"{pauses} pauses with {together} numbers at once"
+        hint = "try fewer, then more around the best of them"
+        raise UsageError(f"{text}: no more than {MOST_COMBINATIONS} combinations are tried", hint=hint)
     order = client_ids if request.order is None else request.order
     missing = [f"lacks {client_id}" for client_id in client_ids if client_id not in order]
     others = [f"names {client_id}, which does not restart" for client_id in order if client_id not in client_ids]
@@ -297,26 +293,18 @@ def rollout_findings(
         several, none = known.counts(rollout.all_changed)
         if several + none > known.anyway:
             others = len(set(rollout.members.client_ids)) - len(rollout.client_ids)
-            yield Finding(
-                "stays-mixed",
-                f"consumers that keep their strategy: {others}; the group stays mixed, {counted(several, 'queue')} "
-                f"with duplicate owners, {counted(none, 'queue')} unassigned",
-            )
+            queues = f"{counted(several, 'queue')} with duplicate owners, {counted(none, 'queue')} unassigned"
+            text = f"consumers that keep their strategy: {others}; the group stays mixed, {queues}"
+            yield Finding("stays-mixed", text)
     elif anyway:
         yield _misassigned_anyway(anyway, "before and after the restart; the times of each choice count them")
     if scenario.orderly:
-        yield Finding(
-            "orderly-group",
-            "the listener is orderly: the broker's lock keeps a second owner out, and a queue that changes hands is "
-            "not read until its lock is free",
-        )
+        text = "the broker's lock keeps a second owner out, and a queue that changes hands is not read until its lock"
+        yield Finding("orderly-group", f"the listener is orderly: {text} is free")
     short = sorted({each.pause_ms for each in plan.choices if 0 < each.pause_ms < each.down_ms})
     if short:
-        yield Finding(
-            "several-away",
-            f"consumers are down for {_seconds(best.down_ms)}: with a pause of {' and '.join(map(_seconds, short))} "
-            "the next goes before the last is back",
-        )
+        pauses = f"with a pause of {' and '.join(map(_seconds, short))} the next goes before the last is back"
+        yield Finding("several-away", f"consumers are down for {_seconds(best.down_ms)}: {pauses}")
     yield from shared_id_findings(rollout.members.client_ids)
     if failed := best.trials - best.converged:
         text = f"even with the best choice the group does not converge in {failed} of {best.trials} trials"
@@ -324,8 +312,7 @@ def rollout_findings(
 
 
 def _misassigned_anyway(queues: int, when: str) -> Finding:
-    are = "is" if queues == 1 else "are"
-    text = f"{counted(queues, 'queue')} {are} unassigned or with duplicate owners {when}"
+    text = f"{counted(queues, 'queue')} {are(queues)} unassigned or with duplicate owners {when}"
     return Finding("badly-owned-anyway", text)
 
 
@@ -353,12 +340,10 @@ def _overlap_findings(
     )
     for choice in plan.choices:
         if choice.at_once == len(plan.members):
-            yield Finding(
-                "all-at-once",
-                f"a restart of all {len(plan.members)} at once has no mixed stage: queues then have a gap of "
-                f"{_seconds(choice.figures.longest_gap_ms.p95)}; gaps and overlaps summed over the queues: "
-                f"{_seconds(hurt_ms(choice))}, against {_seconds(hurt_ms(best))} of the best choice",
-            )
+            gap = f"queues then have a gap of {_seconds(choice.figures.longest_gap_ms.p95)}"
+            hurt = f"{_seconds(hurt_ms(choice))}, against {_seconds(hurt_ms(best))} of the best choice"
+            text = f"a restart of all {len(plan.members)} at once has no mixed stage: {gap}"
+            yield Finding("all-at-once", f"{text}; gaps and overlaps summed over the queues: {hurt}")
 
 
 def _seconds(ms: float) -> str:

@@ -44,9 +44,8 @@ class RolloutModel(Struct, frozen=True):
 
     @property
     def name_after(self) -> str:
-        if self.to_strategy is None:
-            return self.members.name
-        return full_name(self.to_strategy, self.members.settings)
+        name = self.to_strategy
+        return self.members.name if name is None else full_name(name, self.members.settings)
 
     @property
     def all_changed(self) -> int:
@@ -84,11 +83,9 @@ def rollout_model(
     processes = Counter(members.client_ids)
     for client_id in chosen:
         if processes[client_id] > 1:
-            raise DataError(
-                f"{processes[client_id]} processes share the client ID {client_id}: "
-                "the restart of one looks like that of another",
-                hint="give each its own instanceName first, or restart only the other consumers",
-            )
+            text = f"{processes[client_id]} processes share the client ID {client_id}"
+            hint = "give each its own instanceName first, or restart only the other consumers"
+            raise DataError(f"{text}: the restart of one looks like that of another", hint=hint)
     changes = {old: new for old, new in becomes.items() if old in chosen}
     own, topics = members.strategy_of, members.subscribed
     members = replace(
@@ -105,11 +102,9 @@ def _owners(routes: Sequence[TopicRouteData], members: Members) -> Owners:
     for route in routes:
         assignment = assign(route, members)
         for client_id, failure in assignment.failures.items():
-            raise DataError(
-                f"topic {route.topic}: under {members.strategy_for(client_id)} the client of {client_id} throws: "
-                f"{failure}",
-                hint="such a consumer keeps what it holds, which cannot be planned; correct its settings first",
-            )
+            text = f"topic {route.topic}: under {members.strategy_for(client_id)} the client of {client_id} throws"
+            hint = "such a consumer keeps what it holds, which cannot be planned; correct its settings first"
+            raise DataError(f"{text}: {failure}", hint=hint)
         owners |= {queue: assignment.owners[queue] for queue in route.subscribe_queues()}
     return owners
 
@@ -180,9 +175,8 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
     if rollout.becomes:
         return _by_assigning(rollout, routes, orderly)
     number, kinds = len(rollout.client_ids), handovers(rollout, routes)
-    anyway = sum(
-        count for kind, count in kinds.items() if not kind.losers | kind.gainers and _is_bad(kind.kept, orderly)
-    )
+    unmoved = ((kind.kept, count) for kind, count in kinds.items() if not kind.losers | kind.gainers)
+    anyway = sum(count for owners, count in unmoved if _is_bad(owners, orderly))
     handed = sum(count for kind, count in kinds.items() if not kind.kept and kind.losers and kind.gainers)
 
     def counts(changed: int) -> tuple[int, int]:
@@ -235,8 +229,7 @@ def _by_assigning(rollout: RolloutModel, routes: Sequence[TopicRouteData], order
         numbers = [len(owners) for owners in _owners(routes, rollout.members_when(changed)).values()]
         return 0 if orderly else sum(number > 1 for number in numbers), numbers.count(0)
 
-    steps = queues + len(routes) * len(rollout.members.client_ids)
-    most = max(_MOST_STEPS // (_MOST_ORDERS * steps), 1)
+    most = max(_MOST_STEPS // (_MOST_ORDERS * (queues + len(routes) * len(rollout.members.client_ids))), 1)
     return Overlaps(rollout.client_ids, counts, None, work=queues, anyway=0, bound=0, most_stages=most)
 
 

@@ -54,15 +54,13 @@ class Broker(Struct, eq=False):
         return name if name.lower().startswith("broker") else f"broker {name}"
 
     def run(self) -> None:
-        timers = self.timers
-        scan = self.draws.below(timers.broker_scan_us)
-        self._processes = [self.clock.start(self._scan(), scan)]
-        if timers.notify_batch_us:
-            self._processes.append(self.clock.start(self._batches(), self.draws.below(timers.notify_batch_us)))
+        scan, batch = self.timers.broker_scan_us, self.timers.notify_batch_us
+        self._processes = [self.clock.start(self._scan(), self.draws.below(scan))]
+        if batch:
+            self._processes.append(self.clock.start(self._batches(), self.draws.below(batch)))
 
     def stop(self, *, silent: bool = False) -> None:
-        self.up = False
-        self.silent = silent
+        self.up, self.silent = False, silent
         for process in self._processes:
             process.end()
         self._beats.clear()
@@ -71,8 +69,7 @@ class Broker(Struct, eq=False):
         self._news_of_ids()
 
     def back(self) -> None:
-        self.up = True
-        self.silent = False
+        self.up, self.silent = True, False
         self.run()
 
     def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
@@ -150,8 +147,7 @@ class Broker(Struct, eq=False):
         """
         expiry, every = self.timers.channel_expiry_us, self.timers.broker_scan_us
         while True:
-            now = self.clock.now
-            for channel in [channel for channel, beat in self._beats.items() if now - beat > expiry]:
+            for channel in [channel for channel, beat in self._beats.items() if self.clock.now - beat > expiry]:
                 self._drop(channel)
                 if channel.closed(self) and not self.draws.below(_EARLY_CLOSE):
                     self._news(f"has not heard {channel.client_id} for too long, and finds its connection closed")

@@ -33,11 +33,8 @@ class Connections:
         # the broker to which a client that continues after a freeze opens a connection and loses track of it
         self.twice: Broker | None = None
         self.lost: list[LostConnection] = []
-        self._channel = channel
-        self._nobody = nobody
-        self._env = env
-        self._draws = draws
-        self._opened = opened
+        self._channel, self._env, self._draws = channel, env, draws
+        self._opened, self._nobody = opened, nobody
 
     @property
     def addresses(self) -> Collection[Broker]:
@@ -156,11 +153,11 @@ class Connections:
             self.connected.pop(broker, None)
 
     def _heartbeat(self, broker: Broker) -> Generator[int, None, bool]:
-        if not (yield from self.request(broker)):
-            return False
-        broker.beat(self._channel)
-        yield self.answer()
-        return True
+        arrived = yield from self.request(broker)
+        if arrived:
+            broker.beat(self._channel)
+            yield self.answer()
+        return arrived
 
 
 class LostConnection:
@@ -168,9 +165,7 @@ class LostConnection:
 
     def __init__(self, channel: Channel, broker: Broker, env: GroupEnvironment) -> None:
         self.client_id = channel.client_id
-        self._channel = channel
-        self._broker = broker
-        self._env = env
+        self._channel, self._broker, self._env = channel, broker, env
         self._heard_us = env.clock.now
         self._wait()
 

@@ -35,30 +35,25 @@ class Client:
         env: GroupEnvironment,
         created_us: int,  # time of its `MQClientInstance`
     ) -> None:
-        self.client_id = client_id
-        self.strategy = strategy
+        self.client_id, self.strategy = client_id, strategy
         self.type = env.scenario.consumer_types.get(client_id, env.scenario.consumer_type)
-        profile, self.clocks = env.profile_of(client_id)
-        self.profile = profile
+        self.profile, self.clocks = env.profile_of(client_id)
         wait, delay = env.timers.release_wait_us, env.timers.pull_delay_us
-        self.release_wait_us = profile.release_wait_us if wait is None else wait
-        self.pull_delay_us = profile.pull_delay_us if delay is None else delay
+        self.release_wait_us = self.profile.release_wait_us if wait is None else wait
+        self.pull_delay_us = self.profile.pull_delay_us if delay is None else delay
         # it takes a queue only with the broker's lock: with locks, and in BROADCASTING groups of older clients
-        self.locks_first = env.locks or (env.scenario.orderly and profile.locks_broadcast)
+        self.locks_first = env.locks or (env.scenario.orderly and self.profile.locks_broadcast)
         self.topics = topics
         # the topics of which it takes its share; none if it assigns itself queues
         self.allocates = () if self.type == "assign" else topics
         self.views: dict[str, TopicView] = {}
-        self.alive = True
-        self.frozen = False
-        self.draws = env.draws(number)
-        self.env = env
-        nobody = env.shares.list_of(()) if profile.error_is_nobody else None
+        self.alive, self.frozen = True, False
+        self.env, self.draws = env, env.draws(number)
+        nobody = env.shares.list_of(()) if self.profile.error_is_nobody else None
         self.connections = Connections(self, env, self.draws, self.views, self._opened, nobody)
         self.queues = ProcessQueues(self, self.connections, env)
-        self.created_us = created_us
+        self.created_us = self._last_us = created_us
         self._bell = Bell()
-        self._last_us = created_us
         self._wanted = 0  # rebalances that wait for each other
         self._freezes = 0
         self._processes: list[Process] = []
@@ -199,9 +194,8 @@ class Client:
 
     def _committed_before(self, at_us: int) -> int:
         """A lite pull consumer commits every 5 s while it polls (`maybeAutoCommit`); others store all deliveries."""
-        if self.type != "lite-pull":
-            return at_us
-        return at_us - (at_us - self.created_us) % _AUTO_COMMIT_US
+        since_us = (at_us - self.created_us) % _AUTO_COMMIT_US if self.type == "lite-pull" else 0
+        return at_us - since_us
 
     def _opened(self, broker: Broker) -> None:
         if self.alive and self.profile.hears_channels and not self.connections.beating:
@@ -217,16 +211,14 @@ class Client:
         for process in self._processes:
             process.end()
         self._processes.clear()
-        self.alive = False
-        self.frozen = False
+        self.alive = self.frozen = False
         for lost in self.connections.lost:
             self.env.clock.call(self.env.timers.close_us, lost.end)
         self.env.note_settled(self)
 
     def _run_timers(self) -> None:
         """`MQClientInstance.startScheduledTask` and the loop; the timers of a client that has run are in the middle."""
-        env, clocks, profile = self.env, self.clocks, self.profile
-        born = self.created_us
+        env, clocks, profile, born = self.env, self.clocks, self.profile, self.created_us
         begin = env.clock.now
         if not profile.ticks:
             loop = env.clock.start(self._loop())
@@ -260,26 +252,21 @@ class Client:
                 wait = timers.rebalance_min_us - since
                 continue
             balanced = yield from self._rebalance()
-            wait = timers.rebalance_wait_us
-            if profile.min_interval and not balanced:
-                wait = timers.rebalance_min_us
+            soon = profile.min_interval and not balanced
+            wait = timers.rebalance_min_us if soon else timers.rebalance_wait_us
             self._last_us = clock.now
 
     def _rebalance(self) -> Generator[int, None, bool]:
         """`RebalanceImpl.doRebalance`."""
-        env = self.env
-        env.log.rebalances += 1
-        self.settled = None
-        balanced = True
+        self.env.log.rebalances += 1
+        self.settled, balanced = None, True
         for topic in self.allocates:
             kept = yield from self.queues.rebalance_by_topic(topic)
-            if kept is False:
-                balanced = False
-            if self.profile.ends_at_failure and (
-                kept is None or (topic in self.views and not self.views[topic].queues)
-            ):
+            balanced = balanced and kept is not False
+            is_empty = topic in self.views and not self.views[topic].queues
+            if self.profile.ends_at_failure and (kept is None or is_empty):
                 break
-        env.check(self)
+        self.env.check(self)
         return balanced
 
     def _rebalance_in_turn(self) -> Steps:
@@ -307,8 +294,7 @@ class Client:
 
     def _every(self, work: Callable[[], Generator[int, None, object]], every: int) -> Steps:
         """A timer of `MQClientInstance.startScheduledTask`: at a fixed rate."""
-        clock = self.env.clock
-        begin = clock.now
+        clock, begin = self.env.clock, self.env.clock.now
         while True:
             yield from work()
             yield until_next_tick(begin, every, clock.now)
@@ -345,14 +331,11 @@ class Client:
 
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
         """The last time that the broker uses the connection: it still answers the pulls that it holds."""
-        now = self.env.clock.now
-        last = broker.last_beat_us(self)
-        last = now if last is None else last
-        owned = working.get(broker.name)
+        now, beat, owned = self.env.clock.now, broker.last_beat_us(self), working.get(broker.name)
+        last = now if beat is None else beat
         if owned and broker.broker_id == 0:
-            hold_us = self.env.timers.pull_hold_us
+            hold_us, rates = self.env.timers.pull_hold_us, self.env.scenario.rates
             last = max(last, self.persisted_before(now) or last)
-            rates = self.env.scenario.rates
             for queue in owned:
                 rate = rates.get(queue)
                 until_message = hold_us if not rate else min(hold_us, int(SECOND_US / rate))

@@ -80,18 +80,14 @@ class GroupEnvironment:
         trial: int,
         explain: bool,
     ) -> None:
-        self.clock = Clock()
-        self.log = EventLog(explain=explain)
-        self.scenario = scenario
-        self.timers = scenario.timers
-        self.shares = shares
-        self.lagging = lagging
+        self.clock, self.log = Clock(), EventLog(explain=explain)
+        self.scenario, self.timers = scenario, scenario.timers
+        self.shares, self.lagging = shares, lagging
         self.name_server = NameServer(routes, shares.view_of)
         self.clients: Sequence[Consumer] = ()  # all that ever existed, in the order of their start
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
-        self.broadcasting = scenario.broadcasting
-        self.events_left = 0
+        self.broadcasting, self.events_left = scenario.broadcasting, 0
         self._members, self._trial = members, trial
         self._java = consumer_profile_of(scenario.client_version), java_clocks(self.timers)
         self._server_draws = self.draws(_SERVERS)
@@ -182,11 +178,10 @@ class GroupEnvironment:
         self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
 
     def change_route(self, event: Event) -> None:
-        before = self.name_server.queues()
+        before, now = self.name_server.queues(), self.clock.now
         self.name_server.change(event)
         after = self.name_server.queues()
-        now, new = self.clock.now, sort_queues(after - before)
-        self.log.exist(new, now, there=True)
+        self.log.exist(new := sort_queues(after - before), now, there=True)
         self.log.exist(sort_queues(before - after), now, there=False)
         for queue in new:
             if self.log.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
@@ -329,11 +324,8 @@ class NameServer:
         return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
 
     def _having(self, broker_name: str) -> list[str]:
-        return [
-            topic
-            for topic, route in self._whole.items()
-            if route.broker(broker_name) or any(data.broker_name == broker_name for data in route.queue_datas)
-        ]
+        names = ((topic, {data.broker_name for data in route.queue_datas}) for topic, route in self._whole.items())
+        return [topic for topic, own in names if broker_name in own or self._whole[topic].broker(broker_name)]
 
     def _tell(self, topics: Iterable[str]) -> None:
         for topic in topics:

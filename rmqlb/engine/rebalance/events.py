@@ -56,8 +56,7 @@ def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, 
     >>> renamed_apart(["h@1#7", "h@worker-3"], ["h@1#7", "h@1#8"])
     {'h@1#7': 'h@1#9'}
     """
-    used = set(taken)
-    changed: dict[str, str] = {}
+    used, changed = set(taken), dict[str, str]()
     for client_id in client_ids:
         new = renamed(client_id)
         if new == client_id:
@@ -101,20 +100,17 @@ class _Cluster:
         if event.at_us < 0:
             yield UsageError("before the start", hint="times count from the start, 0s")
         if event.kind == "join":
-            yield from self._of_join(event.subject)
+            if not event.subject:
+                yield UsageError("a client id cannot be empty")
+            if self._present[event.subject]:
+                hint = "let it leave or crash before, or give the new process another id"
+                yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
         elif event.kind in _OF_CONSUMERS:
             yield from self._of_consumer(event.kind, event.subject)
         elif event.kind == "route-change":
             yield from self._of_route(event)
         else:
             yield from self._of_broker(event)
-
-    def _of_join(self, client_id: str) -> Iterator[UsageError]:
-        if not client_id:
-            yield UsageError("a client id cannot be empty")
-        if self._present[client_id]:
-            hint = "let it leave or crash before, or give the new process another id"
-            yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
 
     def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[UsageError]:
         present, frozen = self._present, self._frozen[client_id]
@@ -125,8 +121,7 @@ class _Cluster:
         if kind == "unfreeze" and not frozen:
             yield UsageError("it is not frozen then", hint="an end takes the freeze along")
         if frozen == present[client_id] and kind not in _OF_FROZEN:
-            hint = "let the freeze end before, or kill it: crash"
-            yield UsageError("it is frozen then, and does nothing", hint=hint)
+            yield UsageError("it is frozen then, and does nothing", hint="let the freeze end before, or kill it: crash")
 
     def _of_broker(self, event: Event) -> Iterator[UsageError]:
         name, up = event.subject, self._up.get(event.subject)
@@ -147,8 +142,7 @@ class _Cluster:
             yield UsageError(f"topic {topic} is not simulated", hint=suggestion("topics", topic, self._routes))
             return
         if self._routes[topic].is_static:
-            text = f"{topic} is a static topic: its queues do not follow brokers"
-            yield UsageError(text, code="static-topic")
+            yield UsageError(f"{topic} is a static topic: its queues do not follow brokers", code="static-topic")
         brokers = [data.broker_name for data in self._routes[topic].queue_datas]
         if broker is not None and broker not in brokers:
             hint = suggestion("brokers", broker, brokers)

@@ -23,9 +23,7 @@ class ProcessQueues:
     """The table of one consumer, also by topic: a rebalance visits one of perhaps thousands of topics."""
 
     def __init__(self, client: Consumer, connections: Connections, env: GroupEnvironment) -> None:
-        self._client = client
-        self._connections = connections
-        self._env = env
+        self._client, self._connections, self._env = client, connections, env
         self._table: dict[MessageQueue, Hold] = {}
         self._late: list[tuple[Callable[[Any], None], Any]] = []
         self._by_topic: dict[str, dict[MessageQueue, Hold]] = {}
@@ -40,16 +38,13 @@ class ProcessQueues:
             hold = self._client.hold(queue, since_us)
             hold.renewed_us, hold.reads_from_us = renewed, since_us
             self._put(hold)
-            if self._env.locks:
-                broker = self._env.master(queue)
-                if broker is not None:
-                    broker.try_lock(queue, self._client.client_id, at_us=renewed)
+            if self._env.locks and (broker := self._env.master(queue)) is not None:
+                broker.try_lock(queue, self._client.client_id, at_us=renewed)
 
     def drop_all(self, *, persisted: bool) -> list[MessageQueue]:
-        now, log = self._env.clock.now, self._env.log
         had = list(self._table)
         for hold in self._owned():
-            log.drop(hold, now, persisted=persisted)
+            self._env.log.drop(hold, self._env.clock.now, persisted=persisted)
         self._table.clear()
         self._by_topic.clear()
         return had
@@ -142,22 +137,18 @@ class ProcessQueues:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
         env, clock = self._env, self._env.clock
         going = [hold for queue, hold in self._of(topic).items() if queue not in share or self._pull_expired(hold)]
-        changed = False
-        if going:
-            changed = yield from self._remove(going, why)
+        changed = yield from self._remove(going, why)
         new = [queue for queue in share if queue not in self._table]
         if not new:
             return changed
-        taken: list[Hold] = []
-        all_locked = True
+        taken, all_locked = list[Hold](), True
         for queue in new:
             if self._client.locks_first and not (yield from self._lock(queue)):
                 all_locked = False
                 continue
             if (yield from self._query_offset(queue)):
                 hold = self._client.hold(queue, clock.now)
-                hold.renewed_us = clock.now
-                hold.locked = not (env.locks and self._client.profile.pull_retry_us)
+                hold.renewed_us, hold.locked = clock.now, not (env.locks and self._client.profile.pull_retry_us)
                 self._put(hold)
                 taken.append(hold)
         if env.log.explain:
@@ -177,21 +168,17 @@ class ProcessQueues:
 
     def _pull_expired(self, hold: Hold) -> bool:
         """`ProcessQueue.isPullExpired`, of push consumers; a dropped queue is not pulled either."""
-        if self._client.type != "push":
-            return False
         since = hold.to_us if hold.stalled_us is None else hold.stalled_us
-        return since is not None and self._env.clock.now - since > self._env.timers.pull_idle_us
+        is_idle = since is not None and self._env.clock.now - since > self._env.timers.pull_idle_us
+        return is_idle and self._client.type == "push"
 
     def _remove(self, going: list[Hold], why: str) -> Generator[int, None, bool]:
-        env = self._env
-        dropped = []
-        for hold in going:
-            if not hold.dropped:
-                hold.busy_until_us = env.clock.now + self._listener_us(hold.queue)
-                env.log.drop(hold, env.clock.now, persisted=True)
-                dropped.append(hold)
+        env, changed = self._env, False
+        dropped = [hold for hold in going if not hold.dropped]
+        for hold in dropped:
+            hold.busy_until_us = env.clock.now + self._listener_us(hold.queue)
+            env.log.drop(hold, env.clock.now, persisted=True)
         self._say("drop", dropped, f"drops {{}}: {why}")
-        changed = False
         for hold in going:
             if not env.locks or not self._client.profile.unlocks or (yield from self._release(hold)):
                 del self._table[hold.queue], self._by_topic[hold.queue.topic][hold.queue]
@@ -201,11 +188,9 @@ class ProcessQueues:
     def _release(self, hold: Hold) -> Generator[int, None, bool]:
         """`RebalancePushImpl.removeUnnecessaryMessageQueue` of an orderly queue: whether it leaves the table."""
         env, now = self._env, self._env.clock.now
-        write_lock = self._client.profile.release == "write-lock"
-        longest = self._client.release_wait_us
-        busy = max(hold.busy_until_us - now, 0)
-        if write_lock and now > hold.renewed_us + env.timers.unlock_delay_us:
-            busy = 0
+        write_lock, longest = self._client.profile.release == "write-lock", self._client.release_wait_us
+        is_late = write_lock and now > hold.renewed_us + env.timers.unlock_delay_us
+        busy = 0 if is_late else max(hold.busy_until_us - now, 0)
         if busy > longest:
             yield longest
             self._say("unlock", [hold], "cannot give up {} yet: its listener holds it")
@@ -223,8 +208,7 @@ class ProcessQueues:
         if self._client.frozen:
             self._late.append((self._unlock, queue))
             return
-        broker = self._env.master(queue)
-        if broker is not None and broker.up:
+        if (broker := self._env.master(queue)) is not None and broker.up:
             broker.unlock(queue, self._client.client_id)
 
     def _lock(self, queue: MessageQueue) -> Generator[int, None, bool]:

@@ -40,6 +40,17 @@ def spread_evenly(
     return found
 
 
+def seconds_between(later: datetime | None, earlier: datetime | None, where: str, hint: str | None = None) -> float:
+    """The time between two snapshots; `where` names the earlier one in errors (DataError)."""
+    if later is None or earlier is None:
+        which = f"{where} does" if earlier is None else "the source does"
+        raise DataError(f"{which} not report when it was taken, so that no rate follows", hint=hint)
+    if later <= earlier:
+        text = f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}"
+        raise DataError(text, hint="-s is the later snapshot, --rates-since the earlier one")
+    return (later - earlier).total_seconds()
+
+
 def observed_rates(
     now: ConsumerGroup,
     then: ConsumerGroup,
@@ -47,31 +58,18 @@ def observed_rates(
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:
-    later, earlier = taken
-    if later is None or earlier is None:
-        which = f"{where} does" if earlier is None else "the source does"
-        raise DataError(f"{which} not report when it was taken, so that no rate follows", hint="say it: --rate R")
-    length = (later - earlier).total_seconds()
-    if length <= 0:
-        raise DataError(
-            f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}",
-            hint="-s is the later snapshot, --rates-since the earlier one",
-        )
+    length = seconds_between(*taken, where, hint="say it: --rate R")
     rates: dict[MessageQueue, float] = {}
     for queue in queues:
         ends = [group.queues[queue].broker_offset if queue in group.queues else None for group in (now, then)]
         if ends[0] is None or ends[1] is None:
             continue
         if ends[0] < ends[1]:
-            raise DataError(
-                f"queue {queue.broker_name}:{queue.queue_id} of {queue.topic} ends at {ends[0]}, and in {where} at "
-                f"{ends[1]}: offsets run backwards",
-                hint="are both snapshots of the same cluster?",
-            )
+            text = f"queue {queue.broker_name}:{queue.queue_id} of {queue.topic} ends at {ends[0]}, and in {where} at"
+            hint = "are both snapshots of the same cluster?"
+            raise DataError(f"{text} {ends[1]}: offsets run backwards", hint=hint)
         rates[queue] = (ends[0] - ends[1]) / length
     if not rates:
-        raise DataError(
-            f"{where} and the source have no queue whose end both know",
-            hint="fetch both with fetch-routes --group, which reads offsets",
-        )
+        hint = "fetch both with fetch-routes --group, which reads offsets"
+        raise DataError(f"{where} and the source have no queue whose end both know", hint=hint)
     return rates

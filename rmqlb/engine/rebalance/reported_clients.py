@@ -56,18 +56,14 @@ def consumer_types(
     ids, findings = list(dict.fromkeys(group.client_ids or ())), []
     silent = [client_id for client_id in ids if client_id not in known]
     if group.consume_type == CONSUME_ACTIVELY and silent and given is None:
-        text = (
-            f"{silent[0]}{_more(silent)} pulls, and does not say whether as DefaultMQPullConsumer or "
-            "DefaultLitePullConsumer: simulated as the latter; --consumer-type ID=pull says otherwise"
-        )
-        findings.append(Finding("consumer-type-unknown", text))
+        text = "pulls, and does not say whether as DefaultMQPullConsumer or DefaultLitePullConsumer"
+        how = "simulated as the latter; --consumer-type ID=pull says otherwise"
+        findings.append(Finding("consumer-type-unknown", f"{silent[0]}{_more(silent)} {text}: {how}"))
     assigned = [client_id for client_id in ids if known.get(client_id, usual) == "assign"]
     if assigned:
-        text = (
-            f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance: "
-            "brokers list it all the same, so that the others leave it a share that stays unread"
-        )
-        findings.append(Finding("assigns-itself", text))
+        text = f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance"
+        effect = "brokers list it all the same, so that the others leave it a share that stays unread"
+        findings.append(Finding("assigns-itself", f"{text}: {effect}"))
     return usual, known, tuple(findings)
 
 

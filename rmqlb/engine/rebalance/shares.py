@@ -71,7 +71,7 @@ class Shares:
         key = view, strategy, members, client_id
         if key not in self._shares:
             self._keep(1)
-            self._shares[key] = self._computed(view, strategy, members, client_id)
+            self._shares[key] = self._computed(*key)
         return self._shares[key]
 
     def _computed(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
@@ -80,8 +80,7 @@ class Shares:
         if key not in self._strategies:
             self._keep(len(view.queues) + len(members.client_ids))
             self._strategies[key] = self._prepared(view, strategy, members, sdk)
-        prepared = self._strategies[key]
-        if prepared is None:
+        if (prepared := self._strategies[key]) is None:
             return None
         try:
             return dict.fromkeys(queue for queue in prepared.share(client_id) if queue.topic == view.topic)

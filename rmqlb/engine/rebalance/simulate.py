@@ -126,8 +126,7 @@ class GroupSimulation:
             require(states, Mapping[MessageQueue, QueueState] | None, "states")
         self._group = group
         self._members, self._scenario = _with_names(group, members, scenario)
-        self._routes = _by_name(routes)
-        self._states = states or {}
+        self._routes, self._states = _by_name(routes), states or {}
         self._events = in_order(self._scenario.events, members.client_ids, self._routes)
         self._first_us, self._last_us = (self._events[at].at_us if self._events else 0 for at in (0, -1))
         self._shares = Shares(self._members)
@@ -170,11 +169,8 @@ class GroupSimulation:
 
 class _Population:
     def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str]) -> None:
-        self._env = env
-        self._members = members
-        self._topics = tuple(topics)
-        self.clients: list[Client] = []
-        env.clients = self.clients
+        self._env, self._members, self._topics = env, members, topics
+        env.clients = self.clients = list[Client]()
 
     def begin(self, *, all_new: bool) -> None:
         env = self._env
@@ -265,7 +261,6 @@ def _with_names(group: str | None, members: Members, scenario: GroupScenario) ->
 
 def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
     same = ("client_version", "orderly", "broadcasting", "consumer_type", "consumer_types", "all_new", "seed")
-    more: dict[str, Any] = {name: getattr(s, name) for name in same}
     return SimulatedGroup(
         profile=profile,
         consume_from_where=s.consume_from,
@@ -275,7 +270,7 @@ def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
         rates=tuple(QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
         until_ms=milliseconds_if_known(s.until_us),
         patience_ms=milliseconds(s.patience_us),
-        **more,
+        **{name: getattr(s, name) for name in same},
     )
 
 
@@ -309,11 +304,9 @@ def _check(scenario: GroupScenario) -> None:
     names += ["notify-batch"] if timers.notify_batch_us else []
     for name in names:
         if (length_us := getattr(timers, TIMER_NAMES[name])) < SHORTEST_US:
-            raise UsageError(
-                f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least",
-                hint="between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min",
-                code="too-many-steps",
-            )
+            text = f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least"
+            hint = "between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min"
+            raise UsageError(text, hint=hint, code="too-many-steps")
 
 
 _PLAN_TRIALS = 5

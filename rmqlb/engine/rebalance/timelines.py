@@ -35,8 +35,7 @@ def timelines(
     holds: dict[MessageQueue, list[Hold]] = {}
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
-    starts = _Starts(scenario, states, routes)
-    found = []
+    starts, found = _Starts(scenario, states, routes), []
     for queue in sort_queues(log.there.keys() | holds.keys()):
         notes = _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us)
         found.append(_timeline(notes, scenario, starts))
@@ -72,15 +71,15 @@ class _Starts:
             return StartOffset("stored", None, "what its own offset file has")
         if stored_since and new:
             return StartOffset("stored", None, "what an owner before it has stored")
-        own_file = scenario.broadcasting
-        return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=own_file)
+        return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=scenario.broadcasting)
 
 
 def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueTimeline:
     stretches = _stretches(notes)
     lengths: dict[str, float] = {}
     for kind, state in BAD_STATES.items():
-        found = _lengths(stretches, state)
+        runs = ((each, list(run)) for each, run in groupby(stretches, key=lambda stretch: stretch[2]))
+        found = [run[-1][1] - run[0][0] for each, run in runs if each == state]
         if scenario.broadcasting and kind == "overlap":  # where several owners are the rule
             found = []
         lengths[f"total_{kind}_ms"] = milliseconds(sum(found))
@@ -148,11 +147,6 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
     return "unassigned" if not owners else "one" if owners == 1 else "duplicate-owners"
 
 
-def _lengths(stretches: Sequence[_Stretch], wanted: OwnerState) -> list[int]:
-    runs = ((state, list(run)) for state, run in groupby(stretches, key=lambda stretch: stretch[2]))
-    return [run[-1][1] - run[0][0] for state, run in runs if state == wanted]
-
-
 def _waits(notes: _Notes) -> Iterator[Span]:
     """The spans in which no consumer reads the queue: the longest wait of a message in it.
 
@@ -186,15 +180,13 @@ def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
 
 def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: Sequence[Span]) -> Iterator[Takeover]:
     ends = {end: end - begin for begin, end in waits}
-    earlier = _Earlier(scenario.latency_us // 2, notes.end_us)
-    rate = scenario.rates.get(notes.queue)
+    earlier, rate = _Earlier(scenario.latency_us // 2, notes.end_us), scenario.rates.get(notes.queue)
     for hold in notes.holds:
         stored, stored_since, read_until = earlier.position(hold.from_us), earlier.persisted, earlier.read_until
         earlier.add(hold, stored)
         if hold.from_us < 0:
             continue
-        own_end = hold.read_until(notes.end_us)
-        again_us = 0
+        own_end, again_us = hold.read_until(notes.end_us), 0
         if stored is not None and read_until is not None and own_end is not None:
             again_us = max(min(read_until, own_end) - stored, 0) + scenario.consume_us
         first = next((begin for begin, _ in hold.reads(notes.end_us)), None)

@@ -103,12 +103,8 @@ def simulated(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, str, 
 def gained_at(one: QueueTimeline) -> float | None:
     """The time at which a queue gets its final owners; None if it always had them, or has none."""
     last = one.intervals[-1].owners if one.intervals else ()
-    times = [
-        after.from_ms
-        for before, after in pairwise(one.intervals)
-        for owner in last
-        if owner in after.owners and owner not in before.owners
-    ]
+    pairs = pairwise(one.intervals)
+    times = (then.from_ms for was, then in pairs if any(i in then.owners and i not in was.owners for i in last))
     return max(times, default=None)
 
 
@@ -124,8 +120,7 @@ def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance:
 
 
 def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: int) -> RecordingComparison:
-    joined = {change.client_id for change in recording.consumer_changes if change.change == "joined"}
-    names = expected.placeholders(joined)
+    names = expected.placeholders({each.client_id for each in recording.consumer_changes if each.change == "joined"})
     by, anchor, zero = _aligned(recording, expected)
     queues = []
     for queue in recording.queues:

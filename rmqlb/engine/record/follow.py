@@ -62,36 +62,28 @@ def look_of(
 
     `asked_at` and `answered_at` are the times of the first request and the last answer, in milliseconds since 1970.
     """
-    seen = snapshot.group(group)
+    seen, routes = snapshot.group(group), snapshot.routes
     names = set(topics or seen.own_topics or ()) - popped_topics(seen)
     listed = frozenset(seen.client_ids or ())
     silent = {part.detail: part.reason for part in snapshot.unread if (part.kind, part.name) == ("member", group)}
     complete = seen.views is not None and ("members", group) not in {(part.kind, part.name) for part in snapshot.unread}
     facts = Group(snapshot, group, settings or Settings(), Given(assume=None), gaps(snapshot))
-    reported = known(lambda: facts.strategy.origin) == "reported"
-    predicted = known(lambda: facts.predicted) if reported else None
+    predicted = known(lambda: facts.predicted) if known(lambda: facts.strategy.origin) == "reported" else None
     return Look(
         asked_at,
         answered_at,
         owned={client_id: _owned(seen, client_id, topics) for client_id in seen.reports},
         unanswered={each: silent.get(each, _NO_REPORT) for each in sorted(listed - seen.reports.keys())},
         listed=listed if complete else None,
-        routes={
-            name: tuple(snapshot.routes[name].route.subscribe_queues())
-            for name in sorted(names & snapshot.routes.keys())
-        },
+        routes={each: tuple(routes[each].route.subscribe_queues()) for each in sorted(names & routes.keys())},
         predicted=predicted,
         strategy=None if predicted is None else ", ".join(facts.strategy.run_by_members),
     )
 
 
 def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> frozenset[MessageQueue]:
-    return frozenset(
-        queue
-        for queue, state in group.queues.items()
-        if client_id in (state.owners or ())
-        and (queue.topic in topics if topics else not queue.topic.startswith(RETRY_PREFIX))
-    )
+    own = (queue for queue, state in group.queues.items() if client_id in (state.owners or ()))
+    return frozenset(q for q in own if (q.topic in topics if topics else not q.topic.startswith(RETRY_PREFIX)))
 
 
 Pairs = Mapping[str, list[tuple[int, int]]]
@@ -255,10 +247,7 @@ class Follower:
                 gained[client_id],
                 lost[client_id],
                 tuple(each.changes),
-                tuple(
-                    replace(one, from_ms=max(one.from_ms, 0), to_ms=min(one.to_ms, end_ms))
-                    for one in silences[client_id]
-                ),
+                tuple(replace(s, from_ms=max(s.from_ms, 0), to_ms=min(s.to_ms, end_ms)) for s in silences[client_id]),
             )
             for client_id, each in ((each, self._consumers[each]) for each in sort_client_ids(self._consumers))
         )
@@ -339,11 +328,10 @@ class Follower:
                     continue
                 gains = queue in queues
                 change = OwnerChange(since, self._answered_ms, "gained" if gains else "lost", client_id)
-                between = Between(since, self._answered_ms)
                 if gains:
-                    spans.append(_Span(between))
+                    spans.append(_Span(Between(since, self._answered_ms)))
                 else:
-                    spans[-1].loss = between
+                    spans[-1].loss = Between(since, self._answered_ms)
                 self.changed_queues += not self._queues[queue].changes
                 self._queues[queue].changes.append(change)
                 yield queue, change
@@ -361,10 +349,10 @@ class Follower:
 
     def _state(self, queue: MessageQueue) -> KnownState:
         owners = self._queues[queue].owners
-        known = [each for each in owners if not self._is_silent(each)]
-        if len(known) > 1:
+        known = sum(not self._is_silent(each) for each in owners)
+        if known > 1:
             return "duplicate-owners"
-        if len(known) < len(owners) or (not owners and any(map(self._is_silent, self._consumers))):
+        if known < len(owners) or (not owners and any(map(self._is_silent, self._consumers))):
             return "unknown"
         return "one" if owners else "unassigned"
 
@@ -456,6 +444,7 @@ def _figures(
     is_converged: bool,
 ) -> RecordingFigures:
     after = [queue.owners_after for queue in queues if not (queue.intervals and queue.intervals[-1].state == "gone")]
+    owners = [(queue.owners_before, queue.owners_after) for queue in queues]
     changes = [change for queue in queues for change in queue.changes]
     bounds: tuple[int | None, int | None] = None, None
     if changes and is_converged:
@@ -467,10 +456,7 @@ def _figures(
     return RecordingFigures(
         queues=len(queues),
         changed=sum(bool(queue.changes) for queue in queues),
-        moved=sum(
-            None not in (queue.owners_before, queue.owners_after) and queue.owners_before != queue.owners_after
-            for queue in queues
-        ),
+        moved=sum(None not in pair and pair[0] != pair[1] for pair in owners),
         unassigned=sum(owners == () for owners in after),
         duplicate_owners=sum(owners is not None and len(owners) > 1 for owners in after),
         unknown=sum(owners is None for owners in after),

@@ -65,8 +65,7 @@ class CppRoundRobin:
     __slots__ = ("_queues", "counter")
 
     def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
-        self._queues = list(queues)
-        self.counter = start
+        self._queues, self.counter = list(queues), start
 
     def select(self, place: int, last_broker_name: str | None) -> tuple[MessageQueue | None, int]:
         """The first queue from a place on that is on another broker than the last, and its place; otherwise None."""
@@ -145,8 +144,7 @@ class PublishingLoadBalancer:
                 self.counter = 0
         places = self._places(self._step())
         candidates = _by_broker(places, queues, names, count)
-        if not candidates and self._profile.rotation != "no-fallback":
-            # All are isolated: then as if none were.
+        if not candidates and self._profile.rotation != "no-fallback":  # all are isolated: then as if none were
             return _by_broker(places, queues, frozenset(), count)
         return candidates
 

@@ -108,19 +108,14 @@ class Cluster:
         elif action == "end":
             course.ended = at if course.lasts else None
             course.over, course.dropped = True, False
-        self.reactions = {
-            each.failure.broker_name: (place, each.failure.reaction)
-            for place, each in enumerate(self.courses)
-            if each.lasts and each.failure.reaction.kind != "read-only"
-        }
+        lasting = ((place, each.failure) for place, each in enumerate(self.courses) if each.lasts)
+        failing = ((place, failure) for place, failure in lasting if failure.reaction.kind != "read-only")
+        self.reactions = {failure.broker_name: (place, failure.reaction) for place, failure in failing}
         if self._left_out() != (self.gone, self._unwritable):
-            self._plan_poll(at)
-
-    def _plan_poll(self, at: int) -> None:
-        poll = poll_after(at, self._first_poll, self._poll)
-        if poll not in self._polls:
-            self._polls.add(poll)
-            heappush(self._events, (poll, _POLL, "poll"))
+            poll = poll_after(at, self._first_poll, self._poll)
+            if poll not in self._polls:
+                self._polls.add(poll)
+                heappush(self._events, (poll, _POLL, "poll"))
 
     def _left_out(self) -> tuple[frozenset[str], frozenset[str]]:
         """The brokers that the NameServer dropped, and those that it lists as read-only."""

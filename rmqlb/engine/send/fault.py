@@ -60,9 +60,7 @@ class TopicPublishInfo:
         index = self.send_which_queue + 1 if self.send_which_queue < MASK else -0x80000000
         if profile.index_step in ("fold", "clamp"):
             # Before 4.8.0 `Math.abs` of −2^31, still negative, is set to 0; in 4.8.0 it is stored and used as it is.
-            index = java_abs(index)
-            if profile.index_step == "clamp" and index < 0:
-                index = 0
+            index = max(java_abs(index), 0) if profile.index_step == "clamp" else java_abs(index)
         self.send_which_queue = index
         return index & MASK if profile.index_step == "mask" else java_abs(index)
 
@@ -89,8 +87,7 @@ class TopicPublishInfo:
     def _other_broker(self, profile: ClientProfile, last_broker_name: str) -> MessageQueue | None:
         if profile.skip != "scan":
             return self.select_where(profile, last_broker_name.__ne__)
-        queues = self.queues
-        index = self.next_index(profile)
+        queues, index = self.queues, self.next_index(profile)
         for i in range(len(queues)):
             queue = queues[position(java_abs(int32(index + i)), len(queues))]
             if queue.broker_name != last_broker_name:
@@ -110,9 +107,7 @@ class FaultStrategy:
     """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`; `worst` has the index `whichItemWorst` of one thread."""
 
     def __init__(self, profile: ClientProfile, *, enabled: bool, per_ms: int = 1) -> None:
-        self.profile = profile
-        self.enabled = enabled
-        self.per_ms = per_ms
+        self.profile, self.enabled, self.per_ms = profile, enabled, per_ms
         self.items: dict[str, FaultItem] = {}  # by broker name
 
     def select(
@@ -142,8 +137,7 @@ class FaultStrategy:
             kept = 0 if profile.only_extends and start == now else start
             self.items[broker_name] = FaultItem(latency, kept, reachable=reachable)
             return start
-        item.latency = latency
-        item.reachable = reachable
+        item.latency, item.reachable = latency, reachable
         if not profile.only_extends or (start > now and start > item.start):
             item.start = start
         return item.start
@@ -198,8 +192,7 @@ class FaultStrategy:
 
     def _better_half(self, info: TopicPublishInfo, worst: TopicPublishInfo, now: int) -> MessageQueue | None:
         """A queue of the broker of `pickOneAtLeast`; before 5.1.4, except in 4.9.8, the list changes with it."""
-        profile, queues = self.profile, info.queues
-        name = self._pick_one_at_least(worst, now)
+        profile, queues, name = self.profile, info.queues, self._pick_one_at_least(worst, now)
         if name is None:
             return None
         write_queues = info.write_queue_nums.get(name, -1)

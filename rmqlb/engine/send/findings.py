@@ -28,37 +28,26 @@ def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str
     if totals.lost == totals.messages and totals.messages:
         yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")
     if selector_threw and scenario.chosen_by is not None:
-        yield Finding(
-            "selector-throws",
-            f"selector {scenario.chosen_by.name} throws for {totals.lost_by[THREW]} of {totals.messages} messages, "
-            f"which are lost without a retry; the first: {selector_threw}",
-        )
+        throws = f"throws for {totals.lost_by[THREW]} of {totals.messages} messages, which are lost without a retry"
+        yield Finding("selector-throws", f"selector {scenario.chosen_by.name} {throws}; the first: {selector_threw}")
     for taken in report.failures:
         if taken.began_ms is None:
-            yield Finding(
-                "failure-not-reached",
-                f"the failure of {taken.broker_name} never begins: the last message is done after "
-                f"{totals.lasted_ms / 1000:g} s",
-            )
+            why = f"the last message is done after {totals.lasted_ms / 1000:g} s"
+            yield Finding("failure-not-reached", f"the failure of {taken.broker_name} never begins: {why}")
     if scenario.latency_fault and scenario.chosen_by is None:
         yield from _skew(report)
     yield from _too_short(report)
     yield from _healthy_isolated(report)
     if late := totals.lost_by.get(CALL_TIMEOUT):
-        whose = "its" if late == 1 else "their"
-        yield Finding(
-            "timeouts-not-retried",
-            f"{counted(late, 'message')} used up {whose} {scenario.timeout_ms} ms in one attempt: "
-            "a timeout leaves no time for a retry",
-        )
+        used = f"{counted(late, 'message')} used up {'its' if late == 1 else 'their'} {scenario.timeout_ms} ms"
+        text = f"{used} in one attempt: a timeout leaves no time for a retry"
+        yield Finding("timeouts-not-retried", text)
     hashed = scenario.chosen_by is not None and scenario.chosen_by.kind == "hash"
     if hashed and not route.is_order_topic and any(map(_leaves_the_route, scenario.failures)):
         yield Finding("hash-remaps", "when the queue list changes, the hash sends almost every key to another queue")
     if route.is_order_topic:
-        yield Finding(
-            "order-topic",
-            f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails",
-        )
+        text = f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails"
+        yield Finding("order-topic", text)
 
 
 def _leaves_the_route(failure: Failure) -> bool:
@@ -80,11 +69,9 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
             continue
         poll = poll_after(taken.began_ms + dropped_ms, first_ms, poll_ms)
         if report.totals.lasted_ms < poll:
-            yield Finding(
-                "before-route-poll",
-                f"the last message is done after {report.totals.lasted_ms / 1000:g} s, before the route poll at "
-                f"{poll / 1000:g} s that lets the producer drop {taken.broker_name}: --rate and --for show more",
-            )
+            done = f"the last message is done after {report.totals.lasted_ms / 1000:g} s"
+            text = f"before the route poll at {poll / 1000:g} s that lets the producer drop {taken.broker_name}"
+            yield Finding("before-route-poll", f"{done}, {text}: --rate and --for show more")
             return
 
 
@@ -95,10 +82,8 @@ def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
     timeouts = any(failure.kind in ("timeout", "slow") for failure in report.failures)
     if blamed and timeouts:
         names = ", ".join(f"{broker.broker_name} {times(broker.isolations)}" for broker in blamed)
-        yield Finding(
-            "healthy-isolated",
-            f"time-outs isolate brokers that never failed: {names} (retries at the very deadline have no time left)",
-        )
+        text = f"time-outs isolate brokers that never failed: {names}"
+        yield Finding("healthy-isolated", f"{text} (retries at the very deadline have no time left)")
 
 
 def _skew(report: SendReport) -> Iterator[Finding]:
@@ -108,12 +93,10 @@ def _skew(report: SendReport) -> Iterator[Finding]:
     healthy = {tally.broker_name for tally in report.queues} - {failure.broker_name for failure in report.failures}
     stored = {b.broker_name: b.stored / b.queues for b in report.brokers if b.queues and b.broker_name in healthy}
     if len(stored) > 1 and min(stored.values()) and max(stored.values()) > 1.2 * min(stored.values()):
-        most = max(stored, key=lambda name: stored[name])
-        yield Finding(
-            "skewed",
-            f"{most} takes {max(stored.values()) / min(stored.values()):.2f} times as much per queue as the least used "
-            f"healthy broker: clients {report.profile} pass an isolated broker's turns to the queues after it",
-        )
+        most, ratio = max(stored, key=lambda name: stored[name]), max(stored.values()) / min(stored.values())
+        text = f"{most} takes {ratio:.2f} times as much per queue as the least used healthy broker"
+        why = f"clients {report.profile} pass an isolated broker's turns to the queues after it"
+        yield Finding("skewed", f"{text}: {why}")
 
 
 def assumed_findings(names: Sequence[str]) -> Iterator[Finding]:
@@ -131,8 +114,7 @@ def keyed_findings(sdks: Sequence[KeyedSdk]) -> Iterator[Finding]:
 
 
 def _assumed(name: str, mirrors: str) -> Finding:
-    text = f"{name} was not read: its rules are taken to be those of {mirrors}"
-    return Finding("assumed-sdk", text, severity=INFO)
+    return Finding("assumed-sdk", f"{name} was not read: its rules are taken to be those of {mirrors}", severity=INFO)
 
 
 _TOTALS = declared(SendTotals)
@@ -150,11 +132,8 @@ def try_on(condition: Condition, report: SendReport, trials: TrialsReport | None
         return condition.judge(report.totals if trials is None else _mean_totals(report.totals, trials))
     brokers = {each.broker_name: each if trials is None else _mean_tally(each, trials) for each in report.brokers}
     if condition.subject not in brokers:
-        raise UsageError(
-            f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}",
-            hint=suggestion("brokers", condition.subject, brokers),
-            code="unknown-broker",
-        )
+        problem = f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}"
+        raise UsageError(problem, hint=suggestion("brokers", condition.subject, brokers), code="unknown-broker")
     value: float | None = getattr(brokers[condition.subject], condition.name.replace("-", "_"))
     if condition.name == "share":
         return condition.try_on(value if condition.percent or value is None else 100 * value, 1)
@@ -186,6 +165,5 @@ def _mean_tally(tally: BrokerTally, trials: TrialsReport) -> BrokerTally:
         "isolations": trials.isolations,
     }
     means = {figure: estimates.get(tally.broker_name) for figure, estimates in figures.items()}
-    return replace(
-        tally, isolated_ms=None, **{figure: None if each is None else each.mean for figure, each in means.items()}
-    )
+    known = {figure: None if each is None else each.mean for figure, each in means.items()}
+    return replace(tally, isolated_ms=None, **known)

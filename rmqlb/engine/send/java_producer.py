@@ -78,8 +78,7 @@ class JavaProducer(Producer):
         strategy, now = self.strategy, self.now
         if not strategy.enabled:
             return
-        known = strategy.items.get(broker_name)
-        before = 0 if known is None else known.start
+        before = strategy.items[broker_name].start if broker_name in strategy.items else 0
         start = strategy.update(broker_name, took // self.per_ms, now, isolation=isolation, reachable=reachable)
         if start > now and start != before:
             self.recorder.isolate(broker_name, now, start)
@@ -115,10 +114,8 @@ class JavaProducer(Producer):
 
     def _of_all_attempts(self, message: Message, at: int) -> MessageException:
         cost, outcome = (at - message.began + message.phase) // self.per_ms, message.outcome
-        text = (
-            f"Send [{message.attempt}] times, still failed, cost [{cost}]ms, Topic: {self.route.topic}, "
-            f"BrokersSent: [{', '.join(message.sent)}]"
-        )
+        text = f"Send [{message.attempt}] times, still failed, cost [{cost}]ms, Topic: {self.route.topic}"
+        text += f", BrokersSent: [{', '.join(message.sent)}]"
         if outcome.fate == "code":
             return self._client(text, code=outcome.code, cause=BROKER, see=True)
         return self._client(text, code=_FINAL_CODES.get(outcome.name, _NO_CODE), cause=outcome.name, see=True)
@@ -127,8 +124,7 @@ class JavaProducer(Producer):
         """`SendCallback.onException`, of a RemotingException."""
         profile, name = self.profile, message.outcome.name
         if name == TIMED_OUT and profile.async_tells_cost:
-            cost = (at - message.started) // self.per_ms
-            return self._client(f"wait response timeout, cost={cost}", cause=name)
+            return self._client(f"wait response timeout, cost={(at - message.started) // self.per_ms}", cause=name)
         if name == TIMED_OUT:
             return self._client(f"wait response timeout {message.budget}ms")
         if name == SEND:
@@ -144,10 +140,8 @@ class JavaProducer(Producer):
         address = None if broker is None else broker.broker_addrs.get(0)
         if name == TOO_MUCH and not self.profile.late_names_address:
             return "invokeAsync call timeout"
-        if address is None:
-            return None
         known = {CONNECT: f"connect to {address} failed", TOO_MUCH: f"invokeAsync call the addr[{address}] timeout"}
-        return known.get(name)
+        return None if address is None else known.get(name)
 
     def _client(
         self, text: str, *, code: int | None = _NO_CODE, cause: str | None = None, see: bool = False
@@ -177,8 +171,7 @@ class SyncProducer(JavaProducer):
         cap = self.scenario.timeout_per_request_ms if self.profile.caps_request else None
         kept, last = 0, None  # earlier attempts that were stored with a lesser status; the broker of the one before
         while True:
-            reset = last is not None
-            queue = self.strategy.select(message.info, thread.worst, last, self.now, reset_index=reset)
+            queue = self.strategy.select(message.info, thread.worst, last, self.now, reset_index=last is not None)
             budget = self.scenario.timeout_ms - (self.now - message.began + message.phase) // self.per_ms
             if budget < 0:
                 self.recorder.pick(queue)
@@ -232,10 +225,9 @@ class AsyncProducer(JavaProducer):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._callbacks = [
-            Thread(len(self.threads) + thread.number, stream_key(self.scenario.seed, 0, thread.key & 0xFFFF_FFFF))
-            for thread in self.threads
-        ]
+        number, seed = len(self.threads), self.scenario.seed
+        keys = ((each.number, stream_key(seed, 0, each.key & 0xFFFF_FFFF)) for each in self.threads)
+        self._callbacks = [Thread(number + own, key) for own, key in keys]
         # Separate objects: the fault strategy learns something else than after SYNC sends, and `is` distinguishes the
         # objects from a broker's answer of the same name.
         self.refused = broken(CONNECT, reachable=not self.profile.async_connects_first)
@@ -246,8 +238,7 @@ class AsyncProducer(JavaProducer):
         if not message.info.queues:
             self.finish(message, NO_ROUTE)
             return iter(())
-        queue = self.strategy.select(message.info, thread.worst, None, self.now)
-        self.spawn(thread, self._send(message, queue))
+        self.spawn(thread, self._send(message, self.strategy.select(message.info, thread.worst, None, self.now)))
         if not self._is_sending(message):
             self._hand_over(message)
         return iter(())
@@ -420,8 +411,6 @@ def _call(selector: Selector, message: int, queues: list[MessageQueue]) -> Messa
     if queue is None or (isinstance(queue, MessageQueue) and queue in queues):
         return queue
     found = str(queue) if isinstance(queue, MessageQueue) else kind_of(queue)
-    raise DataError(
-        f"selector {selector.name} returned {found} for key {shortened(repr(key), 40)}",
-        hint=f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null",
-        code="custom-answer",
-    )
+    problem = f"selector {selector.name} returned {found} for key {shortened(repr(key), 40)}"
+    hint = f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null"
+    raise DataError(problem, hint=hint, code="custom-answer")

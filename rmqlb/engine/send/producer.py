@@ -46,13 +46,10 @@ class Producer(ABC):
         if not self.publish_queues:
             raise no_queues(route)
         self.recorder = Recorder(route, scenario, self.cluster, self.per_us)
-        self.now = 0
-        self.started = 0  # messages begun
+        self.now = self.started = 0  # the tick; messages begun
         self.ended = 0  # the tick of the end: the last message's, or after the duration
-        self.threads = [
-            Thread(number, stream_key(scenario.seed, trial, number), arrival=number - 1)
-            for number in range(1, scenario.threads + 1)
-        ]
+        numbers = range(1, scenario.threads + 1)
+        self.threads = [Thread(each, stream_key(scenario.seed, trial, each), arrival=each - 1) for each in numbers]
         self._limit = NEVER if scenario.messages is None else scenario.messages
         self._until = NEVER if scenario.duration_us is None else scenario.duration_us * self.per_us
         self._spawned = 0
@@ -68,7 +65,8 @@ class Producer(ABC):
         reported = 0
         while self._events:
             at, number, thread, steps = heappop(self._events)
-            if steps is None and self._is_over(at, thread):
+            arrived = self.started if self._interval is None else thread.arrival
+            if steps is None and (at >= self._until or arrived >= self._limit):
                 continue
             self.advance(at)
             self._step(number, thread, self.send(thread) if steps is None else steps)
@@ -85,9 +83,6 @@ class Producer(ABC):
         """Run a message that its thread does not wait for."""
         self._spawned += 1
         self._step(self._spawned - (1 << 40), thread, steps)
-
-    def _is_over(self, at: int, thread: Thread) -> bool:
-        return at >= self._until or (self.started if self._interval is None else thread.arrival) >= self._limit
 
     def _step(self, number: int, thread: Thread, steps: Steps) -> None:
         wait = next(steps, None)
@@ -149,8 +144,7 @@ class Producer(ABC):
         start = int32(bits >> 32)
         if self.profile.any_start:
             return start
-        start = java_abs(start)
-        return 0 if self.profile.index_step == "clamp" and start < 0 else start
+        return max(java_abs(start), 0) if self.profile.index_step == "clamp" else java_abs(start)
 
     def begin(self, thread: Thread) -> Message:
         cluster, recorder = self.cluster, self.recorder
@@ -200,8 +194,7 @@ class Producer(ABC):
         at = self.now if at is None else at
         lost = None
         if lost_by is not None:
-            exception = self.exception(message, at, lost_by)
-            sent = tuple(message.sent)
+            exception, sent = self.exception(message, at, lost_by), tuple(message.sent)
             lost = LostMessage(message.number, message.thread.number, at / self.per_ms, lost_by, sent, exception)
         self.recorder.finish(message, at, lost)
 
@@ -221,14 +214,11 @@ class Producer(ABC):
 
 def no_queues(route: TopicRouteData) -> DataError:
     if route.publish_queues():
-        return DataError(
-            f"topic {route.topic}: every broker with a queue for producers is excluded", code="no-writable-queue"
-        )
-    return DataError(
-        f"topic {route.topic} has no queue that a producer could write to: every send fails",
-        hint="look at its brokers with show-route: a queue needs a writable broker with a master",
-        code="no-writable-queue",
-    )
+        text = f"topic {route.topic}: every broker with a queue for producers is excluded"
+        return DataError(text, code="no-writable-queue")
+    text = f"topic {route.topic} has no queue that a producer could write to: every send fails"
+    hint = "look at its brokers with show-route: a queue needs a writable broker with a master"
+    return DataError(text, hint=hint, code="no-writable-queue")
 
 
 def _time_base(rate: Fraction | None) -> tuple[int, int | None]:
@@ -241,9 +231,8 @@ def _time_base(rate: Fraction | None) -> tuple[int, int | None]:
 
 def _first_poll_us(scenario: SendScenario, trial: int) -> int:
     """The scenario's first poll, or a random time in the first interval; stream 0 has no other use."""
-    if scenario.first_poll_us is not None:
-        return scenario.first_poll_us
-    return (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
+    drawn = (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
+    return drawn if scenario.first_poll_us is None else scenario.first_poll_us
 
 
 def pick(latency: Latency, bits: int) -> int:

@@ -84,19 +84,16 @@ def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[M
 
 def _reject_static_topic(route: TopicRouteData, profile: SdkProfile) -> None:
     if route.is_static:
-        raise DataError(
-            f"topic {route.topic} is a static topic: what producers of {profile.name} make of it is not known",
-            hint="its logical queues are those of Java's producers",
-        )
+        text = f"topic {route.topic} is a static topic: what producers of {profile.name} make of it is not known"
+        raise DataError(text, hint="its logical queues are those of Java's producers")
 
 
 def _go(route: TopicRouteData) -> list[MessageQueue]:
     """`routeData2PublishInfo` (client-go 2.1.2), which reads neither order configs nor static topics."""
     if len(route.queue_datas) > _MOST_GO_BROKERS:
-        raise DataError(
-            f"topic {route.topic}: the order of a Go producer's queues is not known beyond {_MOST_GO_BROKERS} brokers",
-            hint="it depends on the Go version that the producer was built with",
-        )
+        text = f"the order of a Go producer's queues is not known beyond {_MOST_GO_BROKERS} brokers"
+        hint = "it depends on the Go version that the producer was built with"
+        raise DataError(f"topic {route.topic}: {text}", hint=hint)
     return [queue for data in route.queue_datas if _writable(route, data) for queue in _queues(route, data)]
 
 
@@ -164,11 +161,9 @@ def keyed_queues(queues: Sequence[MessageQueue], profile: SdkProfile) -> list[Me
 def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
     kind = profile.hash
     if kind == "random":
-        raise UsageError(
-            "string.GetHashCode differs from process to process",
-            prefix=f"{profile.name} cannot be predicted: ",
-            hint="each process of such producers sends a message group to another queue",
-        )
+        prefix = f"{profile.name} cannot be predicted: "
+        hint = "each process of such producers sends a message group to another queue"
+        raise UsageError("string.GetHashCode differs from process to process", prefix=prefix, hint=hint)
     if kind == "java":
         return abs(hash_code(key)) % size
     if kind in ("proxy", "fnv-1a") and not (key.strip() if kind == "proxy" else key):

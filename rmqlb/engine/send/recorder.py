@@ -66,17 +66,15 @@ class Recorder:
         self._unused: dict[str, list[FailureCourse]] = {}  # broker → its failures that ended, until it is used again
         self._per_ms = 1000 * per_us
         self._width = max(_slice_width_us(scenario) * per_us, 1)
-        self._marks = [self._mark(0)]
-        self.next_slice = self._width
+        self._marks, self.next_slice = [self._mark(0)], self._width
 
     def note_changes(self, now: int) -> None:
         cluster = self._cluster
         if cluster.changes == self._changes:
             return
-        self._changes = cluster.changes
+        self._changes, self._unused = cluster.changes, {}
         self.count_isolation(now)
         self._unlisted = cluster.unlisted
-        self._unused = {}
         for course in cluster.courses:
             name = course.failure.broker_name
             if course.lasts and course.isolated is None and name in cluster.unlisted:
@@ -107,8 +105,7 @@ class Recorder:
             if message.failure is not None:
                 course = self._cluster.courses[message.failure]
                 course.failed += 1
-                if course.first_failed is None:
-                    course.first_failed = message.started
+                course.first_failed = message.started if course.first_failed is None else course.first_failed
                 course.last_failed = max(course.last_failed or 0, message.started)
         if self.sinks:
             row = Attempt(
@@ -194,16 +191,11 @@ class Recorder:
             attempts, failed = until.attempts[name] - since.attempts[name], until.failed[name] - since.failed[name]
             return BrokerSlice(name, attempts, failed, isolated / self._per_ms)
 
-        return tuple(
-            Slice(
-                since.at / self._per_ms,
-                until.at / self._per_ms,
-                until.lost - since.lost,
-                tuple(at_broker(name, since, until) for name in names),
-            )
-            for since, until in pairwise(marks)
-            if until.at > since.at
-        )
+        def between(since: _Mark, until: _Mark) -> Slice:
+            brokers = tuple(at_broker(name, since, until) for name in names)
+            return Slice(since.at / self._per_ms, until.at / self._per_ms, until.lost - since.lost, brokers)
+
+        return tuple(between(since, until) for since, until in pairwise(marks) if until.at > since.at)
 
     def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[QueueTally, ...]:
         queues = dict.fromkeys((*publish_queues, *sorted(self.counts["picks"], key=queue_order)))
@@ -256,8 +248,8 @@ class Recorder:
 
     def _failure(self, course: FailureCourse) -> FailureTaken:
         failure, reaction = course.failure, course.failure.reaction
-        ticks = {name: getattr(course, name) for name in _TIMES}
-        times = {name: None if at is None else at / self._per_ms for name, at in ticks.items()}
+        ticks = ((name, getattr(course, name)) for name in _TIMES)
+        times = {name: None if at is None else at / self._per_ms for name, at in ticks}
         return FailureTaken(
             broker_name=failure.broker_name,
             kind=reaction.kind,
@@ -277,9 +269,8 @@ def _between(since: float | None, then: float | None) -> float | None:
 
 
 def _slice_width_us(scenario: SendScenario) -> int:
-    per_message = Fraction(scenario.latency.table[0], scenario.threads)
-    if scenario.rate is not None:
-        per_message = Fraction(1_000_000) / scenario.rate
+    alone = Fraction(scenario.latency.table[0], scenario.threads)
+    per_message = alone if scenario.rate is None else Fraction(1_000_000) / scenario.rate
     ends = [] if scenario.duration_us is None else [Fraction(scenario.duration_us)]
     if scenario.messages is not None:
         ends.append(scenario.messages * per_message)

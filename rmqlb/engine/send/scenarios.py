@@ -83,9 +83,8 @@ def failures_of(events: Iterable[Event]) -> tuple[Failure, ...]:
             if name in open_:
                 found.append(replace(open_.pop(name), end=at))
         elif name not in open_:
-            refuses = event.kind == "broker-down"
-            notices_us = 0 if refuses else HOST_LOSS_US
-            open_[name] = Failure(name, _REFUSED if refuses else _SILENT, at, notices_us=notices_us)
+            reaction, notices_us = (_REFUSED, 0) if event.kind == "broker-down" else (_SILENT, HOST_LOSS_US)
+            open_[name] = Failure(name, reaction, at, notices_us=notices_us)
     return (*found, *open_.values())
 
 
@@ -93,8 +92,7 @@ def producers_of(
     routes: Sequence[TopicRouteData], failures: Sequence[Failure], scenario: SendScenario, rates: Mapping[str, float]
 ) -> Producers:
     """Simulate a producer of each topic with queues on a failing broker; `rates` has messages per second by topic."""
-    reports: list[SendReport] = []
-    findings: list[Finding] = []
+    reports, findings = list[SendReport](), list[Finding]()
     for route in routes:
         brokers = {queue.broker_name for queue in route.publish_queues()}
         own = tuple(failure for failure in failures if failure.broker_name in brokers)
@@ -120,18 +118,15 @@ def long_enough(scenario: SendScenario) -> SendScenario:
 
 
 def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) -> int:
-    start = _us(failure.start, scenario)
-    end = None if failure.end is None else _us(failure.end, scenario)
-    notices_us = 0 if failure.reaction.kind == "read-only" else failure.notices_us
-    times = [start]
+    start, end = _us(failure.start, scenario), None if failure.end is None else _us(failure.end, scenario)
+    notices_us, times = 0 if failure.reaction.kind == "read-only" else failure.notices_us, [start]
     if notices_us is not None and (end is None or start + notices_us < end):
         every, first = scenario.poll_us, scenario.first_poll_us
         seen = [at for at in (start + notices_us, end) if at is not None]
         # The latest possible poll if the first one is at a random time.
         times += [at + every if first is None else poll_after(at, first, every) for at in seen]
     if end is not None:
-        isolated_us = 1000 * profile.duration(0, isolation=True) if scenario.latency_fault else 0
-        times.append(end + isolated_us)
+        times.append(end + (1000 * profile.duration(0, isolation=True) if scenario.latency_fault else 0))
     return max(times)
 
 

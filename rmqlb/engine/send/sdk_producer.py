@@ -38,9 +38,8 @@ def check_sdk(scenario: SendScenario) -> None:
     if profile.name == "java":
         raise UsageError(f"sdk {scenario.sdk}: Java's producers are sdk java, their version is client_version")
     if profile.retries is None:
-        raise UsageError(
-            f"sends of {profile.name} are not simulated", hint="select-queue says where its producers send keys"
-        )
+        hint = "select-queue says where its producers send keys"
+        raise UsageError(f"sends of {profile.name} are not simulated", hint=hint)
     for wrong, what in (
         (scenario.mode == "oneway" or (scenario.mode == "async" and profile.name == "cpp"), f"mode {scenario.mode}"),
         (scenario.chosen_by is not None, "a selector"),
@@ -222,11 +221,9 @@ class GrpcProducer(SdkProducer):
         self._beat = self.sdk.beats_after_s * 1_000_000 * self.per_us
         slaves = [queue.broker_name for queue, takes in broker_list(self.route, self.sdk) if not takes]
         if self._local and slaves:
-            raise DataError(
-                f"producers of {self.sdk.name} send to slaves too, as {slaves[0]} has: what these answer is not "
-                "simulated",
-                hint="--proxy-mode cluster, or another SDK",
-            )
+            text = f"producers of {self.sdk.name} send to slaves too, as {slaves[0]} has"
+            hint = "--proxy-mode cluster, or another SDK"
+            raise DataError(f"{text}: what these answer is not simulated", hint=hint)
 
     def follow_route(self, thread: Thread) -> None:
         """The Proxy always has the newest route, whatever the SDK requests."""
@@ -269,10 +266,9 @@ class GrpcProducer(SdkProducer):
         return (stored[self.below(len(stored), thread)], True) if stored else (candidate, False)
 
     def _next_of_proxy(self) -> MessageQueue:
-        if self._proxy_index is None:
-            self._proxy_index = self.below(len(self._stored), self.threads[0])
-        self._proxy_index += 1
-        return self._stored[(self._proxy_index - 1) % len(self._stored)]
+        index = self.below(len(self._stored), self.threads[0]) if self._proxy_index is None else self._proxy_index
+        self._proxy_index = index + 1
+        return self._stored[index % len(self._stored)]
 
     def _is_dead(self, broker_name: str) -> bool:
         reaction = self.reaction_of(broker_name)

@@ -133,9 +133,8 @@ def rules(scenario: SendScenario) -> ClientProfile:
     latency_max = scenario.latency_max or profile.latency_max
     durations = scenario.not_available_duration or profile.not_available_duration
     if len(latency_max) != len(durations):
-        raise UsageError(
-            f"{len(latency_max)} thresholds of latency and {len(durations)} isolations: as many of each are needed"
-        )
+        numbers = f"{len(latency_max)} thresholds of latency and {len(durations)} isolations"
+        raise UsageError(f"{numbers}: as many of each are needed")
     for values in (latency_max, durations):
         if list(values) != sorted(values):
             raise UsageError(f"{', '.join(map(str, values))}: thresholds and isolations must rise")
@@ -147,9 +146,8 @@ def check(scenario: SendScenario) -> None:
     if scenario.messages is None and scenario.duration_us is None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")
     if scenario.rate is not None and not 0 < scenario.rate <= MOST_RATE:
-        raise UsageError(
-            f"a rate of {shown(scenario.rate)} messages per second: more than 0 and at most {MOST_RATE} are needed"
-        )
+        rate = f"a rate of {shown(scenario.rate)} messages per second"
+        raise UsageError(f"{rate}: more than 0 and at most {MOST_RATE} are needed")
     if scenario.rate is not None and max(Fraction(scenario.rate).as_integer_ratio()) > _FINEST:
         raise UsageError("the rate is finer than any clock", hint="give it with fewer digits")
     for place, failure in enumerate(scenario.failures):
@@ -157,9 +155,8 @@ def check(scenario: SendScenario) -> None:
     _check_times(scenario)
     selector = scenario.chosen_by
     if scenario.mode != "sync" and scenario.rate is None:
-        raise UsageError(
-            f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint="give --rate, such as --rate 100"
-        )
+        hint = "give --rate, such as --rate 100"
+        raise UsageError(f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint=hint)
     if selector is not None and scenario.mode != "sync":
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
     if selector is not None:
@@ -174,29 +171,21 @@ def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
     check_route(route)
     logical = route.is_static and route.order_topic_conf is None
     if logical and (scenario.failures or scenario.latencies or scenario.exclude):
-        raise UsageError(
-            f"topic {route.topic} is a static topic: its queues are logical ones, and sends to the brokers behind them "
-            "are not simulated",
-            hint="simulate it without failures, latencies and exclusions of single brokers",
-            code="static-topic",
-        )
+        text = "its queues are logical ones, and sends to the brokers behind them are not simulated"
+        hint = "simulate it without failures, latencies and exclusions of single brokers"
+        raise UsageError(f"topic {route.topic} is a static topic: {text}", hint=hint, code="static-topic")
     queues = route.publish_queues()
     known = {data.broker_name for data in route.queue_datas} | {queue.broker_name for queue in queues}
     named = {failure.broker_name: "fails" for failure in scenario.failures}
     named |= dict.fromkeys(scenario.latencies, "has a latency") | dict.fromkeys(scenario.exclude, "is excluded")
     for name, what in named.items():
         if name not in known:
-            raise UsageError(
-                f"{shown(name)} {what}: topic {route.topic} has no such broker",
-                hint=suggestion("brokers", name, known),
-                code="unknown-broker",
-            )
+            problem = f"{shown(name)} {what}: topic {route.topic} has no such broker"
+            raise UsageError(problem, hint=suggestion("brokers", name, known), code="unknown-broker")
     listed = sum(queue.broker_name not in scenario.exclude for queue in queues)
     if scenario.start_at is not None and listed and scenario.start_at >= listed:
-        raise UsageError(
-            f"SendScenario.start_at is {shown(scenario.start_at)}: the producer's list has {listed} queues, 0 to "
-            f"{listed - 1}"
-        )
+        start = f"SendScenario.start_at is {shown(scenario.start_at)}"
+        raise UsageError(f"{start}: the producer's list has {listed} queues, 0 to {listed - 1}")
 
 
 def _check_selector(selector: Selector) -> None:
@@ -217,10 +206,8 @@ def _check_failure(failure: Failure, name: str) -> None:
     if reaction.kind == "code" and reaction.code < 1:
         raise UsageError(f"{name}.reaction.code is {reaction.code}: the number of a response code is needed")
     if reaction.kind == "status" and reaction.name not in STATUSES:
-        raise UsageError(
-            f"{name}.reaction.name is {shown(reaction.name)}: one of {', '.join(STATUSES)} is needed",
-            hint=suggestion("statuses", reaction.name, STATUSES),
-        )
+        problem = f"{name}.reaction.name is {shown(reaction.name)}: one of {', '.join(STATUSES)} is needed"
+        raise UsageError(problem, hint=suggestion("statuses", reaction.name, STATUSES))
 
 
 def _check_times(scenario: SendScenario) -> None:
@@ -228,6 +215,5 @@ def _check_times(scenario: SendScenario) -> None:
     costs = [failure.reaction.cost_us for failure in scenario.failures if failure.reaction.kind in ("refused", "slow")]
     takes_no_time = 0 in costs or not all(max(latency.table) for latency in latencies)
     if takes_no_time and scenario.messages is None and scenario.rate is None:
-        raise UsageError(
-            "attempts that take no time have no end within a duration", hint="give a number of messages or a rate"
-        )
+        hint = "give a number of messages or a rate"
+        raise UsageError("attempts that take no time have no end within a duration", hint=hint)

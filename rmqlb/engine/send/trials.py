@@ -135,8 +135,7 @@ class _Summary:
                 self._until_isolated[place][course.isolated - course.began] += 1
 
     def half_width(self) -> float:
-        shares = self._estimates("shares").values()
-        estimates = (*shares, estimate(self._columns["attempts"]), self._lost_share())
+        estimates = (*self._estimates("shares").values(), estimate(self._columns["attempts"]), self._lost_share())
         return max((each.high - each.low) / 2 for each in estimates)
 
     def _estimates(self, figure: str) -> dict[str, Estimate]:
@@ -144,14 +143,12 @@ class _Summary:
         return {name: estimate(values, highest) for name, values in self._at[figure].items() if values}
 
     def _lost_share(self) -> Estimate:
-        if not self._losing:
-            return Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
-        return estimate(self._columns["lost_share"], 1.0)
+        none_lost = Estimate(0.0, 0.0, min(3 / self.trials, 1.0))
+        return estimate(self._columns["lost_share"], 1.0) if self._losing else none_lost
 
     def _lost_messages(self, messages: Estimate) -> Estimate:
-        if not self._losing:
-            return Estimate(0.0, 0.0, self._lost_share().high * messages.mean)
-        return estimate(self._columns["lost"], messages.high)
+        none_lost = Estimate(0.0, 0.0, self._lost_share().high * messages.mean)
+        return estimate(self._columns["lost"], messages.high) if self._losing else none_lost
 
     def report(self, wanted: int) -> TrialsReport:
         scenario = self._scenario
@@ -179,13 +176,9 @@ class _Summary:
     def _spread(self, counts: Counter[int]) -> TimeSpread | None:
         if not counts:
             return None
-        per_ms = self._per_ms
-        return TimeSpread(
-            mean_ms=fsum(value * times for value, times in counts.items()) / counts.total() / per_ms,
-            p50_ms=quantile(counts, 0.5) / per_ms,
-            p95_ms=quantile(counts, 0.95) / per_ms,
-            max_ms=max(counts) / per_ms,
-        )
+        mean = fsum(value * times for value, times in counts.items()) / counts.total()
+        spread = (mean, quantile(counts, 0.5), quantile(counts, 0.95), max(counts))
+        return TimeSpread(*(value / self._per_ms for value in spread))
 
 
 # -- intervals that hold the true value in 95 of 100 cases -------------------------------------------------------------

@@ -65,8 +65,7 @@ class Outage:
     """A broker's failure, in microseconds, and its effect."""
 
     def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        self.begin = failure.start.us or 0
+        self.failure, self.begin = failure, failure.start.us or 0
         self.end = NEVER if failure.end is None or failure.end.us is None else failure.end.us
         self.dropped = NEVER if failure.notices_us is None else self.begin + failure.notices_us
         self.silent = failure.reaction.kind == "timeout"
@@ -146,10 +145,9 @@ class Broker:
             self._unpolled_since = self._clock.now
 
     def _at(self, when: int, action: Callable[..., None], *arguments: object) -> None:
-        now = self._clock.now
-        when = self.back_at(max(when, now))
+        when = self.back_at(max(when, self._clock.now))
         if when < NEVER:
-            self._clock.call(when - now, action, *arguments)
+            self._clock.call(when - self._clock.now, action, *arguments)
 
     def arrive(self, receive: Receive) -> None:
         now = self._clock.now
@@ -181,12 +179,10 @@ class Broker:
 
     def client_died(self) -> None:
         """End receives of dead remoting clients, whose connections are closed; the Proxy's go on waiting."""
-        now = self._clock.now
         for receive in self._waiting:
-            if receive.waiting and not receive.orphan and receive.consumer.dead(now):
+            if receive.waiting and not receive.orphan and receive.consumer.dead(self._clock.now):
                 self._leave(receive)
-                receive.orphan = True
-                receive.waiting = self._scenario.client != "pop"
+                receive.orphan, receive.waiting = True, self._scenario.client != "pop"
 
     def _over(self, receive: Receive) -> None:
         """End a receive (`PopLongPollingService.run`); it takes messages that came back without waking it."""
@@ -208,10 +204,8 @@ class Broker:
 
     def _leave(self, receive: Receive) -> None:
         receive.waiting = False
-        if receive.orphan:
-            return
-        self._alive -= 1
-        if not self._alive:
+        self._alive -= not receive.orphan
+        if not receive.orphan and not self._alive:
             self._unpolled_since = self._clock.now
 
     def store(self, message: Message) -> None:

@@ -104,8 +104,7 @@ class ReviveService:
 
     def _read(self, looks: int) -> Generator[int, None, bool]:
         """Read entries until they cover two seconds or no more come; return whether there were checkpoints."""
-        clock, entries = self._clock, self._entries
-        began = clock.now
+        clock, entries, began = self._clock, self._entries, self._clock.now
         read, end, first = 0, -1, -1
         while looks < _QUIET_STEPS:
             if len(entries) > read:

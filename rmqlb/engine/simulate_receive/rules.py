@@ -271,8 +271,7 @@ def again_after_us(scenario: ReceiveScenario) -> tuple[int, int]:
     late = invisible_us(scenario)
     early = max(late - scenario.consume_us * (scenario.batch if scenario.client == "simple" else 1), 0)
     if scenario.client == "push":
-        early = EXPIRED_US - HEARTBEAT_US + CLEARED_US
-        late = EXPIRED_US + EXPIRY_SCAN_US + CLEARED_US
+        early, late = EXPIRED_US - HEARTBEAT_US + CLEARED_US, EXPIRED_US + EXPIRY_SCAN_US + CLEARED_US
     if scenario.fifo:
         return early, late + LOCK_TICK_US
     # The last entry read may be due two seconds after the message is visible, and then nothing comes for three more.

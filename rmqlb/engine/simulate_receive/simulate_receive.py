@@ -57,11 +57,8 @@ def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
     (5.5.0) and `SubscriptionLoadBalancer`. Their permissions do not matter here, only their number.
     """
     if route.is_static:
-        raise UsageError(
-            f"topic {route.topic} is static: its queues are logical ones, from which receives are not simulated",
-            hint="simulate a topic whose queues are on brokers",
-            code="static-topic",
-        )
+        text = f"topic {route.topic} is static: its queues are logical ones, from which receives are not simulated"
+        raise UsageError(text, hint="simulate a topic whose queues are on brokers", code="static-topic")
     brokers = route.brokers_by_name()
     queues: list[MessageQueue] = []
     for data in route.queue_datas:
@@ -71,11 +68,8 @@ def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
         if data.readable and broker.has_master:
             queues += [MessageQueue(route.topic, data.broker_name, i) for i in range(data.read_queue_nums)]
     if not queues:
-        raise DataError(
-            f"topic {route.topic} has no queue to receive from",
-            hint="no broker with a master has readable queues; see rmqlb show-route",
-            code="no-readable-queue",
-        )
+        hint = "no broker with a master has readable queues; see rmqlb show-route"
+        raise DataError(f"topic {route.topic} has no queue to receive from", hint=hint, code="no-readable-queue")
     return queues
 
 
@@ -90,18 +84,16 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     if scenario.client == "pop" and scenario.fifo:
         raise UsageError("POP clients of 5.5.0 do not consume in order: they send every request without order")
     if rules.is_refused(scenario):
-        raise UsageError(
-            f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, since it lets "
-            "one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s",
-            hint="take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner",
-        )
+        text = f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, since it"
+        why = "lets one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s"
+        hint = "take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner"
+        raise UsageError(f"{text} {why}", hint=hint)
     allowed = rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
     if scenario.client == "simple" and not allowed:
         invisible = f"invisible duration of {milliseconds(scenario.invisible_us):g} ms"
         raise UsageError(f"{invisible}: the Proxy refuses less than 10 s and more than 12 h")
     _check_rates_and_failures(route, scenario, queues)
-    dying = Counter(crash.consumer for crash in scenario.crashes)
-    for consumer, times in dying.items():
+    for consumer, times in Counter(crash.consumer for crash in scenario.crashes).items():
         if consumer > scenario.consumers:
             raise UsageError(f"consumer {consumer} dies, of {scenario.consumers}")
         if times > 1:
@@ -343,8 +335,7 @@ def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
     for message in simulation.messages:
         if message.received != UNKNOWN:
             waits.setdefault((message.broker.name, message.queue), []).append(message.received - message.stored)
-    for queue in simulation.queues:
-        place = queue.broker_name, queue.queue_id
+    for place in ((queue.broker_name, queue.queue_id) for queue in simulation.queues):
         times = wait_times(waits.get(place, ()))
         found = (0, None, None, None) if times is None else (times.messages, times.mean_ms, times.p95_ms, times.max_ms)
         yield QueueWaits(*place, *found)
@@ -408,11 +399,9 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
     if subject is not None:
         brokers = tuple(broker for broker in brokers if broker.broker_name == subject)
         if not brokers:
-            raise UsageError(
-                f"--fail-on {condition.text!r}: topic {report.topic} has no broker {subject}",
-                hint=suggestion("brokers", subject, [each.broker_name for each in report.brokers]),
-                code="unknown-broker",
-            )
+            problem = f"--fail-on {condition.text!r}: topic {report.topic} has no broker {subject}"
+            hint = suggestion("brokers", subject, [each.broker_name for each in report.brokers])
+            raise UsageError(problem, hint=hint, code="unknown-broker")
     if name == "unpolled-ms":
         return condition.try_on(max(broker.longest_unpolled_ms for broker in brokers))
     if name == "receives":

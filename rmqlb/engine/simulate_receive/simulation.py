@@ -52,32 +52,20 @@ class ReceiveSimulation:
         failing: dict[str, list[Outage]] = {}
         for outage in sorted(self.outages, key=lambda each: each.begin):
             failing.setdefault(outage.failure.broker_name, []).append(outage)
-        counts = Counter(queue.broker_name for queue in queues)
-        self.brokers = [
-            Broker(self, name, place, number, failing.get(name, ()))
-            for place, (name, number) in enumerate(counts.items())
-        ]
+        counts = enumerate(Counter(queue.broker_name for queue in queues).items())
+        self.brokers = [Broker(self, name, at, number, failing.get(name, ())) for at, (name, number) in counts]
         by_name = {broker.name: broker for broker in self.brokers}
         self._broker_of = [by_name[queue.broker_name] for queue in queues]
-        self._proxy = _Proxy(self)
-        simple = scenario.client == "simple"
+        self._proxy, simple = _Proxy(self), scenario.client == "simple"
         self._one_by_one = simple or scenario.fifo  # the application consumes the messages of a receive in turn
         self._assigned = self._broker_of if scenario.fifo else self.brokers
         self._loops = scenario.loops if simple else len(self._assigned)
         deaths = {crash.consumer: crash.at_us for crash in scenario.crashes}
-        self.consumers = [
-            Consumer(
-                number,
-                deaths.get(number, NEVER),
-                turn=self.draws(_CONSUMER, number).below(_JAVA_INT),
-                brokers=self._broker_of,
-            )
-            for number in range(1, scenario.consumers + 1)
-        ]
-        self._invisible_us = rules.invisible_us(scenario)
+        turns = ((each, self.draws(_CONSUMER, each).below(_JAVA_INT)) for each in range(1, scenario.consumers + 1))
+        self.consumers = [Consumer(each, deaths.get(each, NEVER), turn, self._broker_of) for each, turn in turns]
+        self._invisible_us, self._pause_us = rules.invisible_us(scenario), rules.error_pause_us(scenario)
         self._out_us = scenario.round_trip_us // 2
         self._back_us = scenario.round_trip_us - self._out_us
-        self._pause_us = rules.error_pause_us(scenario)
         self._all_measured = False  # all messages to be measured have arrived
         self._unreceived = 0  # place of the first message that is not received
         self._arrivals = self._at_rates() if scenario.rates else self._rare()
@@ -133,10 +121,8 @@ class ReceiveSimulation:
             assigned = self._proxy.has(broker, queried)
         if not assigned:
             self.clock.call(next_us, self._receive, consumer, loop)  # until an assignment has the broker
-        elif self.scenario.client == "pop":
-            self._send(consumer, loop, broker)
         else:
-            self._send(consumer, loop, self._proxy.select(broker, now))
+            self._send(consumer, loop, broker if self.scenario.client == "pop" else self._proxy.select(broker, now))
 
     def _send(self, consumer: Consumer, loop: int, broker: Broker | None) -> None:
         receive = Receive(consumer, loop, broker or self.brokers[0], self.clock.now)
@@ -147,10 +133,9 @@ class ReceiveSimulation:
             self.clock.call(self._out_us, broker.arrive, receive)
 
     def meet_outage(self, receive: Receive) -> None:
-        now = self.clock.now
-        outage = receive.broker.outage(now)
+        outage = receive.broker.outage(self.clock.now)
         if outage is not None and outage.silent:
-            delay_us = receive.started + rules.silence_us(self.scenario) - now
+            delay_us = receive.started + rules.silence_us(self.scenario) - self.clock.now
         else:
             delay_us = self._back_us + (0 if outage is None else outage.failure.reaction.cost_us)
         self.clock.call(max(delay_us, 1), self._fail, receive, outage)
@@ -209,8 +194,7 @@ class ReceiveSimulation:
         now, broker, consume_us = self.clock.now, receive.broker, self.scenario.consume_us
         renewed = self.scenario.client == "push"  # and acknowledged again and again
         visible_at = NEVER if renewed else popped_at + self._invisible_us
-        orphans: list[Message] = []
-        late: list[Message] = []
+        orphans, late = list[Message](), list[Message]()
         for place, message in enumerate(messages):
             done_at = now + consume_us * (place + 1 if self._one_by_one else 1)
             if receive.consumer.dead(done_at):
@@ -224,7 +208,9 @@ class ReceiveSimulation:
         if late:
             self._come_back(broker, late, visible_at)
         if orphans and renewed:
-            cleared = self._cleared_at(receive.consumer)
+            heartbeats = self.draws(_CONSUMER, receive.consumer.number + _HEARTBEATS).below(rules.HEARTBEAT_US)
+            scans = self.draws(_PROXY, 2).below(rules.EXPIRY_SCAN_US)
+            cleared = rules.cleared_at(receive.consumer.dies_at, heartbeats, scans)
             self._orphaned(receive, orphans, cleared + rules.CLEARED_US, known_at=cleared)
         elif orphans:
             self._orphaned(receive, orphans, visible_at)
@@ -244,8 +230,7 @@ class ReceiveSimulation:
             if message.number and message.had is None:
                 receive.consumer.unacknowledged += 1
                 message.had = receive.consumer
-        delay_us = max(known_at - self.clock.now, 0)
-        self.clock.call(delay_us, self._come_back, receive.broker, messages, visible_at)
+        self.clock.call(max(known_at - self.clock.now, 0), self._come_back, receive.broker, messages, visible_at)
 
     def _come_back(self, broker: Broker, messages: list[Message], visible_at: int) -> None:
         alive = [message for message in messages if message.deliveries < rules.MOST_DELIVERIES]
@@ -258,11 +243,6 @@ class ReceiveSimulation:
                     broker.acknowledged(message.queue)
         if alive:
             broker.come_back(alive, visible_at)
-
-    def _cleared_at(self, consumer: Consumer) -> int:
-        heartbeats = self.draws(_CONSUMER, consumer.number + _HEARTBEATS).below(rules.HEARTBEAT_US)
-        scans = self.draws(_PROXY, 2).below(rules.EXPIRY_SCAN_US)
-        return rules.cleared_at(consumer.dies_at, heartbeats, scans)
 
     def _rare(self) -> Iterator[tuple[int, int]]:
         round_us = rules.longest_receive_us(self.scenario)  # for all receives to go round once when no message comes

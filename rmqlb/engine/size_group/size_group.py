@@ -125,11 +125,8 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
         raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
     number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
     if number > MOST_SIZES:
-        raise UsageError(
-            f"{number} sizes to look at, and at most {MOST_SIZES} are",
-            hint="ask for fewer consumers, fewer numbers of queues, or fewer strategies",
-            code="too-many-sizes",
-        )
+        hint = "ask for fewer consumers, fewer numbers of queues, or fewer strategies"
+        raise UsageError(f"{number} sizes to look at, and at most {MOST_SIZES} are", hint=hint, code="too-many-sizes")
     if not question.strategies:
         raise UsageError("no strategy is named")
     for strategy in question.strategies:
@@ -307,8 +304,7 @@ def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in SizeFigures.__struct_fields__:
         values = [value for each in figures if (value := getattr(each, name)) is not None]
-        is_count = name not in ("imbalance", "utilisation")
-        found[name] = at_share(values, share) if values or is_count else None
+        found[name] = at_share(values, share) if values or name not in ("imbalance", "utilisation") else None
     return found
 
 
@@ -358,16 +354,7 @@ def _answer(
             for now, then in zip(routes, candidate.queues.routes, strict=True)
         ),
         consumers_now=len(question.present) or None,
-        candidates=tuple(
-            SizeCandidate(
-                each.strategy,
-                each.queues.queues_per_broker,
-                found.consumers if found.satisfied else None,
-                sum(point.satisfied for point in points),
-                found,
-            )
-            for each, points, found in zip(candidates, curves, best, strict=True)
-        ),
+        candidates=tuple(map(_result_of, candidates, curves, best)),
         every_order=not trials,
         trials=trials,
         threads=question.threads if question.work else None,
@@ -376,6 +363,11 @@ def _answer(
         mixed_subscriptions=bool(question.subscribed),
         losses="counted" if all(p.after_loss is None or p.after_loss.exact for p in curve) else "drawn",
     )
+
+
+def _result_of(tried: _Candidate, points: Sequence[SizePoint], best: SizePoint) -> SizeCandidate:
+    consumers, number = best.consumers if best.satisfied else None, sum(point.satisfied for point in points)
+    return SizeCandidate(tried.strategy, tried.queues.queues_per_broker, consumers, number, best)
 
 
 def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, int]:

@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Protocol
 
 from msgspec import Struct
@@ -73,12 +74,10 @@ class Layout(Struct, frozen=True, dict=True):
         duplicate_owners: int = 0,
     ) -> SizeFigures:
         """`busiest` is the work of the busiest consumer, None without work."""
-        utilisation = None
-        if busiest is not None:
-            # Rounded to nine digits: 0.7999999999 of sums means 0.8.
-            utilisation = float(f"{max(busiest / self.threads, self.one_thread):.9g}")
+        # Rounded to nine digits: 0.7999999999 of sums means 0.8.
+        used = None if busiest is None else float(f"{max(busiest / self.threads, self.one_thread):.9g}")
         imbalance = most * consumers / owned if owned else None
-        return SizeFigures(imbalance, idle, utilisation, unassigned, duplicate_owners)
+        return SizeFigures(imbalance, idle, used, unassigned, duplicate_owners)
 
 
 def layout_of(
@@ -132,8 +131,7 @@ class PlaceSizes:
             prepare(strategy, topic.queues, ["a"], settings, sdk).share("a")  # throws what clients throw
         allocated = (_of_listed_rooms(topic, strategy, settings) for topic in layout.topics)
         self._layout = Layout(tuple(topic for topic in allocated if topic.queues), layout.threads, layout.orderly)
-        self._has_work = layout.has_work
-        self._unassigned = len(layout.queues) - len(self._layout.queues)
+        self._has_work, self._unassigned = layout.has_work, len(layout.queues) - len(self._layout.queues)
         self._strategy, self._settings, self._sdk = strategy, settings, sdk
         self._known: dict[int, list[SizeFigures]] = {}
 
@@ -160,10 +158,7 @@ def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
     if strategy != "MACHINE_ROOM":
         return topic
     inside = [room(queue.broker_name) in (settings.consumer_idcs or ()) for queue in topic.queues]
-    return Topic(
-        tuple(queue for queue, has in zip(topic.queues, inside, strict=True) if has),
-        tuple(work for work, has in zip(topic.work, inside, strict=False) if has),
-    )
+    return Topic(tuple(compress(topic.queues, inside)), tuple(compress(topic.work, inside)))
 
 
 class IdSizes:
@@ -229,12 +224,10 @@ class GrowingRings:
         check_ring(consumers, virtual_nodes)
         steps = max(consumers * virtual_nodes, consumers * len(queues), (losses + 1) * len(queues))
         if steps * len(id_sets) > _MOST_STEPS:
-            raise UsageError(
-                f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring of "
-                f"CONSISTENT_HASH, {len(queues)} queues and {losses} lost consumers are too many to look at",
-                hint=f"with --trials {max(_MOST_STEPS // steps, 1)} they are not",
-                code="ring-too-large",
-            )
+            sets = f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring"
+            text = f"of CONSISTENT_HASH, {len(queues)} queues and {losses} lost consumers are too many to look at"
+            hint = f"with --trials {max(_MOST_STEPS // steps, 1)} they are not"
+            raise UsageError(f"{sets} {text}", hint=hint, code="ring-too-large")
         self.rows = {queue: row for row, queue in enumerate(queues)}
         self.nearest: list[list[list[tuple[int, int, int]]]] = [[[] for _ in queues] for _ in id_sets]
         """By set and queue: (distance, place in reverse order of IDs, place in order of joining), nearest first."""
@@ -326,12 +319,9 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
     machines = sorted({host(client_id) for client_id in question.present})
     looks = next((name for name in names if name in RULES and RULES[name].decides in ("machine", "name")), None)
     if looks is not None and looks != "CONFIG" and not machines:
-        raise DataError(
-            f"{looks} looks at the machines of consumers, and those of future ones are taken from the present ones: "
-            "none is known",
-            hint="use a source that has the consumers of the group, or compare other strategies",
-            code="consumers-unknown",
-        )
+        text = f"{looks} looks at the machines of consumers, and those of future ones are taken from the present ones"
+        hint = "use a source that has the consumers of the group, or compare other strategies"
+        raise DataError(f"{text}: none is known", hint=hint, code="consumers-unknown")
     first = sort_client_ids(question.present) if question.subscribed else []
     found = []
     for trial in range(question.trials):

@@ -91,8 +91,7 @@ class Subject(ABC, Generic[Outcome]):
         if mask not in self._effects:
             brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
             masters = (name for name in self._brokers if self.bits.get(Thing("address", name, MASTER_ID), 0) & mask)
-            processes = mask & ((1 << len(self.client_ids)) - 1)
-            places = tuple(bit.bit_length() - 1 for bit in bits_of(processes))
+            places = tuple(bit.bit_length() - 1 for bit in bits_of(mask & ((1 << len(self.client_ids)) - 1)))
             self._effects[mask] = Effect(places, brokers, tuple(name for name in masters if name not in brokers))
         return self._effects[mask]
 
@@ -120,8 +119,7 @@ class TopicSubject(Subject[TopicOutcome]):
         if route.is_static:
             raise DataError("it is a static topic: its queues are logical and do not follow single brokers")
         super().__init__(route.topic, (), (route,))
-        self.sighting = sighting
-        names = writable_brokers(route)
+        self.sighting, names = sighting, writable_brokers(route)
         queues = Counter(queue.broker_name for queue in route.publish_queues())
         self.queues = {name: number for name, number in queues.items() if name in names}  # in producers' order
 
@@ -156,8 +154,7 @@ class GroupSubject(Subject[GroupOutcome]):
     about: About = GROUP
 
     def __init__(self, group: Group, *, orderly: bool | None) -> None:
-        self.group, self.orderly = group, orderly
-        self.routes = group.routes
+        self.group, self.orderly, self.routes = group, orderly, group.routes
         _ = group.all_client_ids  # raises where they are unknown
         self.members, self.basis = group.members, group.basis
         self.static_topics = [route.topic for route in self.routes if route.is_static]
@@ -172,9 +169,8 @@ class GroupSubject(Subject[GroupOutcome]):
             and len(set(self.client_ids)) == len(self.client_ids)
             and all(topics <= read for read in self.members.subscribed.values())
         )
-        queues = len(self.before)
-        run = max(queues + len(self.routes) * len(self.client_ids), 1)
-        self.work = 1 + queues // _QUEUES_PER_STEP if self.by_place else run
+        queues, shares = len(self.before), len(self.routes) * len(self.client_ids)
+        self.work = 1 + queues // _QUEUES_PER_STEP if self.by_place else max(queues + shares, 1)
         self._placed: dict[tuple[tuple[str, ...], int], _Placed] = {}
         self._routes: dict[tuple[str, ...], tuple[TopicRouteData, ...]] = {(): self.routes}
 
@@ -215,11 +211,8 @@ class GroupSubject(Subject[GroupOutcome]):
         placed, left = self._by_place(effect), self._left(effect)
         left.append(_NOBODY)  # is at index −1, which _NOBODY is
         now = [left[place] for place in placed.owners]
-        moved = [
-            lag
-            for own, was, lag in zip(now, placed.before, placed.lags, strict=True)
-            if own != was and _NOBODY not in (own, was)
-        ]
+        triples = zip(now, placed.before, placed.lags, strict=True)
+        moved = [lag for own, was, lag in triples if own != was and _NOBODY not in (own, was)]
         return placed.spread, moved
 
     def _by_place(self, effect: Effect) -> _Placed:
@@ -229,12 +222,9 @@ class GroupSubject(Subject[GroupOutcome]):
             ids = tuple(f"{place:06d}" for place in range(number))
             members = Members(ids, self.members.strategy, self.members.settings)
             owners = owners_at_rest(self.routes_after(effect), members)
-            self._placed[key] = _Placed(
-                spread(owners, ids),
-                _places(owners.values(), ids),
-                _places((self.before[queue] for queue in owners), self.client_ids),
-                [self._lag(queue) for queue in owners],
-            )
+            before = _places((self.before[queue] for queue in owners), self.client_ids)
+            lags = [self._lag(queue) for queue in owners]
+            self._placed[key] = _Placed(spread(owners, ids), _places(owners.values(), ids), before, lags)
         return self._placed[key]
 
     def _lag(self, queue: MessageQueue) -> int | None:
@@ -260,9 +250,8 @@ class GroupSubject(Subject[GroupOutcome]):
         """The group as a snapshot shows it after the failure and a rebalance, without reports of the time before."""
         group, seen, members = self.group, self.group.group, self.members_after(effect)
         owners: Owners = owners_at_rest(self.routes_after(effect), members)
-        queues = {
-            queue: replace(seen.queues.get(queue, QueueState()), owners=frozenset(ids)) for queue, ids in owners.items()
-        }
+        states = ((queue, seen.queues.get(queue, QueueState()), frozenset(ids)) for queue, ids in owners.items())
+        queues = {queue: replace(state, owners=own) for queue, state, own in states}
         routes = change_routes(self.routes_after(effect), Changes(remove_masters=effect.masters))
         changed = {route.topic: replace(group.snapshot.routes[route.topic], route=route) for route in routes}
         left = replace(_with_consumers(seen, members.client_ids), queues=queues)
@@ -324,9 +313,7 @@ def touching(subject: AnySubject, failures: ByThing) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-class CaseClass(Struct):
-    """All cases with the same mask."""
-
+class CaseClass(Struct):  # all cases with the same mask
     first: tuple[int, ...]  # the first case with the fewest failures, by their numbers
     singles: int = 0
     pairs: int = 0  # in which each failure takes something

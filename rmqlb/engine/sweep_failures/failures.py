@@ -26,10 +26,8 @@ class Thing(NamedTuple):
 
 
 class Failure(Struct, frozen=True):
-    """A loss, and the processes and addresses that it takes."""
-
     loss: Loss
-    things: frozenset[Thing]
+    things: frozenset[Thing]  # that it takes
 
     @property
     def parts(self) -> LossParts:
@@ -40,8 +38,6 @@ class Failure(Struct, frozen=True):
 
 
 class ZoneRule(Struct, frozen=True):
-    """A zone, and a pattern of names and addresses in it."""
-
     zone: str
     pattern: str  # a network such as 10.1.0.0/16, or a shell pattern of an address, a broker's name or a client ID
 

@@ -89,12 +89,9 @@ def sweep_snapshot(
     routes = [route for group in groups if group.has_brokers for route in group.routes]
     routes += [each.sighting.route for each in subjects if isinstance(each, TopicSubject)]
     cluster = cluster_of([group.client_ids for group in groups], routes, request.zones)
-    findings = list(_zone_findings(cluster, request))
-    failures = cluster.failures(request.kinds)
-    judged = [
-        Judged(subject, cases, failures, request.at_once)
-        for subject, cases in _judged(subjects, failures, policy, request, unjudged, progress)
-    ]
+    findings, failures = list(_zone_findings(cluster, request)), cluster.failures(request.kinds)
+    pairs = _judged(subjects, failures, policy, request, unjudged, progress)
+    judged = [Judged(subject, cases, failures, request.at_once) for subject, cases in pairs]
     counts = count_cases(len(failures), [each.cases for each in judged], request.at_once)
     found = [one for each in judged for one in each.counterexamples(request)]
     kept = _not_waived(found, policy, today)
@@ -108,16 +105,15 @@ def sweep_snapshot(
             unjudged.append(Unjudged(subject.about, subject.name, cases.limits[at][1].name, why))
         if cases.untried:
             tried, untried = len(cases.classes), len(cases.untried)
-            text = (
-                f"group {subject.name}: searched {tried:,} of {tried + untried:,} different cases: all single "
-                "losses, and the pairs that take most brokers first; a pair that was not tried may break a limit"
-            )
-            findings.append(Finding("searched-in-part", text, subject.name))
+            text = f"group {subject.name}: searched {tried:,} of {tried + untried:,} different cases: all single losses"
+            more = "and the pairs that take most brokers first; a pair that was not tried may break a limit"
+            findings.append(Finding("searched-in-part", f"{text}, {more}", subject.name))
     if outside := cluster.outside_zones(failures):
         text = f"in no zone: {outside}; they are lost with their host, not with a zone"
         findings.append(Finding("in-no-zone", text, severity=INFO))
     worst_groups = [each.worst_group(each.subject) for each in judged if isinstance(each.subject, GroupSubject)]
     worst_topics = [each.worst_topic() for each in judged if isinstance(each.subject, TopicSubject)]
+    already = (each.limit(at, value) for each in judged for at, value in each.cases.already.items())
     result = FailureSweep(
         policy=policy.where,
         at_once=request.at_once,
@@ -125,9 +121,7 @@ def sweep_snapshot(
         losses=tuple(failure.parts for failure in failures),
         counterexamples=tuple(sorted(kept, key=_badness)),
         waived=len(found) - len(kept),
-        broken_already=tuple(
-            BrokenAlready(**each.limit(at, value)) for each in judged for at, value in each.cases.already.items()
-        ),
+        broken_already=tuple(BrokenAlready(**limit) for limit in already),
         groups=tuple(sorted(worst_groups, key=_group_badness)),
         topics=tuple(sorted(worst_topics, key=lambda one: (-one.broken, one.least_writable.value, one.topic))),
         unjudged=tuple(unjudged),
@@ -150,8 +144,7 @@ def _subjects(
                 group = Group(snapshot, name, settings, Given(assume=assume, topics=topics), missing)
             if group.apart is not None:
                 raise DataError(group.apart)
-            orderly = True if name in request.orderly else is_orderly(group.group)
-            found.append(GroupSubject(group, orderly=orderly))
+            found.append(GroupSubject(group, orderly=True if name in request.orderly else is_orderly(group.group)))
         except RmqlbError as error:
             unjudged.append(Unjudged(GROUP, name, None, error.message))
     for name in request.topics:
@@ -191,12 +184,9 @@ def _judged(
     for subject in subjects:
         number = len(touching(subject, takers))
         if request.at_once > 1 and comb(number, 2) > MOST_PAIRS:
-            raise UsageError(
-                f"{subject.about} {subject.name}: {number} losses take something of it, and at most {MOST_PAIRS} pairs "
-                "are tried",
-                hint="try single losses with --at-once 1, or fewer kinds with --lose",
-                code="too-many-cases",
-            )
+            text = f"{number} losses take something of it, and at most {MOST_PAIRS} pairs are tried"
+            hint = "try single losses with --at-once 1, or fewer kinds with --lose"
+            raise UsageError(f"{subject.about} {subject.name}: {text}", hint=hint, code="too-many-cases")
     # Other processes do not write to the terminal.
     within = progress if min(request.jobs, len(subjects)) < 2 else no_progress
 
@@ -270,9 +260,8 @@ class Judged(Struct, frozen=True):
         return [(self.subject.outcome(Effect()), ()), *losses]
 
     def _counts(self) -> dict[str, Any]:
-        cases, number = self.cases, len(self.failures)
-        broken = cases.count_with(cases.broken, number, self.at_once)
-        return {"cases": cases.count(number, self.at_once), "broken": broken}
+        cases, of = self.cases, (len(self.failures), self.at_once)
+        return {"cases": cases.count(*of), "broken": cases.count_with(cases.broken, *of)}
 
     def worst_topic(self) -> TopicWorst:
         outcomes = self._outcomes()
@@ -313,11 +302,9 @@ def _largest(outcomes: Sequence[tuple[Any, tuple[Loss, ...]]]) -> dict[str, Any]
 
 def _not_waived(found: Sequence[Counterexample], policy: Policy, today: date) -> list[Counterexample]:
     rules = {rule.name: rule for rule in policy.rules}
-    failed = (
-        judgement(rules[each.rule], each.name, Limit(each.limit, each.bound), FAILED, Measured(each.value))
-        for each in found
-    )
-    judged, _ = waive([*failed], policy.waivers, today)
+    limits = ((each, Limit(each.limit, each.bound)) for each in found)
+    failed = [judgement(rules[of.rule], of.name, limit, FAILED, Measured(of.value)) for of, limit in limits]
+    judged, _ = waive(failed, policy.waivers, today)
     return [one for one, limit in zip(found, judged, strict=True) if not isinstance(limit, WaivedLimit)]
 
 
@@ -387,10 +374,7 @@ def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
 
 def _each(option: str, values: Sequence[str]) -> Iterator[str]:
     for value in values:
-        if value.startswith("-"):
-            yield f"{option}={value}"
-        else:
-            yield from (option, value)
+        yield from (f"{option}={value}",) if value.startswith("-") else (option, value)
 
 
 _CASE_FIGURES = ("counterexamples", "broken-cases", "broken-singles", "broken-already", "unwritable-topics")
@@ -416,10 +400,9 @@ def try_on_sweep(condition: Condition, sweep: FailureSweep) -> TriedCondition:
         return condition.try_on(value, whole)
     groups = [each for each in sweep.groups if condition.subject in (None, each.group)]
     if condition.subject is not None and not groups:
-        raise UsageError(
-            f"--fail-on {condition.text!r}: {condition.subject} is not among the groups looked at",
-            hint=suggestion("groups", condition.subject, [each.group for each in sweep.groups]),
-        )
+        hint = suggestion("groups", condition.subject, [each.group for each in sweep.groups])
+        problem = f"{condition.subject} is not among the groups looked at"
+        raise UsageError(f"--fail-on {condition.text!r}: {problem}", hint=hint)
     field, _ = figures_of(GroupWorst)[condition.name]
     found = [(getattr(each, field), each.queues) for each in groups]
     tried = [condition.try_on(worst.value, whole) for worst, whole in found if worst is not None]
