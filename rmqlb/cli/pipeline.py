@@ -186,8 +186,7 @@ def _run(
             if to is not None:
                 progress("report", 0, 0)
                 verdict = result.verdict or judge.verdict_of_last_night(warehouse, asked)
-                page = write(spark, warehouse, Path(to), asked.policy).page
-                result = replace(result, page=page, verdict=verdict)
+                result = replace(result, page=write(spark, warehouse, Path(to), asked.policy).page, verdict=verdict)
     show(result, terminal, interrupted=interrupted)
 
 

@@ -154,8 +154,7 @@ def span(text: str, option: str, most: int) -> tuple[int, int]:
 
 def byte_count(text: str, option: str) -> int:
     """A size: `64MB`, `1GB`; a bare number is bytes."""
-    size = r"(?i)(\d+(?:\.\d+)?)\s*([kmg]?)i?b?"
-    match = _match(size, text, option, "not a size", "write 500KB, 64MB or 1GB")
+    match = _match(r"(?i)(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", text, option, "not a size", "write 500KB, 64MB or 1GB")
     value = float(match[1]) * 1024 ** " kmg".index(match[2].lower() or " ")
     if value > _MOST_BYTES:
         raise UsageError(f"{option} {text}: more than 1 TB")

@@ -74,8 +74,7 @@ def plan_rebalance(
     snapshot = opened.fetch(chosen.wanted(opened))
 
     def plan_of(name: str | None) -> tuple[RebalancePlan, tuple[Finding, ...]]:
-        by_pop = pop_share is not None
-        found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=by_pop)
+        found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=pop_share is not None)
         progress(found.title, 0, 0)
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
         plan, places, findings = plan_group(

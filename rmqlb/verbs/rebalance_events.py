@@ -151,8 +151,7 @@ def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
     if not subject:
         raise typed.wrong("who or what?")
     start, end = typed.times(when)
-    given = typed.qualifiers(part.strip() for part in rest)
-    return TypedEvent(typed.text, verb, subject, start, end, given)
+    return TypedEvent(typed.text, verb, subject, start, end, typed.qualifiers(part.strip() for part in rest))
 
 
 def event_texts(texts: Sequence[str]) -> tuple[str, ...]:
@@ -331,8 +330,7 @@ class _Expansion(Struct):
         strategy, given, present = None, typed.given, self._present(typed)
         if typed.verb == "strategy-change":
             strategy = self._strategy(typed.subject, typed)
-            first = self._consumers(given.get("order", "").split(), typed)
-            ids = list(dict.fromkeys((*first, *present)))
+            ids = list(dict.fromkeys((*self._consumers(given.get("order", "").split(), typed), *present)))
         else:
             ids = self._consumers([typed.subject] if typed.verb == "restart" else typed.subject.split(), typed)
         if not ids:

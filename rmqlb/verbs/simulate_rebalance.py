@@ -71,8 +71,7 @@ def simulate_rebalance(
     used: dict[str, TopicRouteData] = _users(routes if whole else ())
 
     def simulated(name: str | None) -> tuple[RebalanceResult, tuple[Finding, ...]]:
-        elsewhere = routes if chosen.several else ()
-        found = simulated_group(parsed, name, snapshot, opened, elsewhere=elsewhere)
+        found = simulated_group(parsed, name, snapshot, opened, elsewhere=routes if chosen.several else ())
         resolved = found.group
         progress(resolved.title, 0, 0)
         used.update(_users(resolved.pulled_routes))

@@ -104,8 +104,7 @@ def size_group(
     if has_rate:
         size = replace(size, topics=tuple(map(work.of_topic, size.topics)))
     size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
-    findings = (*assumed, *dict.fromkeys(_findings(question, found)))
-    return with_meta(size, Meta(snapshot, findings))
+    return with_meta(size, Meta(snapshot, (*assumed, *dict.fromkeys(_findings(question, found)))))
 
 
 def _usual_limits(question: SizeQuestion, *, has_rate: bool) -> tuple[SizeQuestion, tuple[Finding, ...]]:

@@ -71,8 +71,7 @@ class Strategies:
             pins=_pins(given.get("pin", ())),
         )
         (inner,) = given.get("inner", ("AVG",))
-        innermost = self._name(inner, f"{OPTION} inner=")
-        self.settings = replace(self.settings, inner=innermost)
+        self.settings = replace(self.settings, inner=self._name(inner, f"{OPTION} inner="))
 
     def name(self, text: str, option: str = "--strategy") -> str:
         name = self._name(text, option)

@@ -161,15 +161,13 @@ def keys_report(schema: Schema) -> Report:
     """A schema's keys, one per row, as `data.topics[].queues[].lag`."""
     columns = columns_from("key type/1 required/hidden meaning:prose")
     section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
-    facts = (f"{schema['title']}: {schema['description']}",)
-    return Report(schema["title"], schema, facts, (section,))
+    return Report(schema["title"], schema, (f"{schema['title']}: {schema['description']}",), (section,))
 
 
 def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:
     for name, inner in schema["properties"].items():
         path = f"{prefix}{name}"
-        required = "yes" if name in schema["required"] else "no"
-        yield path, _type(inner), required, inner["description"]
+        yield path, _type(inner), "yes" if name in schema["required"] else "no", inner["description"]
         for inner_schema, suffix in _objects_in(inner, defs):
             yield from _rows(inner_schema, defs, f"{path}{suffix}.")
 

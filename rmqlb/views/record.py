@@ -203,8 +203,7 @@ def _consumers(found: Sequence[ConsumerRecording]) -> Section:
         *columns_of(ConsumerRecording, "queuesBefore=before queuesAfter=after gained lost"),
         Column("events", "events", shown=any(events.values()), of=lambda each: events[each.client_id]),
     )
-    badness = [each.gained + each.lost + len(each.changes) + len(each.silences) for each in found]
-    brief = worst(badness, _MOST_ROWS)
+    brief = worst([each.gained + each.lost + len(each.changes) + len(each.silences) for each in found], _MOST_ROWS)
     return Section("consumers", "consumers: queues before and after", columns, rows_of(columns, found), 2, brief=brief)
 
 

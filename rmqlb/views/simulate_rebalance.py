@@ -313,8 +313,7 @@ def _takeovers(found: RebalanceResult) -> Section:
         Column("because", "startReason", quiet=True),
     )
     brief = worst([one.unread_ms or 0 for one in takeovers], _MOST_QUEUES)
-    hidden = found.steps is None
-    return _section("takeovers", "takeovers", columns, takeovers, heads=4, named_only=hidden, brief=brief)
+    return _section("takeovers", "takeovers", columns, takeovers, heads=4, named_only=found.steps is None, brief=brief)
 
 
 def _intervals(found: RebalanceResult) -> Section:

@@ -48,8 +48,7 @@ class Reader(TextReader):
         return reader
 
     def of_file(self, path: str) -> Reader:
-        own = self._options.but(source=path, active_context=None, ignored_context_note=None)
-        return Reader(own, self._terminal)
+        return Reader(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
 
     def telling(self) -> AbstractContextManager[Progress]:
         return self._terminal.progress()
