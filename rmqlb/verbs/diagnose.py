@@ -1,7 +1,5 @@
 """`rmqlb.diagnose`: why groups are as they are, by earlier snapshots, one reading, and more where that decides."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Names of topics and groups as shell patterns, and what is said of those that match nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Literal

@@ -6,8 +6,6 @@ Client IDs contain an @, a # or a colon themselves, so the last @ before the fir
 Patterns, labels and restarts are expanded in the order of time; the result has the events in the order of typing.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

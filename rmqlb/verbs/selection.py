@@ -1,7 +1,5 @@
 """Which groups a verb looks at, and what the caller says of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypedDict, TypeVar, Unpack

@@ -1,7 +1,5 @@
 """`rmqlb.simulate_rebalance`: consumer groups over time, and producers while brokers fail."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Unpack
 

@@ -1,7 +1,5 @@
 """`rmqlb simulate-receive`: the route, the rates and the end of a scenario, and the simulation."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The arguments of `simulate-rebalance` and `plan-rollout`, made into what the engine simulates."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args

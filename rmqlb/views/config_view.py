@@ -1,7 +1,5 @@
 """Contexts and settings as reports, which show the place of a secret but never a secret."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The report of a diagnosis: the verdict, the findings as blocks, then what is in order and what is unknown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The report of two snapshots compared: the changes and their effect, group by group; queues and offsets on request."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

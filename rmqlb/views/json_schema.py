@@ -10,8 +10,6 @@ Rules of this file:
 - Further keys are allowed: a minor version of a format may add some.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Scripts read one group after the other: all tables of each group in plain, one table for all groups in CSV.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """A run of the pipeline as a report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import date
 

@@ -1,7 +1,5 @@
 """The output of plan-rebalance: sentences with the worst effect first, then the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 

@@ -1,7 +1,5 @@
 """A `Rollout` as a report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 

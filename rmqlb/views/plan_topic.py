@@ -1,7 +1,5 @@
 """A plan of a topic's queues as a report: the next step, then each step with its commands and conditions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter

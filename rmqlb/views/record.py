@@ -1,7 +1,5 @@
 """The report of a recording: the verdict, the picture of simulate-rebalance, the changes, and the comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct

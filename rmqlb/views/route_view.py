@@ -1,7 +1,5 @@
 """Topic routes as a report: brokers, and the clients' two queue lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Annotated

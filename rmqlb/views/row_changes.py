@@ -1,7 +1,5 @@
 """The changes of a result since the last look, row by row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """The queues of keys, SDK by SDK: a column each, and one column for SDKs that cannot differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 

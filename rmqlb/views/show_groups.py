@@ -1,7 +1,5 @@
 """The output of show-groups and show-consumers: groups in a line each, and the processes of one group."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import GroupCounts, GroupFinding

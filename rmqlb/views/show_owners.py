@@ -1,7 +1,5 @@
 """The output of show-owners: the verdict on each queue's owners, then the tables."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter

@@ -3,8 +3,6 @@
 The first line is the verdict, problems first; bounds are called bounds, and unknown values are named.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """A `ReceiveReport` as a report: how long messages wait, why, and the effect of failures."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """The report of `simulate-send`: facts, tables and the timeline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby

@@ -1,7 +1,5 @@
 """A `GroupSize` as a report: the answer and why no fewer consumers, a chart, and a table of the sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter

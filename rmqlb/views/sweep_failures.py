@@ -1,7 +1,5 @@
 """A `FailureSweep` as a report: whether a failure breaks a limit, the smallest that do, then group by group."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 

@@ -4,8 +4,6 @@ A slice of time shows the worst state in it, so no problem is too short to be se
 none, outage, no such queue, unknown owners, one owner; among equal states the last shows.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count, pairwise

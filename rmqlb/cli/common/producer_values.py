@@ -1,7 +1,5 @@
 """Values of options about producers and failing brokers. Each error names the option."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """From the options of `simulate-send` to the scenario, and from the scenario to what is shown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import get_args
 

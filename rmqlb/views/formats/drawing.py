@@ -4,8 +4,6 @@ Text from the data enters through `add_text` alone, which removes whatever misle
 stands alone: no script, no link, no network. Equal input gives equal bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 

@@ -1,7 +1,5 @@
 """The formats for machines: JSON and YAML of the envelope, CSV of one section."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
