@@ -183,10 +183,8 @@ def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
     """One of several words, in any case."""
     found = next((choice for choice in choices if choice.lower() == text.lower()), None)
     if found is None:
-        raise UsageError(
-            f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}",
-            hint=close_names(text.upper() if choices[0].isupper() else text.lower(), choices),
-        )
+        hint = close_names(text.upper() if choices[0].isupper() else text.lower(), choices)
+        raise UsageError(f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}", hint=hint)
     return found
 
 

@@ -125,10 +125,8 @@ def _check(request: TopicRequest, add_brokers: Sequence[str]) -> None:
     values.must_differ(add_brokers, [broker.name for broker in request.add_brokers], "--add-broker")
     for broker, text in zip(request.add_brokers, add_brokers, strict=True):
         if request.queues is not None and broker.read_queue_nums is not None:
-            raise UsageError(
-                f"--queues {request.queues} and --add-broker {text} contradict each other",
-                hint=f"--queues is about all brokers: write --add-broker {broker.name}",
-            )
+            hint = f"--queues is about all brokers: write --add-broker {broker.name}"
+            raise UsageError(f"--queues {request.queues} and --add-broker {text} contradict each other", hint=hint)
     if request == TopicRequest(ordered=request.ordered):
         hint = "name it with --queues N, --add-broker, --drain-broker or --move-to-cluster"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
@@ -140,11 +138,9 @@ def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, grou
     checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)
     if checked.holds is None:
         unknown = [each.found.removeprefix("unknown: ") for each in checked.conditions if each.holds is None]
-        raise DataError(
-            f"--check-step {number}: whether it holds is unknown: {'; '.join(unknown)}",
-            hint="ask the running cluster, or a snapshot of it with groups: fetch-routes --all",
-            code="step-not-known",
-        )
+        text = f"--check-step {number}: whether it holds is unknown: {'; '.join(unknown)}"
+        hint = "ask the running cluster, or a snapshot of it with groups: fetch-routes --all"
+        raise DataError(text, hint=hint, code="step-not-known")
     return checked
 
 

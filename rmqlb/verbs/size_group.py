@@ -178,17 +178,12 @@ class _Work:
         self.consume_ms = self._consume_ms(consume_us)
         unknown = list(dict.fromkeys(queue.topic for queue in self._group.pulled_queues if queue not in self.rates))
         if unknown:
-            raise DataError(
-                f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})",
-                hint=f"say it: --rate {unknown[0]}=R",
-                code="rate-unknown",
-            )
+            text = f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})"
+            raise DataError(text, hint=f"say it: --rate {unknown[0]}=R", code="rate-unknown")
         if self.of_topics and not self.rates and not more_queues:
-            raise DataError(
-                f"no readable queue in {', '.join(self.of_topics)}: consumers get none of its messages",
-                hint="say how many read queues there will be: --queues-per-broker N..M",
-                code="no-readable-queue",
-            )
+            text = f"no readable queue in {', '.join(self.of_topics)}: consumers get none of its messages"
+            hint = "say how many read queues there will be: --queues-per-broker N..M"
+            raise DataError(text, hint=hint, code="no-readable-queue")
 
     def _consume_ms(self, typed_us: int | None) -> dict[str, float]:
         """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports."""
@@ -202,11 +197,8 @@ class _Work:
             known = [status[topic].consume_ms for status in statuses if topic in status]
             found[topic] = max((each for each in known if each), default=0.0)
             if not found[topic]:
-                raise DataError(
-                    f"how long listeners take for a message of {topic} is not reported by consumers",
-                    hint="say it: --consume-time 40ms",
-                    code="consume-time-unknown",
-                )
+                text = f"how long listeners take for a message of {topic} is not reported by consumers"
+                raise DataError(text, hint="say it: --consume-time 40ms", code="consume-time-unknown")
         return found
 
     def of_topic(self, topic: SizedTopic) -> SizedTopic:

@@ -163,9 +163,8 @@ def _by_key(texts: Sequence[str]) -> dict[str, list[str]]:
         given.setdefault(key, []).append(value)
         if len(given[key]) > 1 and not KEYS[key].repeatable:
             both = " and ".join(given[key])
-            raise UsageError(
-                f"{OPTION} {key} takes one value, and is given {both}", hint="give it once", code="given-twice"
-            )
+            hint = "give it once"
+            raise UsageError(f"{OPTION} {key} takes one value, and is given {both}", hint=hint, code="given-twice")
     return given
 
 

@@ -232,16 +232,14 @@ def _check_shown(question: Question, *, streams: bool, trace: bool) -> None:
     options, scenario = question.options, question.scenario
     compares = options.compare or options.compare_clients
     if streams and (compares or options.compare_sdks or len(question.sdks) > 1 or options.trials):
-        raise UsageError(
-            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
-        )
+        hint = "use -o json for comparisons and trials"
+        raise UsageError("-o jsonl streams the attempts of one simulation", hint=hint)
     if compares and scenario.sdk != JAVA:
         option = "--compare" if options.compare else "--compare-clients"
         raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
     if not streams and trace and (scenario.messages or 0) * (1 + scenario.retries) > _MOST_KEPT:
-        raise UsageError(
-            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
-        )
+        hint = "stream them with -o jsonl"
+        raise UsageError(f"--trace of {scenario.messages} messages would keep millions of attempts", hint=hint)
 
 
 def _of_each_sdk(question: Question) -> list[SendScenario]:

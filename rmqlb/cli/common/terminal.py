@@ -183,10 +183,8 @@ class Terminal:
         if self._options.output in (None, "json"):
             self.format = "table" if on_terminal and self._options.output is None else "jsonl"
         if self.format != "jsonl" and not (self.format == "table" and on_terminal):
-            raise UsageError(
-                f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}",
-                hint="tables are redrawn on a terminal; -o json is a line a change, anywhere",
-            )
+            hint = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
+            raise UsageError(f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}", hint=hint)
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
         if self.format == "table":
