@@ -1,5 +1,3 @@
-"""`rmqlb config show`: what the options are when nothing names them."""
-
 import os
 
 from msgspec.structs import replace

@@ -1,5 +1,3 @@
-"""The one table of exit codes."""
-
 from enum import IntEnum
 
 from rmqlb.errors import CustomStrategyError, DataError, EndpointError, RmqlbError, UsageError

@@ -207,7 +207,6 @@ def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
 
 
 def _reader(context: str, options: SourceOptions, terminal: Terminal) -> TextReader:
-    """The context's source; its secrets are read here, one context after the other, since they may be asked for."""
     own = source_of_context(context, options)
     found = TextReader(own.source or "", access(own, terminal))
     found.open()

@@ -1,5 +1,3 @@
-"""The program: its commands, and what they have in common."""
-
 from typing import Annotated
 
 import typer

@@ -37,7 +37,6 @@ def each_matches(kind: Kind, globs: Names, present: Names, taken: Names, endpoin
 def _unmatched(
     kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, how: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Each pattern in vain, and a note where only names of RocketMQ's own match, which are left out."""
     for name in globs:
         if name not in present and not is_pattern(name):
             raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)

@@ -96,7 +96,6 @@ def _with_starts(plan: RebalancePlan, group: Group, source: Reader) -> tuple[Reb
 
 
 def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
-    """That new BROADCASTING consumers are taken to be new on their machines too."""
     new = [each.client_id for each in plan.consumers if each.index_before is None]
     if plan.broadcasting and new:
         yield Finding(

@@ -119,7 +119,6 @@ def plan_topic(
 
 
 def _check(request: TopicRequest, add_brokers: Sequence[str]) -> None:
-    """Refuse a request that changes nothing, or contradicts itself (raises UsageError)."""
     if request.queues == 0:
         raise UsageError("--queues 0: a topic without queues takes no message", hint="write 1 or more")
     values.must_differ(add_brokers, [broker.name for broker in request.add_brokers], "--add-broker")
@@ -191,7 +190,6 @@ def _with_members(
 
 
 def _offline(names: Sequence[str], routes: Routes) -> Iterator[Finding]:
-    """That groups without a consumer do not come to new queues before producers do."""
     if names and not set(routes.target.subscribe_queues()) <= set(routes.now.subscribe_queues()):
         yield Finding(
             "starts-later",

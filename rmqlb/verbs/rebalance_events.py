@@ -350,7 +350,6 @@ class _Expansion(Struct):
         )
 
     def _becomes(self, ids: Sequence[str], typed: TypedEvent) -> dict[str, str]:
-        """Client ID → its ID afterwards, of those that change."""
         new, which = typed.given.get("as"), typed.given.get("ids")
         if new is not None:
             if len(ids) > 1:

@@ -115,7 +115,6 @@ class Selection(Struct, frozen=True):
 
 
 def _of_several(findings: Sequence[tuple[str, Sequence[Finding]]]) -> Iterator[Finding]:
-    """Each finding once: as it is where it holds for all groups, otherwise with the name of its group."""
     times = Counter(finding for _, own in findings for finding in set(own))
     named = (
         finding

@@ -1,5 +1,3 @@
-"""`rmqlb.simulate_rebalance`: consumer groups over time, and producers while brokers fail."""
-
 from collections.abc import Iterable, Sequence
 from typing import Unpack
 

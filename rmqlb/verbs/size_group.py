@@ -106,7 +106,6 @@ def size_group(
 
 
 def _usual_limits(question: SizeQuestion, *, has_rate: bool) -> tuple[SizeQuestion, tuple[Finding, ...]]:
-    """The question with the usual limits, where it has none, except perhaps to survive."""
     limits = question.limits
     if has_rate:
         usual = replace(limits, max_utilisation=limits.max_utilisation or _USUAL_UTILISATION)
@@ -131,7 +130,6 @@ def _is_new(snapshot: ClusterSnapshot, group: str | None, topics: Sequence[str])
 
 
 def _subscribed(group: Group, present: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """Client ID → its topics, of the consumers that do not read all of them."""
     topics = {route.topic for route in group.pulled_routes}
     read = {client_id: group.subscribed[client_id] for client_id in present if client_id in group.subscribed}
     return {client_id: own for client_id, own in read.items() if not topics <= own}

@@ -1,5 +1,3 @@
-"""The output of check: failed limits first, then waived and incomplete ones, then the rules."""
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 

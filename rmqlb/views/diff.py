@@ -1,5 +1,3 @@
-"""The report of two snapshots compared: the changes and their effect, group by group; queues and offsets on request."""
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -275,7 +273,6 @@ def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff])
 
 
 def _strategies_text(group: GroupDiff, which: str) -> str:
-    """The strategies of one side, otherwise of the other side, otherwise the default."""
     sides = (group.before, group.after) if which == "before" else (group.after, group.before)
     known = next((each.strategies for each in sides if each is not None and each.strategies), ())
     return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")

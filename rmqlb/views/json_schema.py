@@ -171,7 +171,6 @@ def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str,
 
 
 def _objects_in(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
-    """The objects that a value may hold, and the suffix of the path to their keys."""
     if "$ref" in schema:
         yield defs[schema["$ref"].rpartition("/")[2]], ""
     for other in schema.get("anyOf", ()):

@@ -104,7 +104,6 @@ def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
 
 
 def _joined(parts: Sequence[tuple[str, Report]], kind: Section) -> Section:
-    """The sections of one name, one group after the other, with only the columns that all of them have."""
     found = [
         (name, section)
         for name, report in parts

@@ -1,5 +1,3 @@
-"""A run of the pipeline as a report."""
-
 from collections.abc import Iterator, Sequence
 from datetime import date
 

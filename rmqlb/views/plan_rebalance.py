@@ -1,5 +1,3 @@
-"""The output of plan-rebalance: sentences with the worst effect first, then the tables."""
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 

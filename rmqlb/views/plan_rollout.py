@@ -1,5 +1,3 @@
-"""A `Rollout` as a report."""
-
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 

@@ -1,5 +1,3 @@
-"""A plan of a topic's queues as a report: the next step, then each step with its commands and conditions."""
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -93,7 +91,6 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
 
 
 def _late(step: Step) -> str:
-    """The messages that the most affected group would read out of order."""
     late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
     return f", and group {name} reads about {messages(late)} after newer ones of their key" if late else ""
 

@@ -1,5 +1,3 @@
-"""The report of a recording: the verdict, the picture of simulate-rebalance, the changes, and the comparison."""
-
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct

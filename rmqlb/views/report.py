@@ -132,7 +132,6 @@ def _chosen(sections: Sequence[Section], names: tuple[str, ...], screen: bool, e
 
 
 def _alike_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings, with a count instead of repeated information of the same code."""
     alike = Counter(finding.code for finding in findings if finding.severity == INFO and finding.code != NO_CODE)
     for finding in findings:
         number = alike.get(finding.code, 1) if finding.severity == INFO else 1

@@ -1,5 +1,3 @@
-"""Topic routes as a report: brokers, and the clients' two queue lists."""
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Annotated
@@ -144,7 +142,6 @@ def _perm_text(perm: int) -> str:
 
 
 def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
-    """Neighbours of one broker with consecutive IDs as one line: places in the list, broker, queue IDs."""
     for _, run in groupby(enumerate(queues), lambda found: (found[1].broker_name, found[1].queue_id - found[0])):
         first, *more = run
         (start, begin), (stop, end) = first, more[-1] if more else first

@@ -51,7 +51,6 @@ def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLin
 
 
 def _watched(value: Any, unwatched: tuple[str, ...]) -> Any:
-    """The value without these keys, at any depth."""
     if isinstance(value, Mapping):
         return {key: _watched(each, unwatched) for key, each in value.items() if key not in unwatched}
     if isinstance(value, (list, tuple)):

@@ -131,7 +131,6 @@ def _moved_screen(known: Shown) -> Section:
 
 
 def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
-    """Each SDK against each other one, or the pairs that differ most if there are too many SDKs."""
     title = f"keys that go to different queues, of {len(found.keys)}"
     if len(known) > _MOST_COLUMNS:
         rows = rows_of(_PAIR, sorted(found.pairs, key=attrgetter("differ"), reverse=True))

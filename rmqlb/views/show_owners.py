@@ -1,5 +1,3 @@
-"""The output of show-owners: the verdict on each queue's owners, then the tables."""
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -97,7 +95,6 @@ def basis(report: OwnersReport) -> StrategyOwners:
 
 
 def _prediction(report: OwnersReport) -> tuple[str, int | None]:
-    """The prediction to compare the observed owners with, and the number of mismatches."""
     if report.mixed_mismatches is not None:
         return f"{' and '.join(report.strategies_reported)} together", report.mixed_mismatches
     compared = basis(report)

@@ -1,5 +1,3 @@
-"""A `ReceiveReport` as a report: how long messages wait, why, and the effect of failures."""
-
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct

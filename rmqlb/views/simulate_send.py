@@ -1,5 +1,3 @@
-"""The report of `simulate-send`: facts, tables and the timeline."""
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby

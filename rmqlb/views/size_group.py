@@ -1,5 +1,3 @@
-"""A `GroupSize` as a report: the answer and why no fewer consumers, a chart, and a table of the sizes."""
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter

@@ -140,7 +140,6 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
 
 
 def _block(broken: Sequence[Counterexample]) -> Block:
-    """The limits that one failure breaks, the remainder in the worst case, and the commands that show the failure."""
     first = broken[0]
     lines = tuple((_breaks(one), f"one of {one.cases:,} similar cases" if one.cases > 1 else "") for one in broken)
     parts = [

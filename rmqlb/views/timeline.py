@@ -258,7 +258,6 @@ def _ruler(edges: Sequence[int]) -> str:
 
 
 def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:
-    """The marks of events, each at its slice, `+` for several; an event at the very end is in the last slice."""
     signs = [" "] * (len(edges) - 1)
     for mark, event in zip(event_marks(events), events, strict=True):
         if signs and edges[0] <= event.at_us <= edges[-1]:

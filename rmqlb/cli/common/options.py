@@ -1,5 +1,3 @@
-"""Options that commands share."""
-
 from typing import Any
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, shown, written

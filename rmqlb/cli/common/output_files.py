@@ -1,5 +1,3 @@
-"""Files that a command writes besides stdout, and a snapshot as the text of a file."""
-
 import os
 from collections.abc import Sequence
 

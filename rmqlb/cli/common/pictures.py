@@ -1,5 +1,3 @@
-"""`--svg` and `--html`: a group over time as a picture in a file."""
-
 from __future__ import annotations
 
 import os

@@ -227,9 +227,6 @@ def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
     return names.index(wanted)
 
 
-# -- selectors ---------------------------------------------------------------------------------------------------------
-
-
 def selector_of(
     text: str | None, keys_file: str | None, key_type: str, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:

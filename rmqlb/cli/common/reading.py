@@ -101,7 +101,6 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
 
 
 def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
-    """Read a secret from a file, the environment, the context, or a prompt on the terminal (raises UsageError)."""
     from rmqlb.sources.user_files.secrets import read_secret, secret_in_file
 
     if path is not None:

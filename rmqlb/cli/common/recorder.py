@@ -1,5 +1,3 @@
-"""Follow a live group from look to look."""
-
 import sys
 import time
 from collections.abc import Sequence

@@ -169,9 +169,6 @@ def _route(
         return snapshot, new_topic_route(template, topic), [Finding("new-topic", text)]
 
 
-# -- the answer --------------------------------------------------------------------------------------------------------
-
-
 def answer(question: Question, terminal: Terminal, conditions: Sequence[Condition], *, trace: bool) -> None:
     """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route

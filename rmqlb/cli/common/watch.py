@@ -229,5 +229,4 @@ class _Screen(_Frames):
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """End the process as the signal would, with the screen put back."""
     raise SystemExit(128 + number)

@@ -68,7 +68,6 @@ def add_path(parent: ET.Element, way: str, stroke: str, *, cls: str, dashes: str
 
 
 def _add(parent: ET.Element, name: str, attributes: Mapping[str, str]) -> ET.Element:
-    """An element with only its non-empty attributes."""
     return ET.SubElement(parent, name, {key: value for key, value in attributes.items() if value})
 
 

@@ -1,5 +1,3 @@
-"""The formats for machines: JSON and YAML of the envelope, CSV of one section."""
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
