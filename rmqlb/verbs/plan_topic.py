@@ -67,11 +67,8 @@ def plan_topic(
         ordered=not unordered,
     )
     _check(request, given)
-    sent = Keys(
-        tuple(dict.fromkeys(() if keys is None else texts_of(keys))),
-        tuple(sdks_of(names_of(sdks))),
-        one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode)),
-    )
+    texts = tuple(dict.fromkeys(() if keys is None else texts_of(keys)))
+    sent = Keys(texts, tuple(sdks_of(names_of(sdks))), one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode)))
     typed = None if message_type is None else one_of(message_type, "--message-type", MESSAGE_TYPES)
     strategies = Strategies(strategy_options)
     own = strategies.optional(strategy)
@@ -104,14 +101,8 @@ def plan_topic(
             findings.append(Finding("owners-not-planned", text, name, INFO))
         planned.append(group)
     known_type, of_type = _message_type(typed, routes, opened)
-    plan = steps_of_topic(
-        routes,
-        request,
-        planned if snapshot.groups else None,
-        sent,
-        name_servers=_name_servers(snapshot),
-        message_type=known_type,
-    )
+    known_groups, servers = planned if snapshot.groups else None, _name_servers(snapshot)
+    plan = steps_of_topic(routes, request, known_groups, sent, name_servers=servers, message_type=known_type)
     if check_step is not None:
         plan = replace(plan, checked=_checked(plan, check_step, snapshot, names))
     findings += (*_offline(offline, routes), *of_type)

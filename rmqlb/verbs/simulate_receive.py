@@ -95,11 +95,9 @@ def _given(texts: Sequence[str], topic: str) -> ClusterSnapshot:
             raise UsageError(f"--broker {text}: expected NAME:QUEUES, as in broker-a:8")
         brokers.append((name, queue_number(number, f"--broker {text}")))
     must_differ(texts, [name for name, _ in brokers], "--broker")
-    route = TopicRouteData(
-        topic,
-        tuple(QueueData(broker, queues, queues, 6) for broker, queues in brokers),
-        tuple(BrokerData(_GIVEN, broker, {0: broker}) for broker, _ in brokers),
-    )
+    queue_datas = tuple(QueueData(broker, queues, queues, 6) for broker, queues in brokers)
+    broker_datas = tuple(BrokerData(_GIVEN, broker, {0: broker}) for broker, _ in brokers)
+    route = TopicRouteData(topic, queue_datas, broker_datas)
     return ClusterSnapshot(_GIVEN, "--broker", routes={topic: RouteSighting(route, Seen("--broker"))})
 
 

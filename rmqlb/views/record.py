@@ -67,16 +67,10 @@ def recording_report(recording: Recording) -> Report:
         *(() if comparison is None else (comparison,)),
         _summary(recording.figures),
     )
-    return Report(
-        "rmqlb/record",
-        recording,
-        _facts(recording),
-        sections,
-        symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids),
-        tables=(changes, *(section for section in sections if section is not changes)),
-        grave=_gravity(recording),
-        closing=_settings(recording),
-    )
+    names = symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
+    tables = (changes, *(section for section in sections if section is not changes))
+    facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)
+    return Report("rmqlb/record", recording, facts, sections, names, tables=tables, grave=grave, closing=closing)
 
 
 def _facts(recording: Recording) -> tuple[str, ...]:
@@ -178,16 +172,9 @@ def _changes(recording: Recording) -> Section:
         for queue, change in recording.changes
         for cells in rows_of(columns, [change])
     )
-    return Section(
-        "changes",
-        "changes, each between two looks",
-        (*columns, *QUEUE_COLUMNS),
-        rows,
-        heads=2,
-        brief=first_places(len(rows), _MOST_ROWS),
-        chosen=f"the first {_MOST_ROWS}",
-        audience="scripts",
-    )
+    title, shown = "changes, each between two looks", (*columns, *QUEUE_COLUMNS)
+    brief, chosen = first_places(len(rows), _MOST_ROWS), f"the first {_MOST_ROWS}"
+    return Section("changes", title, shown, rows, heads=2, brief=brief, chosen=chosen, audience="scripts")
 
 
 def _consumers(found: Sequence[ConsumerRecording]) -> Section:

@@ -73,17 +73,9 @@ def _report(report: OwnersReport, explained: bool) -> Report:
         sections += [offsets] if report.offsets else []
         tables.insert(0 if report.hidden else len(tables), offsets)
         rows += [({}, queue) for queue in report.offsets]
-    return Report(
-        schema="rmqlb/owners",
-        data=report,
-        facts=facts(report),
-        sections=tuple(sections),
-        labels=labels(dict.fromkeys(report.sorted_consumers)),
-        rows=Rows(("topic", "brokerName", "queueId"), rows),
-        tables=tuple(tables),
-        grave=grave(report),
-        more=more,
-    )
+    shown, names = facts(report), labels(dict.fromkeys(report.sorted_consumers))
+    keyed = Rows(("topic", "brokerName", "queueId"), rows)
+    return Report("rmqlb/owners", report, shown, tuple(sections), names, keyed, tuple(tables), grave(report), more=more)
 
 
 def basis(report: OwnersReport) -> StrategyOwners:

@@ -51,14 +51,11 @@ def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
     if isinstance(found, RebalanceResult):
         return group_report(found)
     groups, producers = found.groups, found.producers
-    whole = of_groups(
-        [(each.group or "", group_report(each)) for each in groups],
-        tuple(_facts_of_all(found.summary, groups, producers)),
-        found,
-        _overview(groups),
-        order=[(rank(each.gravity), *_badness(each.figures)) for each in groups],
-        beside=(_producers(producers),) if producers else (),
-    )
+    parts = [(each.group or "", group_report(each)) for each in groups]
+    facts = tuple(_facts_of_all(found.summary, groups, producers))
+    order = [(rank(each.gravity), *_badness(each.figures)) for each in groups]
+    beside = (_producers(producers),) if producers else ()
+    whole = of_groups(parts, facts, found, _overview(groups), order=order, beside=beside)
     return replace(whole, grave=min((whole.grave, *(send_gravity(each.totals) for each in producers)), key=rank))
 
 
@@ -76,15 +73,8 @@ def group_report(found: RebalanceResult) -> Report:
         *(_trials(found.trials, screen=screen) for screen in (True, False) if found.trials is not None),
         _figures(found),
     )
-    return Report(
-        "rmqlb/simulate-rebalance",
-        found,
-        group_facts(found),
-        sections,
-        consumer_labels(found.client_ids),
-        grave=found.gravity,
-        closing=(_rules(found), *_settings(found)),
-    )
+    facts, names, closing = group_facts(found), consumer_labels(found.client_ids), (_rules(found), *_settings(found))
+    return Report("rmqlb/simulate-rebalance", found, facts, sections, names, grave=found.gravity, closing=closing)
 
 
 def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:

@@ -19,20 +19,10 @@ _BETWEEN_TICKS = 5
 
 
 def size_report(size: GroupSize) -> Report:
-    sections = [
-        _chart(size, _LENGTH),
-        _curve(size),
-        *([_candidates(size)] if len(size.candidates) > 1 else []),
-        _topics(size),
-    ]
-    return Report(
-        "rmqlb/group-size",
-        size,
-        _facts(size),
-        tuple(sections),
-        grave=WARNING if size.consumers is None else "inOrder",
-        closing=tuple(_work(size)),
-    )
+    candidates = [_candidates(size)] if len(size.candidates) > 1 else []
+    sections = (_chart(size, _LENGTH), _curve(size), *candidates, _topics(size))
+    grave = WARNING if size.consumers is None else "inOrder"
+    return Report("rmqlb/group-size", size, _facts(size), sections, grave=grave, closing=tuple(_work(size)))
 
 
 def _curve(size: GroupSize) -> Section:
@@ -56,13 +46,8 @@ def _curve(size: GroupSize) -> Section:
         Column("fails", "fails", shown=False),
         Column("why not", "whyNot", "prose", of=why),
     )
-    return Section(
-        "curve",
-        f"sizes under {size.strategy}{_on_queues(size)}",
-        columns,
-        rows_of(columns, points),
-        brief=_around(size),
-    )
+    title = f"sizes under {size.strategy}{_on_queues(size)}"
+    return Section("curve", title, columns, rows_of(columns, points), brief=_around(size))
 
 
 def _on_queues(size: GroupSize) -> str:
@@ -287,14 +272,9 @@ def _chart(size: GroupSize, length: int) -> Section:
     is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
     legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
     each_column = f", {step} sizes per column, of which the best is shown" if step > 1 else ""
-    return Section(
-        "chart",
-        f"imbalance by number of consumers{each_column}",
-        (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip")),
-        tuple(rows),
-        heads=1,
-        draw=lambda other: _chart(size, other),
-    )
+    title = f"imbalance by number of consumers{each_column}"
+    shown = (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip"))
+    return Section("chart", title, shown, tuple(rows), heads=1, draw=lambda other: _chart(size, other))
 
 
 def _best(points: Sequence[SizePoint]) -> SizePoint:
