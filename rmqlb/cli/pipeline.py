@@ -231,9 +231,8 @@ def _asked(fleet: FleetOptions) -> Asked:
     settings = named.settings_for(["*"])
     must_be_set(strategies, settings)
     expected = () if fleet.expect is None else read_expected(fleet.expect)
-    return Asked(
-        settings, strategies, policy, expected, repr((strategies, fleet.strategy_options, policy, named.sources))
-    )
+    basis = repr((strategies, fleet.strategy_options, policy, named.sources))
+    return Asked(settings, strategies, policy, expected, basis)
 
 
 def _days(keep: str | None) -> int | None:

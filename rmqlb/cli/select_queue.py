@@ -58,11 +58,8 @@ def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions)
     route = snapshot.route(keys.topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
-    findings = (
-        *sighting_findings(snapshot.routes[keys.topic]),
-        *source_findings(snapshot),
-        *keyed_findings(found.sdks),
-    )
+    of_route, of_sdks = sighting_findings(snapshot.routes[keys.topic]), keyed_findings(found.sdks)
+    findings = (*of_route, *source_findings(snapshot), *of_sdks)
     terminal.show(key_queues_report(found), snapshot, findings)
 
 

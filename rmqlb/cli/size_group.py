@@ -112,6 +112,5 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
 
     terminal = Terminal("size-group", output)
     sized = ask(verb.size_group, Reader(source, terminal), options)
-    show_verb(
-        sized, size_report, terminal, verb="sizing", unknown_hint="no size satisfies all: ask for unsatisfied too"
-    )
+    hint = "no size satisfies all: ask for unsatisfied too"
+    show_verb(sized, size_report, terminal, verb="sizing", unknown_hint=hint)

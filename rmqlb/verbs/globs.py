@@ -17,11 +17,7 @@ Names = Collection[str]
 def in_vain_of(
     kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, *, told: bool = True
 ) -> list[Finding]:
-    """A finding for each pattern that matches none of the taken names, perhaps without the pattern's text.
-
-    Raises:
-        DataError: a name in full is not there.
-    """
+    """A finding for each pattern that matches nothing (raises DataError where a name in full is not there)."""
     return [
         Finding("matches-nothing", f"none of the {kind}s matches {glob if told else 'a pattern'}{own}")
         for glob, own in _unmatched(kind, globs, present, taken, endpoint, " without --system")

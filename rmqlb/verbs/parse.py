@@ -111,11 +111,8 @@ def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -
     for place, about in enumerate(abouts):
         other = first.setdefault(about, place)
         if other != place:
-            raise UsageError(
-                f"{option} {texts[place]}: it is about the same as {option} {texts[other]}, and one would not count",
-                hint="leave one of them out",
-                code="given-twice",
-            )
+            both = f"{option} {texts[place]}: it is about the same as {option} {texts[other]}"
+            raise UsageError(f"{both}, and one would not count", hint="leave one of them out", code="given-twice")
 
 
 def queue_number(text: str, what: str, hint: str | None = None) -> int:

@@ -153,9 +153,8 @@ def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
 
 
 def event_texts(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        line for text in texts for line in (file_lines(text[1:], "--event") if text.startswith("@") else (text,))
-    )
+    lines = (file_lines(text[1:], "--event") if text.startswith("@") else (text,) for text in texts)
+    return tuple(line for each in lines for line in each)
 
 
 def events(

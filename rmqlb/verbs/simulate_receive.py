@@ -77,13 +77,9 @@ def simulate_receive(
         several = engine.receive_trials(route, scenario, trials, lambda done: progress("trials", done, trials))
         report = replace(report, trials=several)
     report = replace(report, conditions=tuple(engine.try_on_receive(condition, report) for condition in parsed))
-    findings = (
-        *sighting_findings(snapshot.routes[route.topic]),
-        *source_findings(snapshot),
-        *engine.receive_findings(scenario, list(counts.values())),
-        *assumed,
-        *engine.ended_findings(report),
-    )
+    of_source = (*sighting_findings(snapshot.routes[route.topic]), *source_findings(snapshot))
+    of_scenario = engine.receive_findings(scenario, list(counts.values()))
+    findings = (*of_source, *of_scenario, *assumed, *engine.ended_findings(report))
     return with_meta(report, Meta(snapshot, findings))
 
 
@@ -119,9 +115,8 @@ def _rates(
         if way is not None:
             chosen[queue] = way
     sharing = Counter(chosen.values())
-    return tuple(
-        QueueRate(queue.broker_name, queue.queue_id, typed[way] / sharing[way]) for queue, way in chosen.items()
-    )
+    rates = {queue: typed[way] / sharing[way] for queue, way in chosen.items()}
+    return tuple(QueueRate(queue.broker_name, queue.queue_id, each) for queue, each in rates.items())
 
 
 def _place(about: str, option: str, queues: Sequence[MessageQueue], brokers: Sequence[str], topic: str) -> Place:

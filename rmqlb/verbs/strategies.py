@@ -108,11 +108,10 @@ class Strategies:
                 continue
             names = " and ".join(own) if len(own) < 3 else ", ".join(own[:-1]) + f" and {own[-1]}"
             named = f"the strategy named is {', '.join(dict.fromkeys(chosen))}" if chosen else "no strategy is named"
-            raise UsageError(
-                f"{OPTION} {key}={texts[0]}: only {names} {'looks' if len(own) == 1 else 'look'} at it, and {named}",
-                hint=f"leave it out, or name {own[0]} as the strategy",
-                code="strategy-option-unused",
-            )
+            only = f"only {names} {'looks' if len(own) == 1 else 'look'} at it"
+            hint = f"leave it out, or name {own[0]} as the strategy"
+            text = f"{OPTION} {key}={texts[0]}: {only}, and {named}"
+            raise UsageError(text, hint=hint, code="strategy-option-unused")
 
     def settings_for(self, topics: Sequence[str], group: str | None = None) -> Settings:
         """The settings; `topics` are those that a CONFIG entry without a topic stands for."""

@@ -50,13 +50,9 @@ def diff_report(diff: SnapshotDiff) -> Report:
     groups = Section("groups", "groups", columns, by_group)
     table = _queue_table("unexplained", "queues whose owners no change explains", odd)
     unexplained = replace(table, brief=first_places(len(odd), _MOST_ROWS), chosen=f"the first {_MOST_ROWS}")
-    sections = (
-        groups.unless_empty(),
-        Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic).unless_empty(),
-        unexplained.unless_empty(),
-        _lag(diff.groups),
-        replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True),
-    )
+    by_topics = Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic).unless_empty()
+    listed = replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True)
+    sections = (groups.unless_empty(), by_topics, unexplained.unless_empty(), _lag(diff.groups), listed)
     grave = "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
     if s.unexplained or s.pending or s.offsets_back or s.groups_removed:
         grave = WARNING

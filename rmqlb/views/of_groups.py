@@ -76,11 +76,8 @@ def _worst_first(groups: Section, order: Sequence[tuple[float, ...]]) -> Section
 def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iterator[Section]:
     for name, report in parts:
         for section in report.sections:
-            titled = _titled(name, section, shown)
-            if section.audience == "screen":
-                yield replace(titled, named_only=True)
-            else:
-                yield replace(titled, audience="scripts")
+            on_screen, titled = section.audience == "screen", _titled(name, section, shown)
+            yield replace(titled, named_only=True) if on_screen else replace(titled, audience="scripts")
 
 
 def _tables(report: Report) -> tuple[Section, ...]:

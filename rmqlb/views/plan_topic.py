@@ -35,12 +35,8 @@ _STEP = Column("step", "number", "number")
 
 
 def topic_plan_report(plan: TopicChangePlan) -> Report:
-    sections = (
-        *([_checked(plan.checked)] if plan.checked is not None else ()),
-        _steps_screen(plan),
-        _steps(plan),
-        *_tables(plan),
-    )
+    checked = () if plan.checked is None else (_checked(plan.checked),)
+    sections = (*checked, _steps_screen(plan), _steps(plan), *_tables(plan))
     grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
     return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
 
@@ -119,10 +115,8 @@ def _block(step: Step) -> Block:
     run = tuple((one.text, "") for one in step.commands) or ((_NO_COMMAND.get(step.kind, "nothing"), ""),)
     took = "unknown time" if step.estimated_ms is None else f"up to {about(step.estimated_ms)}"
     took = "at once" if step.estimated_ms == 0 else took
-    parts = [
-        Part("run" if step.commands else "do", run, is_command=bool(step.commands)),
-        Part("wait for", tuple((_WAITS[w.kind].format(queues=_queues(w.queues)), "") for w in step.wait_for)),
-    ]
+    waits = tuple((_WAITS[wait.kind].format(queues=_queues(wait.queues)), "") for wait in step.wait_for)
+    parts = [Part("run" if step.commands else "do", run, is_command=bool(step.commands)), Part("wait for", waits)]
     effects = tuple((line, "") for line in _effects(step))
     return Block((*parts, Part("then", effects)) if effects else tuple(parts), heading=heading, beside=took)
 

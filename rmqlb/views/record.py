@@ -57,16 +57,10 @@ def recording_report(recording: Recording) -> Report:
     group, compared = recorded_group(recording), recording.comparison
     changes, ids = _changes(recording), group.client_ids
     differences, comparison = (None, None) if compared is None else _comparison(compared)
-    sections = (
-        *(() if differences is None or not differences.rows else (differences,)),
-        timeline_section(group),
-        _consumers(recording.consumers),
-        changes,
-        _queues(recording.queues),
-        _intervals(recording.queues),
-        *(() if comparison is None else (comparison,)),
-        _summary(recording.figures),
-    )
+    first = () if differences is None or not differences.rows else (differences,)
+    consumers, queues = _consumers(recording.consumers), (_queues(recording.queues), _intervals(recording.queues))
+    last = (*(() if comparison is None else (comparison,)), _summary(recording.figures))
+    sections = (*first, timeline_section(group), consumers, changes, *queues, *last)
     names = symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
     tables = (changes, *(section for section in sections if section is not changes))
     facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)
@@ -75,11 +69,8 @@ def recording_report(recording: Recording) -> Report:
 
 def _facts(recording: Recording) -> tuple[str, ...]:
     compared = recording.comparison
-    return (
-        f"{recording.group}: {'; '.join(_verdict(recording))}",
-        *(() if compared is None else (f"  {_against(compared)}",)),
-        f"  {BETWEEN.join(_looked(recording))}",
-    )
+    against = () if compared is None else (f"  {_against(compared)}",)
+    return f"{recording.group}: {'; '.join(_verdict(recording))}", *against, f"  {BETWEEN.join(_looked(recording))}"
 
 
 def _gravity(recording: Recording) -> str:

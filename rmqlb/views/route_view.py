@@ -61,9 +61,8 @@ def _topic(sighting: RouteSighting) -> TopicRoute:
         for queues in (route.publish_queues(), route.subscribe_queues())
     )
     where = RouteSeen(seen.where, utc_text(seen.at))
-    return TopicRoute(
-        route.topic, route.order_topic_conf, route.is_static, where, tuple(_brokers(route)), writable, readable
-    )
+    order, brokers = route.order_topic_conf, tuple(_brokers(route))
+    return TopicRoute(route.topic, order, route.is_static, where, brokers, writable, readable)
 
 
 def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:

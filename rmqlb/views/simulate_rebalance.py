@@ -92,11 +92,8 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
         cannot = f"{of_all(f.queues_with_outage, queues)} cannot be read for up to {about(f.longest_outage_ms)}{rest}"
         first, second = [cannot], [*first, *second]
     verdict = "; ".join((*_at_end(found), *first, _converged(found)))
-    return (
-        f"{found.group or 'the group'}, {_event_texts(found.events)}: {verdict}",
-        f"  {BETWEEN.join(second)}",
-        *(f"  {line}" for line in _over_trials(found)),
-    )
+    headline = f"{found.group or 'the group'}, {_event_texts(found.events)}: {verdict}"
+    return headline, f"  {BETWEEN.join(second)}", *(f"  {line}" for line in _over_trials(found))
 
 
 def _event_texts(events: Iterable[SimulatedEvent]) -> str:
@@ -272,9 +269,8 @@ def _owners(interval: Interval | None) -> Cell:
 
 def _queues(found: RebalanceResult) -> Section:
     outage = () if found.figures.queues_with_outage else ("totalOutageMs", "longestOutageMs")
-    lengths = " ".join(
-        f"total{kind}Ms=total_{kind.lower()} longest{kind}Ms=longest" for kind in ("Gap", "Overlap", "Outage")
-    )
+    kinds = ("Gap", "Overlap", "Outage")
+    lengths = " ".join(f"total{kind}Ms=total_{kind.lower()} longest{kind}Ms=longest" for kind in kinds)
     columns = (
         *QUEUE_COLUMNS,
         Column("before", "ownersAtStart", "clients", of=lambda one: _owners(next(iter(one.intervals), None))),

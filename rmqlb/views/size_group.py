@@ -22,7 +22,9 @@ def size_report(size: GroupSize) -> Report:
     candidates = [_candidates(size)] if len(size.candidates) > 1 else []
     sections = (_chart(size, _LENGTH), _curve(size), *candidates, _topics(size))
     grave = WARNING if size.consumers is None else "inOrder"
-    return Report("rmqlb/group-size", size, _facts(size), sections, grave=grave, closing=tuple(_work(size)))
+    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_now(size))]
+    facts = (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
+    return Report("rmqlb/group-size", size, facts, sections, grave=grave, closing=tuple(_work(size)))
 
 
 def _curve(size: GroupSize) -> Section:
@@ -105,11 +107,6 @@ def _work(size: GroupSize) -> Iterator[str]:
     threads = f"{counted(size.threads, 'consume thread')} per consumer"
     one = ", of which an orderly group has 1 for each queue" if size.orderly else ""
     yield f"work: {sum(rates):g} messages per second, {took} each, {threads}{one}"
-
-
-def _facts(size: GroupSize) -> tuple[str, ...]:
-    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_now(size))]
-    return (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
 
 
 def _headline(size: GroupSize) -> str:
@@ -255,7 +252,8 @@ def _now(size: GroupSize) -> Iterator[str]:
 def _chart(size: GroupSize, length: int) -> Section:
     room = max(length - 2 * len(_EDGE), 1)
     step = -(-len(size.curve) // room)
-    columns = [_best(size.curve[at : at + step]) for at in range(0, len(size.curve), step)]
+    parts = (size.curve[at : at + step] for at in range(0, len(size.curve), step))
+    columns = [min(part, key=lambda point: (not point.satisfied, point.imbalance or 0.0)) for part in parts]
     wide = 2 if 2 * len(columns) <= room else 1
     tops = [point.imbalance for point in columns if point.imbalance is not None]
     limit = size.limits.max_imbalance
@@ -275,10 +273,6 @@ def _chart(size: GroupSize, length: int) -> Section:
     title = f"imbalance by number of consumers{each_column}"
     shown = (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip"))
     return Section("chart", title, shown, tuple(rows), heads=1, draw=lambda other: _chart(size, other))
-
-
-def _best(points: Sequence[SizePoint]) -> SizePoint:
-    return min(points, key=lambda point: (not point.satisfied, point.imbalance or 0.0))
 
 
 def _cell(point: SizePoint, low: float, wide: int, *, is_first: bool, is_limit: bool) -> str:

@@ -126,10 +126,8 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
         Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
         *columns_from("rule command gapCommand"),
     )
-    table = replace(
-        _table("counterexamples", "smallest failures that break a limit, worst first", columns, found),
-        audience="scripts",
-    )
+    title = "smallest failures that break a limit, worst first"
+    table = replace(_table("counterexamples", title, columns, found), audience="scripts")
     if not found:
         return (table,)
     by_losses: dict[tuple[Loss, ...], list[Counterexample]] = {}

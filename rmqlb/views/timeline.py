@@ -214,9 +214,8 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
     drawn = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     letters = None if report.broadcasting else symbols(report.client_ids)
     states = {interval.state for strip in drawn for interval in strip.slices}
-    legend = ", ".join(
-        (_OF_CLUSTERING if letters else _OF_BROADCASTING, *(text for state, text in _LEGEND.items() if state in states))
-    )
+    meanings = (text for state, text in _LEGEND.items() if state in states)
+    legend = ", ".join((_OF_CLUSTERING if letters else _OF_BROADCASTING, *meanings))
     topics = {timeline.queue.topic for timeline in report.queues}
     scales = [("", _ruler(edges)), *([("events", _marked(report.events, edges))] if report.events else [])]
     rows: list[tuple[Cell, ...]] = [

@@ -230,10 +230,7 @@ def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
 def selector_of(
     text: str | None, keys_file: str | None, key_type: str, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:
-    """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys.
-
-    Raises UsageError, DataError.
-    """
+    """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys."""
     if key_type not in _KEY_TYPES:
         raise UsageError(f"--key-type {key_type}: write string, int or long")
     if text is not None and is_file(text):

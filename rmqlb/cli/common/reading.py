@@ -119,11 +119,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
 
 
 def named_source(text: str, options: SourceOptions) -> SourceOptions:
-    """The options of a source that is named alone: a URL, a file, `-`, or a context where no file has the name.
-
-    Raises:
-        DataError: it is neither a URL nor a file nor a context.
-    """
+    """The options of a source that is named alone: a URL, a file, `-`, or a context where no file has the name."""
     if ":" in text or text in ("", "-") or os.path.exists(text):
         return options.but(source=text)
     contexts = read_configuration().contexts
