@@ -98,11 +98,9 @@ def _with_starts(plan: RebalancePlan, group: Group, source: Reader) -> tuple[Reb
 def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
     new = [each.client_id for each in plan.consumers if each.index_before is None]
     if plan.broadcasting and new:
-        yield Finding(
-            "own-offset-file",
-            f"{counted(len(new), 'new consumer')} taken to have no offset file (~/.rocketmq_offsets/"
-            f"{new[0]}/{plan.group}/offsets.json): without one a BROADCASTING consumer starts by {consume_from}",
-        )
+        file = f"~/.rocketmq_offsets/{new[0]}/{plan.group}/offsets.json"
+        text = f"{counted(len(new), 'new consumer')} taken to have no offset file ({file})"
+        yield Finding("own-offset-file", f"{text}: without one a BROADCASTING consumer starts by {consume_from}")
 
 
 def _each(given: int | str | Sequence[int | str], option: str) -> tuple[int | str, ...]:

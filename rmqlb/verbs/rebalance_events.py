@@ -183,10 +183,8 @@ def new_ids_finding(renamed: Mapping[str, str], remedy: str) -> Finding:
     """Report the IDs that restarts change: client ID → the new one."""
     old, new = next(iter(renamed.items()))
     more = f" and {len(renamed) - 1} more" if len(renamed) > 1 else ""
-    text = (
-        f"a restarted process gets a new client ID, and may sort elsewhere: {old}{more} comes back as {new}; {remedy}"
-    )
-    return Finding("new-ids", text)
+    text = f"a restarted process gets a new client ID, and may sort elsewhere: {old}{more} comes back as {new}"
+    return Finding("new-ids", f"{text}; {remedy}")
 
 
 def events_of_brokers(

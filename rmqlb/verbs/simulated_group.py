@@ -134,7 +134,6 @@ def simulated_group(
     """Resolve one of the chosen groups, and its scenario (raises DataError, UsageError).
 
     Args:
-        name: which of them.
         elsewhere: routes of other topics, which events and rates may name without meaning this group.
     """
     scenario, strategies, chosen = parsed.scenario, parsed.strategies, parsed.chosen

@@ -1,4 +1,5 @@
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import fsum
 
 from msgspec.structs import replace
@@ -88,14 +89,8 @@ def size_group(
         subscribed=_subscribed(found, present),
         sdk=found.sdks.usual,
     )
-    title = found.title
-    size = find_size(
-        found.name,
-        found.pulled_routes,
-        question,
-        found.settings,
-        progress=lambda done, total: progress(title, done, total),
-    )
+    steps = partial(progress, found.title)
+    size = find_size(found.name, found.pulled_routes, question, found.settings, progress=steps)
     now = found.members
     if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
         size = replace(size, consumers_now=None)  # no size describes it

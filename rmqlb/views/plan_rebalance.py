@@ -385,9 +385,6 @@ def _converges(plan: RebalancePlan) -> str:
     return "" if found is None or found.convergence_ms is None else about(found.convergence_ms)
 
 
-# -- topics without owners: POP, and consumers behind a Proxy
-
-
 def _popped(plan: RebalancePlan) -> list[tuple[str, PopChange]]:
     return [(topic.topic, each) for topic in plan.pop_topics for each in topic.queues]
 

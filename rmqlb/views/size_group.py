@@ -168,9 +168,8 @@ def _why_no_fewer(size: GroupSize) -> str:
     smaller = size.at(size.best.consumers - 1)
     if smaller is None:
         return "" if size.best.consumers == 1 else "; fewer were not looked at"
-    return (
-        f"; {smaller.consumers} {'do' if smaller.consumers > 1 else 'does'} not: {'; '.join(_reasons(smaller, size))}"
-    )
+    do = "do" if smaller.consumers > 1 else "does"
+    return f"; {smaller.consumers} {do} not: {'; '.join(_reasons(smaller, size))}"
 
 
 def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
