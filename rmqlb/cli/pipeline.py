@@ -1,7 +1,5 @@
 """`rmqlb pipeline`: a whole fleet on Spark, night by night; nothing of Spark is imported before a command runs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile
@@ -214,7 +212,7 @@ def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]
         yield Finding("incomplete-night", f"{day} is incomplete: ingest its files again", severity=WARNING)
 
 
-def _asked(fleet: FleetOptions) -> Asked:
+def _asked(fleet: FleetOptions) -> "Asked":
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.assignment.detect import must_be_set
     from rmqlb.pipeline.ingest import read_expected

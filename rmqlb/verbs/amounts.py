@@ -1,8 +1,7 @@
 """Amounts as typed, parsed: times, numbers, rates, sizes, dates. Each error names the option."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +10,6 @@ from rmqlb.model.limits import LONGEST_US, MOST_MESSAGES, MOST_RATE
 from rmqlb.model.snapshot import close_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
 Choice = TypeVar("Choice", bound=str)
@@ -96,7 +94,7 @@ def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> 
     return value
 
 
-def rate(text: str, option: str) -> Fraction:
+def rate(text: str, option: str) -> "Fraction":
     """Messages a second: `100`, `2.5`, `100/s`, `30/m`."""
     from fractions import Fraction
 

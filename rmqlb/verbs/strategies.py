@@ -1,7 +1,5 @@
 """Strategies as options name them, by RocketMQ's names or as FILE.py:NAME, and --strategy-option, their settings."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +136,7 @@ def is_file(text: str) -> bool:
     return ".py" in text and re.fullmatch(_FILE, text) is not None
 
 
-def from_file(text: str, option: str, kind: Kind) -> FromFile:
+def from_file(text: str, option: str, kind: "Kind") -> "FromFile":
     """FILE.py:NAME: the function of the file, whose code is run."""
     from rmqlb.engine.user_functions import FromFile
     from rmqlb.sources.user_files.text_file import read_text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import datetime
+from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -12,10 +13,6 @@ from msgspec.structs import replace
 from rmqlb.model import times
 from rmqlb.model.finding import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
 from rmqlb.views.columns import Cell, Column
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break the line."""

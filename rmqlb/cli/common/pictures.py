@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -41,7 +39,7 @@ class PictureOptions(Options):
 
 
 def draw(
-    group: OverTime,
+    group: "OverTime",
     facts: Sequence[str],
     report: Report,
     findings: Iterable[Finding],

@@ -1,7 +1,5 @@
 """The snapshot that a command works on, its source, and the secrets that open the source."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable
@@ -41,13 +39,13 @@ class Reader(TextReader):
         self._terminal = terminal
         self._stages = stages and self.live
 
-    def hurried(self, timeout_s: float) -> Reader:
+    def hurried(self, timeout_s: float) -> "Reader":
         """The same source with at most this request timeout, and without retries."""
         reader = copy(self)
         reader.access = replace(self.access, timeout=min(self.access.timeout, timeout_s), retries=0)
         return reader
 
-    def of_file(self, path: str) -> Reader:
+    def of_file(self, path: str) -> "Reader":
         return Reader(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
 
     def telling(self) -> AbstractContextManager[Progress]:

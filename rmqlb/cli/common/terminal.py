@@ -1,7 +1,5 @@
 """The terminal: the one object that writes. Data goes to stdout, everything else to stderr."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -212,7 +210,7 @@ class Terminal:
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
 
-    def console(self) -> Console:
+    def console(self) -> "Console":
         from rich.console import Console
 
         colour = _has_colour(self._options.color)
@@ -229,7 +227,7 @@ class Terminal:
         return console
 
 
-def drawn(report: Report, console: Console) -> str:
+def drawn(report: Report, console: "Console") -> str:
     from rmqlb.views.formats.people import print_tables
 
     with console.capture() as capture:
