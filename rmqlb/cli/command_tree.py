@@ -9,8 +9,6 @@ An option that takes one value is given once; click itself keeps the last value 
 - The environment and files give no second value: the command line goes before them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module

@@ -1,5 +1,3 @@
-"""`rmqlb config show`: what the options are when nothing names them."""
-
 import os
 
 from msgspec.structs import replace
@@ -39,8 +37,7 @@ def show_settings(source: SourceOptions, output: OutputOptions) -> None:
     settings += _secrets(source.active_context)
     report = config_report(settings, settled.config)
     active = source.active_context
-    path = settled.config.path or ""
-    snapshot = ClusterSnapshot("configuration", path, context=active.name if active else None)
+    snapshot = ClusterSnapshot("configuration", settled.config.path or "", context=active.name if active else None)
     note = settled.ignored_context_note
     terminal.show(report, snapshot, () if note is None else (info(note),))
 

@@ -89,10 +89,8 @@ def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
 
     for file in files:
         if is_live(file):
-            raise UsageError(
-                f"--earlier {shown_source(file)}: a running cluster shows no earlier look",
-                hint="name a snapshot that fetch-routes wrote before",
-            )
+            hint = "name a snapshot that fetch-routes wrote before"
+            raise UsageError(f"--earlier {shown_source(file)}: a running cluster shows no earlier look", hint=hint)
     return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
 
 

@@ -57,7 +57,6 @@ def diff(
         ask_stored = partial(verb.diff_prediction, stored, before, then, groups, fail_on=conditions)
         show_verb(ask_stored, prediction_report, terminal, verb="comparing")
         return
-    first = Reader(named_source(before, source), terminal)
-    compared = ask(verb.diff, first, options, after=then)
+    compared = ask(verb.diff, Reader(named_source(before, source), terminal), options, after=then)
     hint = "leave the condition out to see the differences"
     show_verb(compared, diff_report, terminal, verb="comparing", unknown_hint=hint)

@@ -1,7 +1,5 @@
 """The one place where errors end: a line or two on stderr, or a JSON object, and the documented exit code."""
 
-from __future__ import annotations
-
 import _thread
 import errno
 import os
@@ -9,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from typer import Abort
 from typer.core import TyperGroup
@@ -18,9 +16,6 @@ from rmqlb.cli import click
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.views.formats.text import safe_json, visible
-
-if TYPE_CHECKING:
-    from sys import UnraisableHookArgs
 
 OUTPUT_LOST = "output-lost"
 """The code of an error of the operating system while the result is written."""
@@ -177,7 +172,7 @@ def heard_interrupts() -> Iterator[None]:
     before = sys.unraisablehook
     here = _thread.get_ident()
 
-    def again(dropped: UnraisableHookArgs) -> None:
+    def again(dropped: "sys.UnraisableHookArgs") -> None:
         if isinstance(dropped.exc_value, KeyboardInterrupt):
             _thread.start_new_thread(signal.pthread_kill, (here, signal.SIGINT))  # a Thread's start would wait for it
         else:

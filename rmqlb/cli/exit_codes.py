@@ -1,7 +1,3 @@
-"""The one table of exit codes."""
-
-from __future__ import annotations
-
 from enum import IntEnum
 
 from rmqlb.errors import CustomStrategyError, DataError, EndpointError, RmqlbError, UsageError

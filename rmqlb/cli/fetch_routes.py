@@ -150,12 +150,7 @@ def _fetch_repeatedly(
 def _fetch_all_contexts(
     source: SourceOptions, everything: Everything, options: FetchOptions, terminal: Terminal
 ) -> None:
-    """Write a snapshot of each context's cluster below `cluster=CONTEXT`, and report the incomplete ones.
-
-    Raises:
-        UsageError: another source is named too, there is no folder, or there are no contexts.
-        DataError: a context could not be read, or not whole; the others are written.
-    """
+    """Write a snapshot of each context's cluster below `cluster=CONTEXT`, and report the incomplete ones."""
     folder = options.to or ""
     contexts = _contexts(options, terminal)
     readers: dict[str, TextReader] = {}
@@ -207,7 +202,6 @@ def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
 
 
 def _reader(context: str, options: SourceOptions, terminal: Terminal) -> TextReader:
-    """The context's source; its secrets are read here, one context after the other, since they may be asked for."""
     own = source_of_context(context, options)
     found = TextReader(own.source or "", access(own, terminal))
     found.open()

@@ -4,8 +4,6 @@ The form of a command's docstring is fixed: the first paragraph is the summary, 
 line above indented lines opens a list, and any other paragraph is wrapped.
 """
 
-from __future__ import annotations
-
 import re
 from copy import copy
 from inspect import cleandoc

@@ -1,7 +1,3 @@
-"""The program: its commands, and what they have in common."""
-
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

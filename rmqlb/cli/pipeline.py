@@ -1,7 +1,5 @@
 """`rmqlb pipeline`: a whole fleet on Spark, night by night; nothing of Spark is imported before a command runs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import tempfile
@@ -186,8 +184,7 @@ def _run(
             if to is not None:
                 progress("report", 0, 0)
                 verdict = result.verdict or judge.verdict_of_last_night(warehouse, asked)
-                page = write(spark, warehouse, Path(to), asked.policy).page
-                result = replace(result, page=page, verdict=verdict)
+                result = replace(result, page=write(spark, warehouse, Path(to), asked.policy).page, verdict=verdict)
     show(result, terminal, interrupted=interrupted)
 
 
@@ -215,7 +212,7 @@ def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]
         yield Finding("incomplete-night", f"{day} is incomplete: ingest its files again", severity=WARNING)
 
 
-def _asked(fleet: FleetOptions) -> Asked:
+def _asked(fleet: FleetOptions) -> "Asked":
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.assignment.detect import must_be_set
     from rmqlb.pipeline.ingest import read_expected
@@ -232,9 +229,8 @@ def _asked(fleet: FleetOptions) -> Asked:
     settings = named.settings_for(["*"])
     must_be_set(strategies, settings)
     expected = () if fleet.expect is None else read_expected(fleet.expect)
-    return Asked(
-        settings, strategies, policy, expected, repr((strategies, fleet.strategy_options, policy, named.sources))
-    )
+    basis = repr((strategies, fleet.strategy_options, policy, named.sources))
+    return Asked(settings, strategies, policy, expected, basis)
 
 
 def _days(keep: str | None) -> int | None:

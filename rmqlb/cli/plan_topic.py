@@ -59,8 +59,7 @@ def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptio
 
     terminal = Terminal("plan-topic", output)
     reader, path = Reader(source, terminal), options.keys_file
-    sent = None if path is None else keys_in(path, source.max_size)
-    planned = ask(verb.plan_topic, reader, options, keys=sent)
+    planned = ask(verb.plan_topic, reader, options, keys=None if path is None else keys_in(path, source.max_size))
     plan = show_verb(planned, topic_plan_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:
         raise typer.Exit(ExitCode.CONDITION)

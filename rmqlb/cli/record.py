@@ -118,10 +118,8 @@ def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) 
     from rmqlb.verbs.strategies import Strategies
 
     if source.source is not None and not is_live(source.source):
-        raise UsageError(
-            f"{source.source} is not a running cluster: nothing changes there",
-            hint="name NameServers or a Dashboard with -s; --replay FILE shows a recording again",
-        )
+        hint = "name NameServers or a Dashboard with -s; --replay FILE shows a recording again"
+        raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
     reader = Reader(source, terminal)
     name, topics = _name(chosen), tuple(dict.fromkeys(chosen.topic or ()))
     schedule = _schedule(chosen)

@@ -1,7 +1,5 @@
 """What each command prints: its results as JSON, the tables of `--section`, and the figures of `--fail-on`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 

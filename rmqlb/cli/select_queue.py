@@ -51,20 +51,15 @@ def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions)
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
     sdks, texts = sdks_of(keys.sdk or ()), _keys(keys, source.max_size)
-    changes = Changes(
-        add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ()),
-        remove_brokers=tuple(keys.remove_broker or ()),
-        write_queues=values.queue_counts(keys.write_queues or (), "--write-queues"),
-    )
+    added = tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ())
+    counts = values.queue_counts(keys.write_queues or (), "--write-queues")
+    changes = Changes(add_brokers=added, remove_brokers=tuple(keys.remove_broker or ()), write_queues=counts)
     snapshot = fetch(source, Wanted((keys.topic,), groups=False), terminal)
     route = snapshot.route(keys.topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
-    findings = (
-        *sighting_findings(snapshot.routes[keys.topic]),
-        *source_findings(snapshot),
-        *keyed_findings(found.sdks),
-    )
+    of_route, of_sdks = sighting_findings(snapshot.routes[keys.topic]), keyed_findings(found.sdks)
+    findings = (*of_route, *source_findings(snapshot), *of_sdks)
     terminal.show(key_queues_report(found), snapshot, findings)
 
 

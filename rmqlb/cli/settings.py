@@ -9,8 +9,6 @@ Rules of a context:
 - A user in the source's URL is of the source's layer: of that user and `user`, the one of the stronger layer logs in.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any, get_args

@@ -79,8 +79,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     options.check()
     for option in options.files if select(options.group).several else ():
         raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
-    reader = Reader(source, terminal)
-    simulated = ask(verb.simulate_rebalance, reader, options)
+    simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
     with terminal.progress(verb="simulating") as progress:
         found = simulated(progress=progress)
     tried = conditions_of(found)

@@ -74,11 +74,8 @@ class SizeOptions(OneGroupOnTopics):
                 raise UsageError(problem, hint="say it: --rate R or --rates-since FILE")
         survive = 0 if self.survive is None else count(self.survive, "--survive", most=MOST_SIZE - 1)
         if consumers is not None and survive >= consumers[1]:
-            raise UsageError(
-                f"--survive {self.survive} and --consumers {self.consumers}: no consumer would be left",
-                hint=f"look at more than {survive} consumers",
-                code="contradicting-limits",
-            )
+            text = f"--survive {self.survive} and --consumers {self.consumers}: no consumer would be left"
+            raise UsageError(text, hint=f"look at more than {survive} consumers", code="contradicting-limits")
         return SizeQuestion(
             limits=SizeLimits(
                 max_imbalance=given(imbalance, self.max_imbalance, "--max-imbalance"),
@@ -115,6 +112,5 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
 
     terminal = Terminal("size-group", output)
     sized = ask(verb.size_group, Reader(source, terminal), options)
-    show_verb(
-        sized, size_report, terminal, verb="sizing", unknown_hint="no size satisfies all: ask for unsatisfied too"
-    )
+    hint = "no size satisfies all: ask for unsatisfied too"
+    show_verb(sized, size_report, terminal, verb="sizing", unknown_hint=hint)

@@ -1,8 +1,7 @@
 """Amounts as typed, parsed: times, numbers, rates, sizes, dates. Each error names the option."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,7 +10,6 @@ from rmqlb.model.limits import LONGEST_US, MOST_MESSAGES, MOST_RATE
 from rmqlb.model.snapshot import close_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
 Choice = TypeVar("Choice", bound=str)
@@ -96,7 +94,7 @@ def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> 
     return value
 
 
-def rate(text: str, option: str) -> Fraction:
+def rate(text: str, option: str) -> "Fraction":
     """Messages a second: `100`, `2.5`, `100/s`, `30/m`."""
     from fractions import Fraction
 
@@ -154,8 +152,7 @@ def span(text: str, option: str, most: int) -> tuple[int, int]:
 
 def byte_count(text: str, option: str) -> int:
     """A size: `64MB`, `1GB`; a bare number is bytes."""
-    size = r"(?i)(\d+(?:\.\d+)?)\s*([kmg]?)i?b?"
-    match = _match(size, text, option, "not a size", "write 500KB, 64MB or 1GB")
+    match = _match(r"(?i)(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", text, option, "not a size", "write 500KB, 64MB or 1GB")
     value = float(match[1]) * 1024 ** " kmg".index(match[2].lower() or " ")
     if value > _MOST_BYTES:
         raise UsageError(f"{option} {text}: more than 1 TB")
@@ -184,10 +181,8 @@ def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
     """One of several words, in any case."""
     found = next((choice for choice in choices if choice.lower() == text.lower()), None)
     if found is None:
-        raise UsageError(
-            f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}",
-            hint=close_names(text.upper() if choices[0].isupper() else text.lower(), choices),
-        )
+        hint = close_names(text.upper() if choices[0].isupper() else text.lower(), choices)
+        raise UsageError(f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}", hint=hint)
     return found
 
 

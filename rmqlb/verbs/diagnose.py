@@ -1,7 +1,5 @@
 """`rmqlb.diagnose`: why groups are as they are, by earlier snapshots, one reading, and more where that decides."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,10 +62,8 @@ def diagnose(
     before = [found for each in given if (found := earlier_snapshot(each, "the earlier snapshot")) is not None]
     opened = reader(source)
     if stacks and not opened.live:
-        raise UsageError(
-            "--stacks asks running consumers, and the source is no running cluster",
-            hint="leave it out, or name rocketmq://HOST:9876 with -s",
-        )
+        hint = "leave it out, or name rocketmq://HOST:9876 with -s"
+        raise UsageError("--stacks asks running consumers, and the source is no running cluster", hint=hint)
 
     def evidence(name: str, seen: Looks) -> GroupEvidence:
         return evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))

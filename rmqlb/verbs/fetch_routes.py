@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -47,7 +45,7 @@ def fetch_source(
     redact: bool,
     spaced: bool = False,
     progress: Progress = no_progress,
-) -> tuple[Meta, Renaming | None]:
+) -> "tuple[Meta, Renaming | None]":
     """The wanted parts of the source, and which name became which under `redact` (raises RmqlbError)."""
     read = source.fetch(Wanted(everything=everything, evidence=evidence, spaced=spaced))
     routes = {name: sighting for name, sighting in read.routes.items() if everything.takes_topic(name)}

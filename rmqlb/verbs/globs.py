@@ -1,7 +1,5 @@
 """Names of topics and groups as shell patterns, and what is said of those that match nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -19,11 +17,7 @@ Names = Collection[str]
 def in_vain_of(
     kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, *, told: bool = True
 ) -> list[Finding]:
-    """A finding for each pattern that matches none of the taken names, perhaps without the pattern's text.
-
-    Raises:
-        DataError: a name in full is not there.
-    """
+    """A finding for each pattern that matches nothing (raises DataError where a name in full is not there)."""
     return [
         Finding("matches-nothing", f"none of the {kind}s matches {glob if told else 'a pattern'}{own}")
         for glob, own in _unmatched(kind, globs, present, taken, endpoint, " without --system")
@@ -39,7 +33,6 @@ def each_matches(kind: Kind, globs: Names, present: Names, taken: Names, endpoin
 def _unmatched(
     kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, how: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Each pattern in vain, and a note where only names of RocketMQ's own match, which are left out."""
     for name in globs:
         if name not in present and not is_pattern(name):
             raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)

@@ -1,7 +1,5 @@
 """Option values as typed, parsed: members, brokers, zones. Each error names the option."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Collection, Hashable, Iterable, Sequence
@@ -30,7 +28,7 @@ def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts_of(given)))
 
 
-def conditions(given: str | Sequence[str] | None, figures: Figures) -> list[Condition]:
+def conditions(given: str | Sequence[str] | None, figures: "Figures") -> "list[Condition]":
     from rmqlb.engine.conditions import parse_condition
 
     return [parse_condition(text, figures) for text in texts_of(given)]
@@ -81,7 +79,7 @@ def pair(text: str, option: str) -> tuple[str, str]:
     return old, new
 
 
-def new_broker(text: str, option: str, hint: str | None = None) -> NewBroker:
+def new_broker(text: str, option: str, hint: str | None = None) -> "NewBroker":
     """NAME[:READ[:WRITE]]."""
     from rmqlb.engine.plan.changes import NewBroker
 
@@ -91,7 +89,7 @@ def new_broker(text: str, option: str, hint: str | None = None) -> NewBroker:
     return NewBroker(name, *(queue_number(number, option, hint) for number in numbers))
 
 
-def queue_counts(texts: Sequence[str], option: str) -> tuple[QueueCount, ...]:
+def queue_counts(texts: Sequence[str], option: str) -> "tuple[QueueCount, ...]":
     """[BROKER=]N, the number of each broker first and those of single ones after it: they go before it."""
     from rmqlb.engine.plan.changes import QueueCount
 
@@ -111,11 +109,8 @@ def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -
     for place, about in enumerate(abouts):
         other = first.setdefault(about, place)
         if other != place:
-            raise UsageError(
-                f"{option} {texts[place]}: it is about the same as {option} {texts[other]}, and one would not count",
-                hint="leave one of them out",
-                code="given-twice",
-            )
+            both = f"{option} {texts[place]}: it is about the same as {option} {texts[other]}"
+            raise UsageError(f"{both}, and one would not count", hint="leave one of them out", code="given-twice")
 
 
 def queue_number(text: str, what: str, hint: str | None = None) -> int:

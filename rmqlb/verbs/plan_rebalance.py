@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Unpack
 
@@ -74,8 +72,7 @@ def plan_rebalance(
     snapshot = opened.fetch(chosen.wanted(opened))
 
     def plan_of(name: str | None) -> tuple[RebalancePlan, tuple[Finding, ...]]:
-        by_pop = pop_share is not None
-        found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=by_pop)
+        found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=pop_share is not None)
         progress(found.title, 0, 0)
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
         plan, places, findings = plan_group(
@@ -99,14 +96,11 @@ def _with_starts(plan: RebalancePlan, group: Group, source: Reader) -> tuple[Reb
 
 
 def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
-    """That new BROADCASTING consumers are taken to be new on their machines too."""
     new = [each.client_id for each in plan.consumers if each.index_before is None]
     if plan.broadcasting and new:
-        yield Finding(
-            "own-offset-file",
-            f"{counted(len(new), 'new consumer')} taken to have no offset file (~/.rocketmq_offsets/"
-            f"{new[0]}/{plan.group}/offsets.json): without one a BROADCASTING consumer starts by {consume_from}",
-        )
+        file = f"~/.rocketmq_offsets/{new[0]}/{plan.group}/offsets.json"
+        text = f"{counted(len(new), 'new consumer')} taken to have no offset file ({file})"
+        yield Finding("own-offset-file", f"{text}: without one a BROADCASTING consumer starts by {consume_from}")
 
 
 def _each(given: int | str | Sequence[int | str], option: str) -> tuple[int | str, ...]:

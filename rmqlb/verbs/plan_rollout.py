@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -133,9 +131,7 @@ def ids_afterwards(
         raise UsageError(f"--ids {ids}: write new or same")
     changed = {} if which == "same" else renamed_apart(restarting, client_ids)
     if which == "new" and restarting and not changed:
-        raise UsageError(
-            f"--ids {ids}: {restarting[0]} is an id that the application chose, and stays",
-            hint="only host@pid#time changes by itself",
-        )
+        hint = "only host@pid#time changes by itself"
+        raise UsageError(f"--ids {ids}: {restarting[0]} is an id that the application chose, and stays", hint=hint)
     findings = (new_ids_finding(changed, "--ids same keeps the IDs"),) if which is None and changed else ()
     return changed, findings

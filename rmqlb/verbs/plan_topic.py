@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
@@ -69,11 +67,8 @@ def plan_topic(
         ordered=not unordered,
     )
     _check(request, given)
-    sent = Keys(
-        tuple(dict.fromkeys(() if keys is None else texts_of(keys))),
-        tuple(sdks_of(names_of(sdks))),
-        one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode)),
-    )
+    texts = tuple(dict.fromkeys(() if keys is None else texts_of(keys)))
+    sent = Keys(texts, tuple(sdks_of(names_of(sdks))), one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode)))
     typed = None if message_type is None else one_of(message_type, "--message-type", MESSAGE_TYPES)
     strategies = Strategies(strategy_options)
     own = strategies.optional(strategy)
@@ -106,14 +101,8 @@ def plan_topic(
             findings.append(Finding("owners-not-planned", text, name, INFO))
         planned.append(group)
     known_type, of_type = _message_type(typed, routes, opened)
-    plan = steps_of_topic(
-        routes,
-        request,
-        planned if snapshot.groups else None,
-        sent,
-        name_servers=_name_servers(snapshot),
-        message_type=known_type,
-    )
+    known_groups, servers = planned if snapshot.groups else None, _name_servers(snapshot)
+    plan = steps_of_topic(routes, request, known_groups, sent, name_servers=servers, message_type=known_type)
     if check_step is not None:
         plan = replace(plan, checked=_checked(plan, check_step, snapshot, names))
     findings += (*_offline(offline, routes), *of_type)
@@ -121,16 +110,13 @@ def plan_topic(
 
 
 def _check(request: TopicRequest, add_brokers: Sequence[str]) -> None:
-    """Refuse a request that changes nothing, or contradicts itself (raises UsageError)."""
     if request.queues == 0:
         raise UsageError("--queues 0: a topic without queues takes no message", hint="write 1 or more")
     values.must_differ(add_brokers, [broker.name for broker in request.add_brokers], "--add-broker")
     for broker, text in zip(request.add_brokers, add_brokers, strict=True):
         if request.queues is not None and broker.read_queue_nums is not None:
-            raise UsageError(
-                f"--queues {request.queues} and --add-broker {text} contradict each other",
-                hint=f"--queues is about all brokers: write --add-broker {broker.name}",
-            )
+            hint = f"--queues is about all brokers: write --add-broker {broker.name}"
+            raise UsageError(f"--queues {request.queues} and --add-broker {text} contradict each other", hint=hint)
     if request == TopicRequest(ordered=request.ordered):
         hint = "name it with --queues N, --add-broker, --drain-broker or --move-to-cluster"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
@@ -142,11 +128,9 @@ def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, grou
     checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)
     if checked.holds is None:
         unknown = [each.found.removeprefix("unknown: ") for each in checked.conditions if each.holds is None]
-        raise DataError(
-            f"--check-step {number}: whether it holds is unknown: {'; '.join(unknown)}",
-            hint="ask the running cluster, or a snapshot of it with groups: fetch-routes --all",
-            code="step-not-known",
-        )
+        text = f"--check-step {number}: whether it holds is unknown: {'; '.join(unknown)}"
+        hint = "ask the running cluster, or a snapshot of it with groups: fetch-routes --all"
+        raise DataError(text, hint=hint, code="step-not-known")
     return checked
 
 
@@ -197,7 +181,6 @@ def _with_members(
 
 
 def _offline(names: Sequence[str], routes: Routes) -> Iterator[Finding]:
-    """That groups without a consumer do not come to new queues before producers do."""
     if names and not set(routes.target.subscribe_queues()) <= set(routes.now.subscribe_queues()):
         yield Finding(
             "starts-later",

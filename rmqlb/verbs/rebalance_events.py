@@ -6,8 +6,6 @@ Client IDs contain an @, a # or a colon themselves, so the last @ before the fir
 Patterns, labels and restarts are expanded in the order of time; the result has the events in the order of typing.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -151,14 +149,12 @@ def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
     if not subject:
         raise typed.wrong("who or what?")
     start, end = typed.times(when)
-    given = typed.qualifiers(part.strip() for part in rest)
-    return TypedEvent(typed.text, verb, subject, start, end, given)
+    return TypedEvent(typed.text, verb, subject, start, end, typed.qualifiers(part.strip() for part in rest))
 
 
 def event_texts(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(
-        line for text in texts for line in (file_lines(text[1:], "--event") if text.startswith("@") else (text,))
-    )
+    lines = (file_lines(text[1:], "--event") if text.startswith("@") else (text,) for text in texts)
+    return tuple(line for each in lines for line in each)
 
 
 def events(
@@ -187,10 +183,8 @@ def new_ids_finding(renamed: Mapping[str, str], remedy: str) -> Finding:
     """Report the IDs that restarts change: client ID → the new one."""
     old, new = next(iter(renamed.items()))
     more = f" and {len(renamed) - 1} more" if len(renamed) > 1 else ""
-    text = (
-        f"a restarted process gets a new client ID, and may sort elsewhere: {old}{more} comes back as {new}; {remedy}"
-    )
-    return Finding("new-ids", text)
+    text = f"a restarted process gets a new client ID, and may sort elsewhere: {old}{more} comes back as {new}"
+    return Finding("new-ids", f"{text}; {remedy}")
 
 
 def events_of_brokers(
@@ -331,8 +325,7 @@ class _Expansion(Struct):
         strategy, given, present = None, typed.given, self._present(typed)
         if typed.verb == "strategy-change":
             strategy = self._strategy(typed.subject, typed)
-            first = self._consumers(given.get("order", "").split(), typed)
-            ids = list(dict.fromkeys((*first, *present)))
+            ids = list(dict.fromkeys((*self._consumers(given.get("order", "").split(), typed), *present)))
         else:
             ids = self._consumers([typed.subject] if typed.verb == "restart" else typed.subject.split(), typed)
         if not ids:
@@ -354,7 +347,6 @@ class _Expansion(Struct):
         )
 
     def _becomes(self, ids: Sequence[str], typed: TypedEvent) -> dict[str, str]:
-        """Client ID → its ID afterwards, of those that change."""
         new, which = typed.given.get("as"), typed.given.get("ids")
         if new is not None:
             if len(ids) > 1:

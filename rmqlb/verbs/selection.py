@@ -1,7 +1,5 @@
 """Which groups a verb looks at, and what the caller says of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypedDict, TypeVar, Unpack
@@ -74,8 +72,7 @@ class Selection(Struct, frozen=True):
         by_pop: bool = False,
     ) -> Group:
         group = resolve(snapshot, name, None, replace(self.given, strategy=strategy, by_pop=by_pop))
-        settings = settings_of([route.topic for route in group.known_routes], group.name)
-        return group.with_settings(settings)
+        return group.with_settings(settings_of([route.topic for route in group.known_routes], group.name))
 
     def require_named(self, client_ids: Collection[str]) -> None:
         require_members(self.given.sdk_of, client_ids, "--sdk")
@@ -118,7 +115,6 @@ class Selection(Struct, frozen=True):
 
 
 def _of_several(findings: Sequence[tuple[str, Sequence[Finding]]]) -> Iterator[Finding]:
-    """Each finding once: as it is where it holds for all groups, otherwise with the name of its group."""
     times = Counter(finding for _, own in findings for finding in set(own))
     named = (
         finding

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -47,8 +45,7 @@ def show_groups(
     each_matches("group", names, present, chosen, snapshot.endpoint)
     whole = overview(snapshot, chosen, strategies.settings_for(list(snapshot.routes)), progress=progress)
     tried = tuple(try_on_groups(condition, whole.groups) for condition in asked)
-    others = unread_of_no_group(snapshot, whole.groups)
-    findings = tuple(source_findings(replace(snapshot, unread=others)))
+    findings = tuple(source_findings(replace(snapshot, unread=unread_of_no_group(snapshot, whole.groups))))
     return with_meta(whole.at_least(lowest, tried), Meta(snapshot, findings))
 
 

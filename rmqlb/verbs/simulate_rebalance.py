@@ -1,7 +1,3 @@
-"""`rmqlb.simulate_rebalance`: consumer groups over time, and producers while brokers fail."""
-
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Unpack
 
@@ -71,8 +67,7 @@ def simulate_rebalance(
     used: dict[str, TopicRouteData] = _users(routes if whole else ())
 
     def simulated(name: str | None) -> tuple[RebalanceResult, tuple[Finding, ...]]:
-        elsewhere = routes if chosen.several else ()
-        found = simulated_group(parsed, name, snapshot, opened, elsewhere=elsewhere)
+        found = simulated_group(parsed, name, snapshot, opened, elsewhere=routes if chosen.several else ())
         resolved = found.group
         progress(resolved.title, 0, 0)
         used.update(_users(resolved.pulled_routes))
@@ -121,11 +116,9 @@ def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
 
 def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]) -> Producers:
     failures = failures_of(events_of_brokers(parsed.events, routes, elsewhere))
-    sends = SendScenario(
-        client_version=parsed.options.get("client") or NEWEST,
-        latency=Latency(parsed.options.get("latency", "1ms"), (parsed.scenario.latency_us,)),
-        seed=parsed.scenario.seed,
-    )
+    version, scenario = parsed.options.get("client") or NEWEST, parsed.scenario
+    latency = Latency(parsed.options.get("latency", "1ms"), (scenario.latency_us,))
+    sends = SendScenario(client_version=version, latency=latency, seed=scenario.seed)
     inflow = typed_rates(texts_of(parsed.options.get("rates", ())), [route.topic for route in elsewhere])
     found = producers_of(routes, failures, sends, inflow)
     if not found.reports:

@@ -1,7 +1,5 @@
 """`rmqlb simulate-receive`: the route, the rates and the end of a scenario, and the simulation."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -79,13 +77,9 @@ def simulate_receive(
         several = engine.receive_trials(route, scenario, trials, lambda done: progress("trials", done, trials))
         report = replace(report, trials=several)
     report = replace(report, conditions=tuple(engine.try_on_receive(condition, report) for condition in parsed))
-    findings = (
-        *sighting_findings(snapshot.routes[route.topic]),
-        *source_findings(snapshot),
-        *engine.receive_findings(scenario, list(counts.values())),
-        *assumed,
-        *engine.ended_findings(report),
-    )
+    of_source = (*sighting_findings(snapshot.routes[route.topic]), *source_findings(snapshot))
+    of_scenario = engine.receive_findings(scenario, list(counts.values()))
+    findings = (*of_source, *of_scenario, *assumed, *engine.ended_findings(report))
     return with_meta(report, Meta(snapshot, findings))
 
 
@@ -97,11 +91,9 @@ def _given(texts: Sequence[str], topic: str) -> ClusterSnapshot:
             raise UsageError(f"--broker {text}: expected NAME:QUEUES, as in broker-a:8")
         brokers.append((name, queue_number(number, f"--broker {text}")))
     must_differ(texts, [name for name, _ in brokers], "--broker")
-    route = TopicRouteData(
-        topic,
-        tuple(QueueData(broker, queues, queues, 6) for broker, queues in brokers),
-        tuple(BrokerData(_GIVEN, broker, {0: broker}) for broker, _ in brokers),
-    )
+    queue_datas = tuple(QueueData(broker, queues, queues, 6) for broker, queues in brokers)
+    broker_datas = tuple(BrokerData(_GIVEN, broker, {0: broker}) for broker, _ in brokers)
+    route = TopicRouteData(topic, queue_datas, broker_datas)
     return ClusterSnapshot(_GIVEN, "--broker", routes={topic: RouteSighting(route, Seen("--broker"))})
 
 
@@ -123,9 +115,8 @@ def _rates(
         if way is not None:
             chosen[queue] = way
     sharing = Counter(chosen.values())
-    return tuple(
-        QueueRate(queue.broker_name, queue.queue_id, typed[way] / sharing[way]) for queue, way in chosen.items()
-    )
+    rates = {queue: typed[way] / sharing[way] for queue, way in chosen.items()}
+    return tuple(QueueRate(queue.broker_name, queue.queue_id, each) for queue, each in rates.items())
 
 
 def _place(about: str, option: str, queues: Sequence[MessageQueue], brokers: Sequence[str], topic: str) -> Place:

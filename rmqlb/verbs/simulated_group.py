@@ -1,7 +1,5 @@
 """The arguments of `simulate-rebalance` and `plan-rollout`, made into what the engine simulates."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -136,7 +134,6 @@ def simulated_group(
     """Resolve one of the chosen groups, and its scenario (raises DataError, UsageError).
 
     Args:
-        name: which of them.
         elsewhere: routes of other topics, which events and rates may name without meaning this group.
     """
     scenario, strategies, chosen = parsed.scenario, parsed.strategies, parsed.chosen

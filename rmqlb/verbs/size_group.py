@@ -1,6 +1,5 @@
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import fsum
 
 from msgspec.structs import replace
@@ -90,26 +89,18 @@ def size_group(
         subscribed=_subscribed(found, present),
         sdk=found.sdks.usual,
     )
-    title = found.title
-    size = find_size(
-        found.name,
-        found.pulled_routes,
-        question,
-        found.settings,
-        progress=lambda done, total: progress(title, done, total),
-    )
+    steps = partial(progress, found.title)
+    size = find_size(found.name, found.pulled_routes, question, found.settings, progress=steps)
     now = found.members
     if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
         size = replace(size, consumers_now=None)  # no size describes it
     if has_rate:
         size = replace(size, topics=tuple(map(work.of_topic, size.topics)))
     size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
-    findings = (*assumed, *dict.fromkeys(_findings(question, found)))
-    return with_meta(size, Meta(snapshot, findings))
+    return with_meta(size, Meta(snapshot, (*assumed, *dict.fromkeys(_findings(question, found)))))
 
 
 def _usual_limits(question: SizeQuestion, *, has_rate: bool) -> tuple[SizeQuestion, tuple[Finding, ...]]:
-    """The question with the usual limits, where it has none, except perhaps to survive."""
     limits = question.limits
     if has_rate:
         usual = replace(limits, max_utilisation=limits.max_utilisation or _USUAL_UTILISATION)
@@ -134,7 +125,6 @@ def _is_new(snapshot: ClusterSnapshot, group: str | None, topics: Sequence[str])
 
 
 def _subscribed(group: Group, present: Sequence[str]) -> Mapping[str, frozenset[str]]:
-    """Client ID → its topics, of the consumers that do not read all of them."""
     topics = {route.topic for route in group.pulled_routes}
     read = {client_id: group.subscribed[client_id] for client_id in present if client_id in group.subscribed}
     return {client_id: own for client_id, own in read.items() if not topics <= own}
@@ -181,17 +171,12 @@ class _Work:
         self.consume_ms = self._consume_ms(consume_us)
         unknown = list(dict.fromkeys(queue.topic for queue in self._group.pulled_queues if queue not in self.rates))
         if unknown:
-            raise DataError(
-                f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})",
-                hint=f"say it: --rate {unknown[0]}=R",
-                code="rate-unknown",
-            )
+            text = f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})"
+            raise DataError(text, hint=f"say it: --rate {unknown[0]}=R", code="rate-unknown")
         if self.of_topics and not self.rates and not more_queues:
-            raise DataError(
-                f"no readable queue in {', '.join(self.of_topics)}: consumers get none of its messages",
-                hint="say how many read queues there will be: --queues-per-broker N..M",
-                code="no-readable-queue",
-            )
+            text = f"no readable queue in {', '.join(self.of_topics)}: consumers get none of its messages"
+            hint = "say how many read queues there will be: --queues-per-broker N..M"
+            raise DataError(text, hint=hint, code="no-readable-queue")
 
     def _consume_ms(self, typed_us: int | None) -> dict[str, float]:
         """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports."""
@@ -205,11 +190,8 @@ class _Work:
             known = [status[topic].consume_ms for status in statuses if topic in status]
             found[topic] = max((each for each in known if each), default=0.0)
             if not found[topic]:
-                raise DataError(
-                    f"how long listeners take for a message of {topic} is not reported by consumers",
-                    hint="say it: --consume-time 40ms",
-                    code="consume-time-unknown",
-                )
+                text = f"how long listeners take for a message of {topic} is not reported by consumers"
+                raise DataError(text, hint="say it: --consume-time 40ms", code="consume-time-unknown")
         return found
 
     def of_topic(self, topic: SizedTopic) -> SizedTopic:

@@ -1,7 +1,5 @@
 """Whatever a caller names as a source, as one object that the verbs read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -82,19 +80,19 @@ class _DocumentReader(NothingToAsk):
 class TextReader:
     """A URL or a file, opened anew for each reading."""
 
-    def __init__(self, text: str, access: Access) -> None:
+    def __init__(self, text: str, access: "Access") -> None:
         from rmqlb.sources.source_text import is_live
 
         self.live = is_live(text)
         self._text = text
         self.access = access
 
-    def open(self) -> DumpSource | LiveSource:
+    def open(self) -> "DumpSource | LiveSource":
         from rmqlb.sources.opening import open_source
 
         return open_source(self._text, self.access)
 
-    def open_for_another_reading(self) -> DumpSource | LiveSource:
+    def open_for_another_reading(self) -> "DumpSource | LiveSource":
         """The source, whose deadline begins now and in which every server may answer again (raises UsageError)."""
         if self.live:
             from rmqlb.sources.opening import for_another_reading

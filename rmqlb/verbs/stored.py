@@ -1,7 +1,5 @@
 """Results that `-o json` wrote before: recordings, and the predictions of plans and simulations."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

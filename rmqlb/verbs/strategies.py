@@ -1,7 +1,5 @@
 """Strategies as options name them, by RocketMQ's names or as FILE.py:NAME, and --strategy-option, their settings."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -71,8 +69,7 @@ class Strategies:
             pins=_pins(given.get("pin", ())),
         )
         (inner,) = given.get("inner", ("AVG",))
-        innermost = self._name(inner, f"{OPTION} inner=")
-        self.settings = replace(self.settings, inner=innermost)
+        self.settings = replace(self.settings, inner=self._name(inner, f"{OPTION} inner="))
 
     def name(self, text: str, option: str = "--strategy") -> str:
         name = self._name(text, option)
@@ -109,11 +106,10 @@ class Strategies:
                 continue
             names = " and ".join(own) if len(own) < 3 else ", ".join(own[:-1]) + f" and {own[-1]}"
             named = f"the strategy named is {', '.join(dict.fromkeys(chosen))}" if chosen else "no strategy is named"
-            raise UsageError(
-                f"{OPTION} {key}={texts[0]}: only {names} {'looks' if len(own) == 1 else 'look'} at it, and {named}",
-                hint=f"leave it out, or name {own[0]} as the strategy",
-                code="strategy-option-unused",
-            )
+            only = f"only {names} {'looks' if len(own) == 1 else 'look'} at it"
+            hint = f"leave it out, or name {own[0]} as the strategy"
+            text = f"{OPTION} {key}={texts[0]}: {only}, and {named}"
+            raise UsageError(text, hint=hint, code="strategy-option-unused")
 
     def settings_for(self, topics: Sequence[str], group: str | None = None) -> Settings:
         """The settings; `topics` are those that a CONFIG entry without a topic stands for."""
@@ -140,7 +136,7 @@ def is_file(text: str) -> bool:
     return ".py" in text and re.fullmatch(_FILE, text) is not None
 
 
-def from_file(text: str, option: str, kind: Kind) -> FromFile:
+def from_file(text: str, option: str, kind: "Kind") -> "FromFile":
     """FILE.py:NAME: the function of the file, whose code is run."""
     from rmqlb.engine.user_functions import FromFile
     from rmqlb.sources.user_files.text_file import read_text
@@ -164,9 +160,8 @@ def _by_key(texts: Sequence[str]) -> dict[str, list[str]]:
         given.setdefault(key, []).append(value)
         if len(given[key]) > 1 and not KEYS[key].repeatable:
             both = " and ".join(given[key])
-            raise UsageError(
-                f"{OPTION} {key} takes one value, and is given {both}", hint="give it once", code="given-twice"
-            )
+            hint = "give it once"
+            raise UsageError(f"{OPTION} {key} takes one value, and is given {both}", hint=hint, code="given-twice")
     return given
 
 

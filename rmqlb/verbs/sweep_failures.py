@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -117,7 +115,6 @@ def _zones(lose: Sequence[str], texts: Sequence[str], path: str | None) -> list[
 
 
 def _chosen(snapshot: ClusterSnapshot, everything: Everything, orderly: Sequence[str]) -> SweepRequest:
-    """The groups and topics, including those that could not be read."""
     own, present = snapshot.own_topics, all_groups(snapshot)
     known = sorted({*snapshot.routes, *gaps(snapshot).topics})
     topics = [name for name in known if everything.takes_topic(name) and name not in own and not is_system_topic(name)]

@@ -1,7 +1,3 @@
-"""The output of check: failed limits first, then waived and incomplete ones, then the rules."""
-
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 

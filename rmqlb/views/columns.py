@@ -1,7 +1,5 @@
 """The columns of tables: how cells are read and drawn, and how items become rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Literal, get_type_hints

@@ -1,7 +1,5 @@
 """Contexts and settings as reports, which show the place of a secret but never a secret."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -77,10 +75,8 @@ def context_report(context: Context, active: str | None) -> Report:
     written = {key.name: context.values[key.name] for key in ENDPOINT if key.name in context.values}
     rows = tuple((name, _cell(each.value), each.line) for name, each in written.items())
     is_active = ", active here" if context.name == active else ""
-    facts = (
-        f"context {context.name}{is_active}: {context.text('source') or 'no source'}",
-        f"  {context.path}, line {context.line}",
-    )
+    fact = f"context {context.name}{is_active}: {context.text('source') or 'no source'}"
+    facts = (fact, f"  {context.path}, line {context.line}")
     data = OneContext(context.path, _entry(context, active))
     return Report("rmqlb/context", data, facts, (Section("context", "context", _ONE, rows),))
 

@@ -1,7 +1,5 @@
 """The report of a diagnosis: the verdict, the findings as blocks, then what is in order and what is unknown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -63,14 +61,10 @@ def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
     rows = tuple(row for table in tables for row in table.rows)
     blocks = tuple(block for table in tables for block in table.blocks or ())
     brief = first_places(len(rows), _MOST_FINDINGS_OF_GROUPS)
-    report = of_groups(
-        parts,
-        (f"{counted(summary.groups, 'group')}: {', '.join(statuses(summary))}",),
-        whole,
-        _groups(whole.groups),
-        order=[(at,) for at in range(len(parts))],
-        beside=[replace(tables[0], rows=rows, blocks=blocks, brief=brief, audience="screen")],
-    )
+    facts = (f"{counted(summary.groups, 'group')}: {', '.join(statuses(summary))}",)
+    order = [(at,) for at in range(len(parts))]
+    beside = [replace(tables[0], rows=rows, blocks=blocks, brief=brief, audience="screen")]
+    report = of_groups(parts, facts, whole, _groups(whole.groups), order=order, beside=beside)
     bad = "error" if summary.with_errors else "warning" if summary.with_warnings else ""
     grave = bad or ("" if summary.unknown else "inOrder")
     return replace(report, grave=grave, more=f"-g {parts[0][0]} shows all of a group; --all shows all of each")

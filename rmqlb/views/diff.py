@@ -1,7 +1,3 @@
-"""The report of two snapshots compared: the changes and their effect, group by group; queues and offsets on request."""
-
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -52,33 +48,20 @@ def diff_report(diff: SnapshotDiff) -> Report:
     by_group = tuple(row for group in sorted(diff.groups, key=_weight) for row in _group_rows(group, topics))
     by_topic = tuple(_topic_row(topic, diff.groups) for topic in diff.topics)
     groups = Section("groups", "groups", columns, by_group)
-    unexplained = replace(
-        _queue_table("unexplained", "queues whose owners no change explains", odd),
-        brief=first_places(len(odd), _MOST_ROWS),
-        chosen=f"the first {_MOST_ROWS}",
-    )
-    sections = (
-        groups.unless_empty(),
-        Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic).unless_empty(),
-        unexplained.unless_empty(),
-        _lag(diff.groups),
-        replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True),
-    )
+    table = _queue_table("unexplained", "queues whose owners no change explains", odd)
+    unexplained = replace(table, brief=first_places(len(odd), _MOST_ROWS), chosen=f"the first {_MOST_ROWS}")
+    by_topics = Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic).unless_empty()
+    listed = replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True)
+    sections = (groups.unless_empty(), by_topics, unexplained.unless_empty(), _lag(diff.groups), listed)
     grave = "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
     if s.unexplained or s.pending or s.offsets_back or s.groups_removed:
         grave = WARNING
     if s.newly_unassigned or s.newly_duplicate_owners:
         grave = ERROR
-    return Report(
-        "rmqlb/diff",
-        diff,
-        tuple(_facts(diff)),
-        sections,
-        rows=Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in queues]),
-        tables=(groups, *sections[1:]),
-        grave=grave,
-        more=f"--section queues lists {counted(len(queues), 'queue')} whose owners differ" if queues else "",
-    )
+    rows = Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in queues])
+    more = f"--section queues lists {counted(len(queues), 'queue')} whose owners differ" if queues else ""
+    tables = (groups, *sections[1:])
+    return Report("rmqlb/diff", diff, tuple(_facts(diff)), sections, rows=rows, tables=tables, grave=grave, more=more)
 
 
 def prediction_report(found: PredictionDiff) -> Report:
@@ -92,15 +75,11 @@ def prediction_report(found: PredictionDiff) -> Report:
     columns = (*QUEUE_COLUMNS, *columns_from("ownersPredicted=predicted:clients ownersAfter=observed:clients outcome"))
     differences = _by_group("differences", "queues that differ from the prediction", columns, differ)
     queues = _by_group("queues", "queues, as predicted and as observed", columns, items)
-    return Report(
-        "rmqlb/diff-prediction",
-        found,
-        ("; ".join(parts), f"{found.prediction} → {_side(found.after)}"),
-        (differences.unless_empty(), replace(queues, named_only=True)),
-        rows=Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in items]),
-        tables=(differences, queues),
-        grave=ERROR if s.other_owner else WARNING if s.differences or s.unknown else "inOrder",
-    )
+    facts = ("; ".join(parts), f"{found.prediction} → {_side(found.after)}")
+    sections, tables = (differences.unless_empty(), replace(queues, named_only=True)), (differences, queues)
+    rows = Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in items])
+    grave = ERROR if s.other_owner else WARNING if s.differences or s.unknown else "inOrder"
+    return Report("rmqlb/diff-prediction", found, facts, sections, rows=rows, tables=tables, grave=grave)
 
 
 def _facts(diff: SnapshotDiff) -> Iterator[str]:
@@ -277,7 +256,6 @@ def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff])
 
 
 def _strategies_text(group: GroupDiff, which: str) -> str:
-    """The strategies of one side, otherwise of the other side, otherwise the default."""
     sides = (group.before, group.after) if which == "before" else (group.after, group.before)
     known = next((each.strategies for each in sides if each is not None and each.strategies), ())
     return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")

@@ -1,7 +1,5 @@
 """The JSON of rmqlb: the results by name, the envelope around their data, and the error."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Annotated, Any, Literal
 

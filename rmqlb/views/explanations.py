@@ -1,7 +1,5 @@
 """The catalogue of codes, `explanations.toml`: what findings, errors and exit codes mean, why, and what to do."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files

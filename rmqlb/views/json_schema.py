@@ -10,8 +10,6 @@ Rules of this file:
 - Further keys are allowed: a minor version of a format may add some.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -161,21 +159,18 @@ def keys_report(schema: Schema) -> Report:
     """A schema's keys, one per row, as `data.topics[].queues[].lag`."""
     columns = columns_from("key type/1 required/hidden meaning:prose")
     section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
-    facts = (f"{schema['title']}: {schema['description']}",)
-    return Report(schema["title"], schema, facts, (section,))
+    return Report(schema["title"], schema, (f"{schema['title']}: {schema['description']}",), (section,))
 
 
 def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:
     for name, inner in schema["properties"].items():
         path = f"{prefix}{name}"
-        required = "yes" if name in schema["required"] else "no"
-        yield path, _type(inner), required, inner["description"]
+        yield path, _type(inner), "yes" if name in schema["required"] else "no", inner["description"]
         for inner_schema, suffix in _objects_in(inner, defs):
             yield from _rows(inner_schema, defs, f"{path}{suffix}.")
 
 
 def _objects_in(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
-    """The objects that a value may hold, and the suffix of the path to their keys."""
     if "$ref" in schema:
         yield defs[schema["$ref"].rpartition("/")[2]], ""
     for other in schema.get("anyOf", ()):

@@ -7,8 +7,6 @@ A label has the name in the form of `visible`, with its own backslashes doubled:
 raw is written. Each line of the OpenMetrics text is also a line of Prometheus's classic text format.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, time

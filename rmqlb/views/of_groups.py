@@ -3,8 +3,6 @@
 Scripts read one group after the other: all tables of each group in plain, one table for all groups in CSV.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -78,11 +76,8 @@ def _worst_first(groups: Section, order: Sequence[tuple[float, ...]]) -> Section
 def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iterator[Section]:
     for name, report in parts:
         for section in report.sections:
-            titled = _titled(name, section, shown)
-            if section.audience == "screen":
-                yield replace(titled, named_only=True)
-            else:
-                yield replace(titled, audience="scripts")
+            on_screen, titled = section.audience == "screen", _titled(name, section, shown)
+            yield replace(titled, named_only=True) if on_screen else replace(titled, audience="scripts")
 
 
 def _tables(report: Report) -> tuple[Section, ...]:
@@ -106,7 +101,6 @@ def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
 
 
 def _joined(parts: Sequence[tuple[str, Report]], kind: Section) -> Section:
-    """The sections of one name, one group after the other, with only the columns that all of them have."""
     found = [
         (name, section)
         for name, report in parts

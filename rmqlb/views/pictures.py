@@ -6,8 +6,6 @@
 - Colour is never the only sign: bars have their owner's letter and a tooltip, and bad bars are wide enough to be seen.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle, groupby
@@ -134,7 +132,7 @@ def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str
 
 
 def _bar(
-    bar: ET.Element, plane: _Plane, y: float, run: Run, letters: Mapping[str, str] | None, colours: Mapping[str, str]
+    bar: ET.Element, plane: _Plane, y: float, run: "Run", letters: Mapping[str, str] | None, colours: Mapping[str, str]
 ) -> None:
     bad, x, state = run.is_bad(letters), plane.x(run.from_us), run.shown.state
     width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)

@@ -1,7 +1,3 @@
-"""A run of the pipeline as a report."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import date
 
@@ -22,16 +18,10 @@ def pipeline_report(result: PipelineResult) -> Report:
     if verdict is not None:
         rows = (*((name, getattr(verdict, name)) for name in FLEET_FIGURES), ("silent", len(verdict.silent)))
     rejected = tuple((each.file, each.reason) for each in result.quarantined)
-    return Report(
-        schema="rmqlb/pipeline",
-        data=result,
-        facts=tuple(_facts(result)),
-        sections=(
-            *((Section("night", "Last night", _NIGHT, rows),) if rows else ()),
-            *((Section("quarantine", "Rejected documents", _QUARANTINE, rejected),) if rejected else ()),
-        ),
-        grave=ERROR if verdict is not None and verdict.is_violated else "",
-    )
+    sections = [Section("night", "Last night", _NIGHT, rows)] if rows else []
+    sections += [Section("quarantine", "Rejected documents", _QUARANTINE, rejected)] if rejected else []
+    grave = ERROR if verdict is not None and verdict.is_violated else ""
+    return Report("rmqlb/pipeline", result, tuple(_facts(result)), tuple(sections), grave=grave)
 
 
 def _facts(result: PipelineResult) -> Iterator[str]:

@@ -1,7 +1,3 @@
-"""The output of plan-rebalance: sentences with the worst effect first, then the tables."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
@@ -87,17 +83,10 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
         tables.append(section)
         rows += [({"topic": topic}, each) for topic, each in popped]
     change = [f"change: {', '.join(plan.changes)}"] if plan.changes and not plan.topics else []
-    return Report(
-        schema="rmqlb/plan",
-        data=plan,
-        facts=(*facts(plan, explained=explained), *pop_facts(plan.pop_topics, *change)),
-        sections=tuple(sections),
-        labels=labels(consumer.client_id for consumer in plan.consumers),
-        rows=Rows(("topic", "brokerName", "queueId"), rows),
-        tables=tuple(tables),
-        grave=grave(plan),
-        more=more,
-    )
+    shown = (*facts(plan, explained=explained), *pop_facts(plan.pop_topics, *change))
+    names = labels(consumer.client_id for consumer in plan.consumers)
+    keyed = Rows(("topic", "brokerName", "queueId"), rows)
+    return Report("rmqlb/plan", plan, shown, tuple(sections), names, keyed, tuple(tables), grave(plan), more=more)
 
 
 def headline(plan: RebalancePlan) -> str:
@@ -394,9 +383,6 @@ def _moved(plan: RebalancePlan) -> Cell:
 def _converges(plan: RebalancePlan) -> str:
     found = plan.convergence
     return "" if found is None or found.convergence_ms is None else about(found.convergence_ms)
-
-
-# -- topics without owners: POP, and consumers behind a Proxy
 
 
 def _popped(plan: RebalancePlan) -> list[tuple[str, PopChange]]:

@@ -1,7 +1,3 @@
-"""A `Rollout` as a report."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
@@ -19,15 +15,10 @@ def rollout_report(rollout: Rollout) -> Report:
     best = next((choice for choice in rollout.choices if choice.best), None) or rollout.choices[0]
     tried, of = len(rollout.choices), rollout.choices_in_all
     ways = counted(tried, "way") if tried >= of else f"{tried} of {of} ways"
-    return Report(
-        "rmqlb/plan-rollout",
-        rollout,
-        _facts(rollout, best),
-        (_order(rollout, best), *([_stages(rollout)] if rollout.stages else ()), _choices(rollout.choices)),
-        labels(rollout.members),
-        grave=_gravity(rollout, best),
-        closing=(f"{ways} tried, {counted(best.trials, 'trial')} each",),
-    )
+    sections = (_order(rollout, best), *([_stages(rollout)] if rollout.stages else ()), _choices(rollout.choices))
+    facts, grave = _facts(rollout, best), _gravity(rollout, best)
+    closing = (f"{ways} tried, {counted(best.trials, 'trial')} each",)
+    return Report("rmqlb/plan-rollout", rollout, facts, sections, labels(rollout.members), grave=grave, closing=closing)
 
 
 def _gravity(rollout: Rollout, best: RolloutChoice) -> str:

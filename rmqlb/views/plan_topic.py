@@ -1,7 +1,3 @@
-"""A plan of a topic's queues as a report: the next step, then each step with its commands and conditions."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -39,12 +35,8 @@ _STEP = Column("step", "number", "number")
 
 
 def topic_plan_report(plan: TopicChangePlan) -> Report:
-    sections = (
-        *([_checked(plan.checked)] if plan.checked is not None else ()),
-        _steps_screen(plan),
-        _steps(plan),
-        *_tables(plan),
-    )
+    checked = () if plan.checked is None else (_checked(plan.checked),)
+    sections = (*checked, _steps_screen(plan), _steps(plan), *_tables(plan))
     grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
     return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
 
@@ -95,7 +87,6 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
 
 
 def _late(step: Step) -> str:
-    """The messages that the most affected group would read out of order."""
     late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
     return f", and group {name} reads about {messages(late)} after newer ones of their key" if late else ""
 
@@ -124,10 +115,8 @@ def _block(step: Step) -> Block:
     run = tuple((one.text, "") for one in step.commands) or ((_NO_COMMAND.get(step.kind, "nothing"), ""),)
     took = "unknown time" if step.estimated_ms is None else f"up to {about(step.estimated_ms)}"
     took = "at once" if step.estimated_ms == 0 else took
-    parts = [
-        Part("run" if step.commands else "do", run, is_command=bool(step.commands)),
-        Part("wait for", tuple((_WAITS[w.kind].format(queues=_queues(w.queues)), "") for w in step.wait_for)),
-    ]
+    waits = tuple((_WAITS[wait.kind].format(queues=_queues(wait.queues)), "") for wait in step.wait_for)
+    parts = [Part("run" if step.commands else "do", run, is_command=bool(step.commands)), Part("wait for", waits)]
     effects = tuple((line, "") for line in _effects(step))
     return Block((*parts, Part("then", effects)) if effects else tuple(parts), heading=heading, beside=took)
 

@@ -1,7 +1,3 @@
-"""Tables and sentences about queues for show-owners and plan-rebalance."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import attrgetter

@@ -1,7 +1,3 @@
-"""The report of a recording: the verdict, the picture of simulate-rebalance, the changes, and the comparison."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -61,35 +57,20 @@ def recording_report(recording: Recording) -> Report:
     group, compared = recorded_group(recording), recording.comparison
     changes, ids = _changes(recording), group.client_ids
     differences, comparison = (None, None) if compared is None else _comparison(compared)
-    sections = (
-        *(() if differences is None or not differences.rows else (differences,)),
-        timeline_section(group),
-        _consumers(recording.consumers),
-        changes,
-        _queues(recording.queues),
-        _intervals(recording.queues),
-        *(() if comparison is None else (comparison,)),
-        _summary(recording.figures),
-    )
-    return Report(
-        "rmqlb/record",
-        recording,
-        _facts(recording),
-        sections,
-        symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids),
-        tables=(changes, *(section for section in sections if section is not changes)),
-        grave=_gravity(recording),
-        closing=_settings(recording),
-    )
+    first = () if differences is None or not differences.rows else (differences,)
+    consumers, queues = _consumers(recording.consumers), (_queues(recording.queues), _intervals(recording.queues))
+    last = (*(() if comparison is None else (comparison,)), _summary(recording.figures))
+    sections = (*first, timeline_section(group), consumers, changes, *queues, *last)
+    names = symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
+    tables = (changes, *(section for section in sections if section is not changes))
+    facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)
+    return Report("rmqlb/record", recording, facts, sections, names, tables=tables, grave=grave, closing=closing)
 
 
 def _facts(recording: Recording) -> tuple[str, ...]:
     compared = recording.comparison
-    return (
-        f"{recording.group}: {'; '.join(_verdict(recording))}",
-        *(() if compared is None else (f"  {_against(compared)}",)),
-        f"  {BETWEEN.join(_looked(recording))}",
-    )
+    against = () if compared is None else (f"  {_against(compared)}",)
+    return f"{recording.group}: {'; '.join(_verdict(recording))}", *against, f"  {BETWEEN.join(_looked(recording))}"
 
 
 def _gravity(recording: Recording) -> str:
@@ -182,16 +163,9 @@ def _changes(recording: Recording) -> Section:
         for queue, change in recording.changes
         for cells in rows_of(columns, [change])
     )
-    return Section(
-        "changes",
-        "changes, each between two looks",
-        (*columns, *QUEUE_COLUMNS),
-        rows,
-        heads=2,
-        brief=first_places(len(rows), _MOST_ROWS),
-        chosen=f"the first {_MOST_ROWS}",
-        audience="scripts",
-    )
+    title, shown = "changes, each between two looks", (*columns, *QUEUE_COLUMNS)
+    brief, chosen = first_places(len(rows), _MOST_ROWS), f"the first {_MOST_ROWS}"
+    return Section("changes", title, shown, rows, heads=2, brief=brief, chosen=chosen, audience="scripts")
 
 
 def _consumers(found: Sequence[ConsumerRecording]) -> Section:
@@ -203,8 +177,7 @@ def _consumers(found: Sequence[ConsumerRecording]) -> Section:
         *columns_of(ConsumerRecording, "queuesBefore=before queuesAfter=after gained lost"),
         Column("events", "events", shown=any(events.values()), of=lambda each: events[each.client_id]),
     )
-    badness = [each.gained + each.lost + len(each.changes) + len(each.silences) for each in found]
-    brief = worst(badness, _MOST_ROWS)
+    brief = worst([each.gained + each.lost + len(each.changes) + len(each.silences) for each in found], _MOST_ROWS)
     return Section("consumers", "consumers: queues before and after", columns, rows_of(columns, found), 2, brief=brief)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import datetime
+from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -12,10 +13,6 @@ from msgspec.structs import replace
 from rmqlb.model import times
 from rmqlb.model.finding import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
 from rmqlb.views.columns import Cell, Column
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break the line."""
@@ -132,7 +129,6 @@ def _chosen(sections: Sequence[Section], names: tuple[str, ...], screen: bool, e
 
 
 def _alike_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings, with a count instead of repeated information of the same code."""
     alike = Counter(finding.code for finding in findings if finding.severity == INFO and finding.code != NO_CODE)
     for finding in findings:
         number = alike.get(finding.code, 1) if finding.severity == INFO else 1

@@ -1,7 +1,3 @@
-"""Topic routes as a report: brokers, and the clients' two queue lists."""
-
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Annotated
@@ -65,9 +61,8 @@ def _topic(sighting: RouteSighting) -> TopicRoute:
         for queues in (route.publish_queues(), route.subscribe_queues())
     )
     where = RouteSeen(seen.where, utc_text(seen.at))
-    return TopicRoute(
-        route.topic, route.order_topic_conf, route.is_static, where, tuple(_brokers(route)), writable, readable
-    )
+    order, brokers = route.order_topic_conf, tuple(_brokers(route))
+    return TopicRoute(route.topic, order, route.is_static, where, brokers, writable, readable)
 
 
 def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
@@ -146,7 +141,6 @@ def _perm_text(perm: int) -> str:
 
 
 def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
-    """Neighbours of one broker with consecutive IDs as one line: places in the list, broker, queue IDs."""
     for _, run in groupby(enumerate(queues), lambda found: (found[1].broker_name, found[1].queue_id - found[0])):
         first, *more = run
         (start, begin), (stop, end) = first, more[-1] if more else first

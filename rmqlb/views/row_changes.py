@@ -1,7 +1,5 @@
 """The changes of a result since the last look, row by row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -53,7 +51,6 @@ def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLin
 
 
 def _watched(value: Any, unwatched: tuple[str, ...]) -> Any:
-    """The value without these keys, at any depth."""
     if isinstance(value, Mapping):
         return {key: _watched(each, unwatched) for key, each in value.items() if key not in unwatched}
     if isinstance(value, (list, tuple)):

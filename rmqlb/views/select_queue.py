@@ -1,7 +1,5 @@
 """The queues of keys, SDK by SDK: a column each, and one column for SDKs that cannot differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
@@ -37,14 +35,10 @@ def key_queues_report(found: KeyQueues) -> Report:
         scripts = Section("pairs", "SDKs compared", _PAIR, rows_of(_PAIR, found.pairs), audience="scripts")
         pairs = (_pairs_screen(found, known), scripts)
     moved = (_moved_screen(known),) if found.changes else ()
-    return Report(
-        "rmqlb/key-queues",
-        found,
-        (*_change_facts(found, known), *_sdk_facts(found, known)),
-        (*moved, _keys_screen(found, shown), _keys_lines(found), *pairs, _sdks(found)),
-        rows=Rows(("key",), [({}, row) for row in found.keys]),
-        closing=(_GRPC_LINES[found.proxy_mode],) if grpc else (),
-    )
+    facts = (*_change_facts(found, known), *_sdk_facts(found, known))
+    sections = (*moved, _keys_screen(found, shown), _keys_lines(found), *pairs, _sdks(found))
+    rows, closing = Rows(("key",), [({}, row) for row in found.keys]), (_GRPC_LINES[found.proxy_mode],) if grpc else ()
+    return Report("rmqlb/key-queues", found, facts, sections, rows=rows, closing=closing)
 
 
 def _sdk_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
@@ -133,7 +127,6 @@ def _moved_screen(known: Shown) -> Section:
 
 
 def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
-    """Each SDK against each other one, or the pairs that differ most if there are too many SDKs."""
     title = f"keys that go to different queues, of {len(found.keys)}"
     if len(known) > _MOST_COLUMNS:
         rows = rows_of(_PAIR, sorted(found.pairs, key=attrgetter("differ"), reverse=True))

@@ -1,7 +1,3 @@
-"""The output of show-groups and show-consumers: groups in a line each, and the processes of one group."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import GroupCounts, GroupFinding
@@ -61,7 +57,6 @@ def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
 
 
 def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
-    """Findings of one code in a few words; empty where figures or client IDs do not express the finding."""
     code = findings[0].code
     if code in _COUNTED:
         return _queues_of(code, state)

@@ -1,7 +1,3 @@
-"""The output of show-owners: the verdict on each queue's owners, then the tables."""
-
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -77,17 +73,9 @@ def _report(report: OwnersReport, explained: bool) -> Report:
         sections += [offsets] if report.offsets else []
         tables.insert(0 if report.hidden else len(tables), offsets)
         rows += [({}, queue) for queue in report.offsets]
-    return Report(
-        schema="rmqlb/owners",
-        data=report,
-        facts=facts(report),
-        sections=tuple(sections),
-        labels=labels(dict.fromkeys(report.sorted_consumers)),
-        rows=Rows(("topic", "brokerName", "queueId"), rows),
-        tables=tuple(tables),
-        grave=grave(report),
-        more=more,
-    )
+    shown, names = facts(report), labels(dict.fromkeys(report.sorted_consumers))
+    keyed = Rows(("topic", "brokerName", "queueId"), rows)
+    return Report("rmqlb/owners", report, shown, tuple(sections), names, keyed, tuple(tables), grave(report), more=more)
 
 
 def basis(report: OwnersReport) -> StrategyOwners:
@@ -99,7 +87,6 @@ def basis(report: OwnersReport) -> StrategyOwners:
 
 
 def _prediction(report: OwnersReport) -> tuple[str, int | None]:
-    """The prediction to compare the observed owners with, and the number of mismatches."""
     if report.mixed_mismatches is not None:
         return f"{' and '.join(report.strategies_reported)} together", report.mixed_mismatches
     compared = basis(report)

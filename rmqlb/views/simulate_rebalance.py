@@ -3,8 +3,6 @@
 The first line is the verdict, problems first; bounds are called bounds, and unknown values are named.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -53,14 +51,11 @@ def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
     if isinstance(found, RebalanceResult):
         return group_report(found)
     groups, producers = found.groups, found.producers
-    whole = of_groups(
-        [(each.group or "", group_report(each)) for each in groups],
-        tuple(_facts_of_all(found.summary, groups, producers)),
-        found,
-        _overview(groups),
-        order=[(rank(each.gravity), *_badness(each.figures)) for each in groups],
-        beside=(_producers(producers),) if producers else (),
-    )
+    parts = [(each.group or "", group_report(each)) for each in groups]
+    facts = tuple(_facts_of_all(found.summary, groups, producers))
+    order = [(rank(each.gravity), *_badness(each.figures)) for each in groups]
+    beside = (_producers(producers),) if producers else ()
+    whole = of_groups(parts, facts, found, _overview(groups), order=order, beside=beside)
     return replace(whole, grave=min((whole.grave, *(send_gravity(each.totals) for each in producers)), key=rank))
 
 
@@ -78,15 +73,8 @@ def group_report(found: RebalanceResult) -> Report:
         *(_trials(found.trials, screen=screen) for screen in (True, False) if found.trials is not None),
         _figures(found),
     )
-    return Report(
-        "rmqlb/simulate-rebalance",
-        found,
-        group_facts(found),
-        sections,
-        consumer_labels(found.client_ids),
-        grave=found.gravity,
-        closing=(_rules(found), *_settings(found)),
-    )
+    facts, names, closing = group_facts(found), consumer_labels(found.client_ids), (_rules(found), *_settings(found))
+    return Report("rmqlb/simulate-rebalance", found, facts, sections, names, grave=found.gravity, closing=closing)
 
 
 def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
@@ -104,11 +92,8 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
         cannot = f"{of_all(f.queues_with_outage, queues)} cannot be read for up to {about(f.longest_outage_ms)}{rest}"
         first, second = [cannot], [*first, *second]
     verdict = "; ".join((*_at_end(found), *first, _converged(found)))
-    return (
-        f"{found.group or 'the group'}, {_event_texts(found.events)}: {verdict}",
-        f"  {BETWEEN.join(second)}",
-        *(f"  {line}" for line in _over_trials(found)),
-    )
+    headline = f"{found.group or 'the group'}, {_event_texts(found.events)}: {verdict}"
+    return headline, f"  {BETWEEN.join(second)}", *(f"  {line}" for line in _over_trials(found))
 
 
 def _event_texts(events: Iterable[SimulatedEvent]) -> str:
@@ -284,9 +269,8 @@ def _owners(interval: Interval | None) -> Cell:
 
 def _queues(found: RebalanceResult) -> Section:
     outage = () if found.figures.queues_with_outage else ("totalOutageMs", "longestOutageMs")
-    lengths = " ".join(
-        f"total{kind}Ms=total_{kind.lower()} longest{kind}Ms=longest" for kind in ("Gap", "Overlap", "Outage")
-    )
+    kinds = ("Gap", "Overlap", "Outage")
+    lengths = " ".join(f"total{kind}Ms=total_{kind.lower()} longest{kind}Ms=longest" for kind in kinds)
     columns = (
         *QUEUE_COLUMNS,
         Column("before", "ownersAtStart", "clients", of=lambda one: _owners(next(iter(one.intervals), None))),
@@ -313,8 +297,7 @@ def _takeovers(found: RebalanceResult) -> Section:
         Column("because", "startReason", quiet=True),
     )
     brief = worst([one.unread_ms or 0 for one in takeovers], _MOST_QUEUES)
-    hidden = found.steps is None
-    return _section("takeovers", "takeovers", columns, takeovers, heads=4, named_only=hidden, brief=brief)
+    return _section("takeovers", "takeovers", columns, takeovers, heads=4, named_only=found.steps is None, brief=brief)
 
 
 def _intervals(found: RebalanceResult) -> Section:

@@ -1,7 +1,3 @@
-"""A `ReceiveReport` as a report: how long messages wait, why, and the effect of failures."""
-
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
@@ -49,14 +45,8 @@ _MESSAGES = (
 
 
 def receive_report(report: ReceiveReport) -> Report:
-    return Report(
-        "rmqlb/receive",
-        report,
-        _facts(report),
-        tuple(_sections(report)),
-        grave=_gravity(report),
-        closing=_settings(report),
-    )
+    facts, sections = _facts(report), tuple(_sections(report))
+    return Report("rmqlb/receive", report, facts, sections, grave=_gravity(report), closing=_settings(report))
 
 
 def _sections(report: ReceiveReport) -> Iterator[Section]:

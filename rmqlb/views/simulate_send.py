@@ -1,7 +1,3 @@
-"""The report of `simulate-send`: facts, tables and the timeline."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -67,7 +63,7 @@ def send_report(
         _queues(report),
         *([_keys(report.keys)] if report.keys else []),
         _brokers(report),
-        _timeline(report),
+        replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP))),
         _slices(report),
         *([_failures(report)] if report.failures else []),
         *([_exceptions(report)] if report.exceptions else []),
@@ -331,10 +327,6 @@ def _first_failed_after(taken: FailureTaken) -> float | None:
     if taken.first_failed_ms is None or taken.began_ms is None:
         return None
     return taken.first_failed_ms - taken.began_ms
-
-
-def _timeline(report: SendReport) -> Section:
-    return replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP)))
 
 
 def _drawn(report: SendReport, length: int) -> Section:

@@ -1,7 +1,3 @@
-"""A `GroupSize` as a report: the answer and why no fewer consumers, a chart, and a table of the sizes."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
@@ -23,20 +19,12 @@ _BETWEEN_TICKS = 5
 
 
 def size_report(size: GroupSize) -> Report:
-    sections = [
-        _chart(size, _LENGTH),
-        _curve(size),
-        *([_candidates(size)] if len(size.candidates) > 1 else []),
-        _topics(size),
-    ]
-    return Report(
-        "rmqlb/group-size",
-        size,
-        _facts(size),
-        tuple(sections),
-        grave=WARNING if size.consumers is None else "inOrder",
-        closing=tuple(_work(size)),
-    )
+    candidates = [_candidates(size)] if len(size.candidates) > 1 else []
+    sections = (_chart(size, _LENGTH), _curve(size), *candidates, _topics(size))
+    grave = WARNING if size.consumers is None else "inOrder"
+    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_now(size))]
+    facts = (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
+    return Report("rmqlb/group-size", size, facts, sections, grave=grave, closing=tuple(_work(size)))
 
 
 def _curve(size: GroupSize) -> Section:
@@ -60,13 +48,8 @@ def _curve(size: GroupSize) -> Section:
         Column("fails", "fails", shown=False),
         Column("why not", "whyNot", "prose", of=why),
     )
-    return Section(
-        "curve",
-        f"sizes under {size.strategy}{_on_queues(size)}",
-        columns,
-        rows_of(columns, points),
-        brief=_around(size),
-    )
+    title = f"sizes under {size.strategy}{_on_queues(size)}"
+    return Section("curve", title, columns, rows_of(columns, points), brief=_around(size))
 
 
 def _on_queues(size: GroupSize) -> str:
@@ -124,11 +107,6 @@ def _work(size: GroupSize) -> Iterator[str]:
     threads = f"{counted(size.threads, 'consume thread')} per consumer"
     one = ", of which an orderly group has 1 for each queue" if size.orderly else ""
     yield f"work: {sum(rates):g} messages per second, {took} each, {threads}{one}"
-
-
-def _facts(size: GroupSize) -> tuple[str, ...]:
-    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_now(size))]
-    return (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
 
 
 def _headline(size: GroupSize) -> str:
@@ -190,9 +168,8 @@ def _why_no_fewer(size: GroupSize) -> str:
     smaller = size.at(size.best.consumers - 1)
     if smaller is None:
         return "" if size.best.consumers == 1 else "; fewer were not looked at"
-    return (
-        f"; {smaller.consumers} {'do' if smaller.consumers > 1 else 'does'} not: {'; '.join(_reasons(smaller, size))}"
-    )
+    do = "do" if smaller.consumers > 1 else "does"
+    return f"; {smaller.consumers} {do} not: {'; '.join(_reasons(smaller, size))}"
 
 
 def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
@@ -274,7 +251,8 @@ def _now(size: GroupSize) -> Iterator[str]:
 def _chart(size: GroupSize, length: int) -> Section:
     room = max(length - 2 * len(_EDGE), 1)
     step = -(-len(size.curve) // room)
-    columns = [_best(size.curve[at : at + step]) for at in range(0, len(size.curve), step)]
+    parts = (size.curve[at : at + step] for at in range(0, len(size.curve), step))
+    columns = [min(part, key=lambda point: (not point.satisfied, point.imbalance or 0.0)) for part in parts]
     wide = 2 if 2 * len(columns) <= room else 1
     tops = [point.imbalance for point in columns if point.imbalance is not None]
     limit = size.limits.max_imbalance
@@ -291,18 +269,9 @@ def _chart(size: GroupSize, length: int) -> Section:
     is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
     legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
     each_column = f", {step} sizes per column, of which the best is shown" if step > 1 else ""
-    return Section(
-        "chart",
-        f"imbalance by number of consumers{each_column}",
-        (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip")),
-        tuple(rows),
-        heads=1,
-        draw=lambda other: _chart(size, other),
-    )
-
-
-def _best(points: Sequence[SizePoint]) -> SizePoint:
-    return min(points, key=lambda point: (not point.satisfied, point.imbalance or 0.0))
+    title = f"imbalance by number of consumers{each_column}"
+    shown = (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip"))
+    return Section("chart", title, shown, tuple(rows), heads=1, draw=lambda other: _chart(size, other))
 
 
 def _cell(point: SizePoint, low: float, wide: int, *, is_first: bool, is_limit: bool) -> str:

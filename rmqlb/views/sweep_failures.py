@@ -1,7 +1,5 @@
 """A `FailureSweep` as a report: whether a failure breaks a limit, the smallest that do, then group by group."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -128,10 +126,8 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
         Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
         *columns_from("rule command gapCommand"),
     )
-    table = replace(
-        _table("counterexamples", "smallest failures that break a limit, worst first", columns, found),
-        audience="scripts",
-    )
+    title = "smallest failures that break a limit, worst first"
+    table = replace(_table("counterexamples", title, columns, found), audience="scripts")
     if not found:
         return (table,)
     by_losses: dict[tuple[Loss, ...], list[Counterexample]] = {}
@@ -142,7 +138,6 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
 
 
 def _block(broken: Sequence[Counterexample]) -> Block:
-    """The limits that one failure breaks, the remainder in the worst case, and the commands that show the failure."""
     first = broken[0]
     lines = tuple((_breaks(one), f"one of {one.cases:,} similar cases" if one.cases > 1 else "") for one in broken)
     parts = [

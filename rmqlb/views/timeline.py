@@ -4,8 +4,6 @@ A slice of time shows the worst state in it, so no problem is too short to be se
 none, outage, no such queue, unknown owners, one owner; among equal states the last shows.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count, pairwise
@@ -216,9 +214,8 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
     drawn = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     letters = None if report.broadcasting else symbols(report.client_ids)
     states = {interval.state for strip in drawn for interval in strip.slices}
-    legend = ", ".join(
-        (_OF_CLUSTERING if letters else _OF_BROADCASTING, *(text for state, text in _LEGEND.items() if state in states))
-    )
+    meanings = (text for state, text in _LEGEND.items() if state in states)
+    legend = ", ".join((_OF_CLUSTERING if letters else _OF_BROADCASTING, *meanings))
     topics = {timeline.queue.topic for timeline in report.queues}
     scales = [("", _ruler(edges)), *([("events", _marked(report.events, edges))] if report.events else [])]
     rows: list[tuple[Cell, ...]] = [
@@ -260,7 +257,6 @@ def _ruler(edges: Sequence[int]) -> str:
 
 
 def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:
-    """The marks of events, each at its slice, `+` for several; an event at the very end is in the last slice."""
     signs = [" "] * (len(edges) - 1)
     for mark, event in zip(event_marks(events), events, strict=True):
         if signs and edges[0] <= event.at_us <= edges[-1]:

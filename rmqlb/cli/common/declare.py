@@ -28,7 +28,6 @@ class _Declared:
         has_variable: `RMQLB_` and its name is an environment variable that sets it.
         stdin: the value that reads stdin, which one option of a command line may do.
         for_verb: False keeps the option from the verb's arguments.
-        settings: Typer's.
     """
 
     def __init__(

@@ -1,5 +1,3 @@
-"""Options that commands share."""
-
 from typing import Any
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, shown, written
@@ -10,10 +8,7 @@ _source, _native = Panel("Source", has_variables=True), Panel("Source: NameServe
 
 
 class SourceOptions(Options):
-    """Where the snapshot comes from; `active_context` names `source`, or `ignored_context_note` says why none does.
-
-    Each option has an environment variable of its name, `RMQLB_SOURCE_TIMEOUT`.
-    """
+    """Where the snapshot comes from; `active_context` names `source`, or `ignored_context_note` says why none does."""
 
     source: Text = _source(
         "-s URL|FILE|-",

@@ -1,7 +1,3 @@
-"""Files that a command writes besides stdout, and a snapshot as the text of a file."""
-
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

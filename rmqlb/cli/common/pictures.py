@@ -1,7 +1,3 @@
-"""`--svg` and `--html`: a group over time as a picture in a file."""
-
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -43,7 +39,7 @@ class PictureOptions(Options):
 
 
 def draw(
-    group: OverTime,
+    group: "OverTime",
     facts: Sequence[str],
     report: Report,
     findings: Iterable[Finding],

@@ -1,7 +1,5 @@
 """Values of options about producers and failing brokers. Each error names the option."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -77,9 +75,8 @@ def _matching(name: str, brokers: Sequence[str], topic: str, option: str) -> lis
 def _window(text: str, option: str) -> tuple[Moment, Moment | None]:
     match = re.fullmatch(r"(#?[\w.]*)-(#?[\w.]*)", text)
     if match is None:
-        raise UsageError(
-            f"{option}: {text} is not a window", hint="write @45s-1m30s, @45s- for from then on, or @#100-#200"
-        )
+        hint = "write @45s-1m30s, @45s- for from then on, or @#100-#200"
+        raise UsageError(f"{option}: {text} is not a window", hint=hint)
     start = _moment(match[1], option) if match[1] else START
     end = _moment(match[2], option) if match[2] else None
     for before, after in () if end is None else ((start.message, end.message), (start.us, end.us)):
@@ -189,10 +186,8 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
             samples.setdefault(name, []).append(value)
     if bad:
         more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
-        raise DataError(
-            f"{where}: no latency in row {', '.join(bad[:_SHOWN])}{more}",
-            hint="each row is a number of milliseconds above 0, or a broker's name and that number",
-        )
+        hint = "each row is a number of milliseconds above 0, or a broker's name and that number"
+        raise DataError(f"{where}: no latency in row {', '.join(bad[:_SHOWN])}{more}", hint=hint)
     if not samples:
         raise DataError(f"{where}: there is no latency in it")
     return samples
@@ -227,23 +222,15 @@ def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
         raise UsageError(f"{option} {text}: expected BROKER:QUEUE, as in {names[0]}")
     wanted = f"{broker}:{int(number)}"
     if wanted not in names:
-        raise UsageError(
-            f"{option} {text}: not in the producer's list of {len(names)} queues",
-            hint=suggestion("queues", wanted, names),
-        )
+        hint = suggestion("queues", wanted, names)
+        raise UsageError(f"{option} {text}: not in the producer's list of {len(names)} queues", hint=hint)
     return names.index(wanted)
-
-
-# -- selectors ---------------------------------------------------------------------------------------------------------
 
 
 def selector_of(
     text: str | None, keys_file: str | None, key_type: str, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:
-    """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys.
-
-    Raises UsageError, DataError.
-    """
+    """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys."""
     if key_type not in _KEY_TYPES:
         raise UsageError(f"--key-type {key_type}: write string, int or long")
     if text is not None and is_file(text):

@@ -1,7 +1,5 @@
 """The snapshot that a command works on, its source, and the secrets that open the source."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable
@@ -41,15 +39,14 @@ class Reader(TextReader):
         self._terminal = terminal
         self._stages = stages and self.live
 
-    def hurried(self, timeout_s: float) -> Reader:
+    def hurried(self, timeout_s: float) -> "Reader":
         """The same source with at most this request timeout, and without retries."""
         reader = copy(self)
         reader.access = replace(self.access, timeout=min(self.access.timeout, timeout_s), retries=0)
         return reader
 
-    def of_file(self, path: str) -> Reader:
-        own = self._options.but(source=path, active_context=None, ignored_context_note=None)
-        return Reader(own, self._terminal)
+    def of_file(self, path: str) -> "Reader":
+        return Reader(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
 
     def telling(self) -> AbstractContextManager[Progress]:
         return self._terminal.progress()
@@ -102,7 +99,6 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
 
 
 def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
-    """Read a secret from a file, the environment, the context, or a prompt on the terminal (raises UsageError)."""
     from rmqlb.sources.user_files.secrets import read_secret, secret_in_file
 
     if path is not None:
@@ -121,11 +117,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
 
 
 def named_source(text: str, options: SourceOptions) -> SourceOptions:
-    """The options of a source that is named alone: a URL, a file, `-`, or a context where no file has the name.
-
-    Raises:
-        DataError: it is neither a URL nor a file nor a context.
-    """
+    """The options of a source that is named alone: a URL, a file, `-`, or a context where no file has the name."""
     if ":" in text or text in ("", "-") or os.path.exists(text):
         return options.but(source=text)
     contexts = read_configuration().contexts

@@ -1,7 +1,3 @@
-"""Follow a live group from look to look."""
-
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

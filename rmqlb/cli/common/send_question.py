@@ -1,7 +1,5 @@
 """From the options of `simulate-send` to the scenario, and from the scenario to what is shown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
@@ -171,9 +169,6 @@ def _route(
         return snapshot, new_topic_route(template, topic), [Finding("new-topic", text)]
 
 
-# -- the answer --------------------------------------------------------------------------------------------------------
-
-
 def answer(question: Question, terminal: Terminal, conditions: Sequence[Condition], *, trace: bool) -> None:
     """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
@@ -234,16 +229,14 @@ def _check_shown(question: Question, *, streams: bool, trace: bool) -> None:
     options, scenario = question.options, question.scenario
     compares = options.compare or options.compare_clients
     if streams and (compares or options.compare_sdks or len(question.sdks) > 1 or options.trials):
-        raise UsageError(
-            "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
-        )
+        hint = "use -o json for comparisons and trials"
+        raise UsageError("-o jsonl streams the attempts of one simulation", hint=hint)
     if compares and scenario.sdk != JAVA:
         option = "--compare" if options.compare else "--compare-clients"
         raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
     if not streams and trace and (scenario.messages or 0) * (1 + scenario.retries) > _MOST_KEPT:
-        raise UsageError(
-            f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
-        )
+        hint = "stream them with -o jsonl"
+        raise UsageError(f"--trace of {scenario.messages} messages would keep millions of attempts", hint=hint)
 
 
 def _of_each_sdk(question: Question) -> list[SendScenario]:

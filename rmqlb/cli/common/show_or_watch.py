@@ -3,10 +3,8 @@
 Conditions are parsed before any work and judged before anything is on stdout; the exit code reports them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import typer
 from msgspec.structs import replace
@@ -18,9 +16,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.result import Result
 from rmqlb.verbs import amounts
-
-if TYPE_CHECKING:
-    from rmqlb.views.report import Report
+from rmqlb.views.report import Report
 
 Shown = TypeVar("Shown", bound=Result)
 _SHORTEST_S = 0.1

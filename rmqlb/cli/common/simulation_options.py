@@ -1,5 +1,3 @@
-"""How `simulate-rebalance` and `plan-rollout` configure the consumers."""
-
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about
 from rmqlb.cli.common.options import RATE_HELP, RATES_SINCE_HELP
 

@@ -1,7 +1,5 @@
 """The terminal: the one object that writes. Data goes to stdout, everything else to stderr."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -183,10 +181,8 @@ class Terminal:
         if self._options.output in (None, "json"):
             self.format = "table" if on_terminal and self._options.output is None else "jsonl"
         if self.format != "jsonl" and not (self.format == "table" and on_terminal):
-            raise UsageError(
-                f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}",
-                hint="tables are redrawn on a terminal; -o json is a line a change, anywhere",
-            )
+            hint = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
+            raise UsageError(f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}", hint=hint)
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
         if self.format == "table":
@@ -214,7 +210,7 @@ class Terminal:
             sys.stdout.reconfigure(newline="")
         sys.stdout.write(text)
 
-    def console(self) -> Console:
+    def console(self) -> "Console":
         from rich.console import Console
 
         colour = _has_colour(self._options.color)
@@ -231,7 +227,7 @@ class Terminal:
         return console
 
 
-def drawn(report: Report, console: Console) -> str:
+def drawn(report: Report, console: "Console") -> str:
     from rmqlb.views.formats.people import print_tables
 
     with console.capture() as capture:

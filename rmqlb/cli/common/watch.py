@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from types import FrameType
@@ -29,8 +29,6 @@ from rmqlb.views.formats.palette import encodable
 from rmqlb.views.formats.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
 
     from rmqlb.views.row_changes import ChangeLine
@@ -229,5 +227,4 @@ class _Screen(_Frames):
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """End the process as the signal would, with the screen put back."""
     raise SystemExit(128 + number)

@@ -8,8 +8,6 @@ SARIF: the policy's rules, and a result for each limit that did not simply pass.
 topic is in no file. Incomplete limits are of kind `open`, others `notApplicable`; waived results are suppressed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -53,7 +51,7 @@ def as_junit(checked: JudgedPolicy, taken_at: datetime | None) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, "unicode")}\n'
 
 
-def _suite(rule: str, judged: Sequence[JudgedLimit], fail_from: Severity, taken_at: datetime | None) -> Element:
+def _suite(rule: str, judged: Sequence[JudgedLimit], fail_from: Severity, taken_at: datetime | None) -> "Element":
     from xml.etree.ElementTree import Element
 
     cases = [_case(one, fail_from) for one in judged]
@@ -69,7 +67,7 @@ def _suite(rule: str, judged: Sequence[JudgedLimit], fail_from: Severity, taken_
     return suite
 
 
-def _case(one: JudgedLimit, fail_from: Severity) -> Element:
+def _case(one: JudgedLimit, fail_from: Severity) -> "Element":
     from xml.etree.ElementTree import Element, SubElement
 
     limit = one.limit or "anything to check"

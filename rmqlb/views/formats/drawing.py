@@ -4,8 +4,6 @@ Text from the data enters through `add_text` alone, which removes whatever misle
 stands alone: no script, no link, no network. Equal input gives equal bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from xml.etree import ElementTree as ET
 
@@ -70,7 +68,6 @@ def add_path(parent: ET.Element, way: str, stroke: str, *, cls: str, dashes: str
 
 
 def _add(parent: ET.Element, name: str, attributes: Mapping[str, str]) -> ET.Element:
-    """An element with only its non-empty attributes."""
     return ET.SubElement(parent, name, {key: value for key, value in attributes.items() if value})
 
 

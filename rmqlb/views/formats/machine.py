@@ -1,7 +1,3 @@
-"""The formats for machines: JSON and YAML of the envelope, CSV of one section."""
-
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -84,9 +80,8 @@ def as_yaml(value: Value) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    dumped: str = yaml.dump(
-        msgspec.to_builtins(value), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000
-    )
+    content = msgspec.to_builtins(value)
+    dumped: str = yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
     return safe_yaml(dumped)
 
 

@@ -1,7 +1,5 @@
 """Severities as signs and colours, either of which is enough alone; and the colours of consumers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 SIGNS = {"error": "✗", "warning": "!", "info": "i", "unknown": "i", "offline": "i", "inOrder": "✓"}

@@ -120,11 +120,8 @@ def _folding(column: Column) -> int:
 
 
 def _only(section: Section, keep: Sequence[int]) -> Section:
-    return replace(
-        section,
-        columns=tuple(section.columns[at] for at in keep),
-        rows=tuple(tuple(row[at] for at in keep) for row in section.rows),
-    )
+    columns = tuple(section.columns[at] for at in keep)
+    return replace(section, columns=columns, rows=tuple(tuple(row[at] for at in keep) for row in section.rows))
 
 
 def _fits(section: Section, labels: Mapping[str, str], console: Console) -> bool:

@@ -1,7 +1,5 @@
 """Names from a cluster are hostile: nothing may pass raw that steers a terminal, a spreadsheet or a reader."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 
