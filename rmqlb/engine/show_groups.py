@@ -345,8 +345,7 @@ GROUPS_FIGURES = Figures(
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
     """Whether the condition is met in the groups; certain facts decide before unknown ones."""
     if condition.name in _GROUPS and condition.subject is None:
-        number = sum(line.status == _GROUPS[condition.name] for line in lines)
-        return condition.try_on(number, len(lines))
+        return condition.try_on(sum(line.status == _GROUPS[condition.name] for line in lines), len(lines))
     chosen = [_one(condition, lines)] if condition.subject is not None else lines
     bounds = [_bounds(condition.name, line) for line in chosen if condition.subject or _applies(condition.name, line)]
     lows, highs = [low for low, _ in bounds], [high for _, high in bounds]

@@ -146,8 +146,7 @@ def _answers(
     for client_id in asked:
         try:
             # Made again for each consumer: every client has a strategy object of its own.
-            share = prepare(strategy, queues, ids, settings).share(client_id)
-            found[client_id] = tuple(sort_queues(share))
+            found[client_id] = tuple(sort_queues(prepare(strategy, queues, ids, settings).share(client_id)))
         except AllocationError as error:
             found[client_id] = None
             throws[client_id] = str(error)

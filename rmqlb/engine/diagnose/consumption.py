@@ -309,8 +309,7 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
 
 def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
     stacks = consumer.now.stacks or ()
-    tops = Counter(" < ".join(stack.splitlines()[1:4]) for stack in stacks)
-    for top, number in tops.most_common(2):
+    for top, number in Counter(" < ".join(stack.splitlines()[1:4]) for stack in stacks).most_common(2):
         if top:
             fact = f"first frames of {of_all(number, len(stacks), 'consume thread')} of {consumer.client_id}"
             yield consumer.seen(fact, top)
