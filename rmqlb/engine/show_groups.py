@@ -338,8 +338,7 @@ _OWNED = ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance")
 _SUMMED = (*_OWNED, "duplicate-client-ids", "lag")
 GROUPS_FIGURES = Figures(
     (*_GROUPS, *_SUMMED), of_subject=(*_SUMMED, "consumers", "processes", "queues"), shares=tuple(_GROUPS)
-)
-"""Fields of `GroupLine`. Percentages are of groups; `imbalance` is the largest, the others are sums."""
+)  # fields of `GroupLine`. Percentages are of groups; `imbalance` is the largest, the others are sums.
 
 
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:

@@ -39,8 +39,7 @@ SETTINGS = (Key("context"), Key("output"), Key("color"), *_TRIES, Key("max-size"
 ENDPOINT = (
     *(Key("source"), Key("user"), Key("access-key"), Key("secret"), Key("ca-file", "path"), Key("client-cert", "path")),
     *(Key("client-key", "path"), Key("tls-name"), Key("proxy", "texts"), Key("map-address", "texts"), *_TRIES),
-)
-"""The keys of a context."""
+)  # the keys of a context
 
 
 class Written(Struct, frozen=True):

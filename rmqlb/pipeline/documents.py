@@ -40,8 +40,7 @@ _ROWS, _BYTES = 8192, 16 << 20
 _PATH_HINTS = {
     "topic-not-named": "name it in the path: …/topic=NAME/…",
     "group-not-named": "name it in the path: …/group=NAME/…",
-}
-"""Error code → hint instead of an option."""
+}  # error code → hint instead of an option
 Code = Literal["future-date", "name-conflict", "negative-count", "unreadable"]
 
 

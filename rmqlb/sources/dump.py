@@ -178,8 +178,7 @@ _OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[
 """Two columns of consumerConnection, consumerProgress or clusterList; a YAML file may begin with a comment."""
 _SKIPPED = frozenset(
     "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
-)
-"""Fields of Dashboard answers without routes, consumers or owners."""
+)  # fields of Dashboard answers without routes, consumers or owners
 _EXPECTED = "expected a snapshot, a route or a Dashboard response"
 
 

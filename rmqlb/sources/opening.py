@@ -232,5 +232,4 @@ OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
     "rocketmqs": partial(_named, tls=True),
     "http": _over_http,
     "https": _over_http,
-}
-"""Scheme → opener, for the schemes of `source_text.LIVE`."""
+}  # scheme → opener, for the schemes of `source_text.LIVE`

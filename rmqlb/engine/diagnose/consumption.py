@@ -44,9 +44,6 @@ LONGEST_PULL_MS = 20_000
 LOCKED_MS = 30_000  # age at which a lock ends (`ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME`); renewed every 20 s
 
 
-# -- processes that do not answer --------------------------------------------------------------------------------------
-
-
 @rule("frozen-consumer")
 def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
     """A listed consumer does not answer, and none of its predicted queues is read."""
@@ -128,9 +125,6 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
         )
     owners = predictions[0].items()
     return tuple(queue for queue, ids in owners if client_id in ids and {client_id}.issuperset(case.owners(queue)))
-
-
-# -- listeners that fail -----------------------------------------------------------------------------------------------
 
 
 @rule("consume-failing")
@@ -227,9 +221,6 @@ def _failed_messages(case: Case) -> Iterator[Evidence]:
     if letters and (more := letters[-1][1] - letters[0][1]):
         seconds = (letters[-1][0] - letters[0][0]) // 1000
         yield case.seen(f"messages that came into the dead-letter topic in {seconds} s", more)
-
-
-# -- listeners that do not return --------------------------------------------------------------------------------------
 
 
 @rule("blocked-consumer")
@@ -349,9 +340,6 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
     return None
 
 
-# -- a first message that is not finished ------------------------------------------------------------------------------
-
-
 @rule("head-blocked")
 def head_blocked(case: Case) -> Iterator[GroupFinding]:
     heads = troubles_of_queues(case, _standing_head)
@@ -447,9 +435,6 @@ def _goes_on(consumer: ConsumerReports, item: ProcessQueue, since: int) -> bool:
 
 def _pulled_up_to(item: ProcessQueue) -> int:
     return (item.max_offset or 0) + 1 if item.cached else item.commit_offset or 0
-
-
-# -- pulls and locks ---------------------------------------------------------------------------------------------------
 
 
 @rule("pull-stopped")

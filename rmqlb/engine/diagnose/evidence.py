@@ -26,10 +26,8 @@ from rmqlb.model.snapshot import is_ghost
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages
 
-CONVERGES_MS = 50_000
-"""A consumer learns of a new queue within 30 s (route poll) and rebalances within 20 s more."""
-FORGETS_MS = 120_000
-"""A broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)."""
+CONVERGES_MS = 50_000  # a consumer learns of a new queue within 30 s (route poll) and rebalances within 20 s more
+FORGETS_MS = 120_000  # a broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)
 
 ASK_BROKERS = "diagnose again when that broker answers, from where it can be reached"
 MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"

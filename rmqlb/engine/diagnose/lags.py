@@ -43,16 +43,11 @@ from rmqlb.model.words import counted, messages
 
 LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 
-SPAN_MS = 15_000
-"""The least time between the first look and the last: three commits (`persistConsumerOffsetInterval`)."""
-COMMITTED_MS = 7_000
-"""What was consumed 7 s ago is committed: 5 s, and 2 s for the looks themselves."""
-BEHIND_MS = 60_000
-"""A group that is less behind may be draining a burst."""
-HOT = 3
-"""A queue is hot with 3 times the mean inflow and lag of the topic's other queues."""
-SLOWER = 2
-"""A consumer is slow when its calls take twice as long as those of the others."""
+SPAN_MS = 15_000  # the least time between the first look and the last: three commits (`persistConsumerOffsetInterval`)
+COMMITTED_MS = 7_000  # what was consumed 7 s ago is committed: 5 s, and 2 s for the looks themselves
+BEHIND_MS = 60_000  # a group that is less behind may be draining a burst
+HOT = 3  # a queue is hot with 3 times the mean inflow and lag of the topic's other queues
+SLOWER = 2  # a consumer is slow when its calls take twice as long as those of the others
 CAUSES_OF_LAG = (  # beside those of owners
     *CAUSES,
     *("broker-silent", "broker-gone", "consumer-gone", "unassigned-queues", "frozen-consumer", "consume-failing"),
@@ -286,9 +281,6 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     lags.must_be_decided("standing")
 
 
-# -- one queue or one consumer behind the others -----------------------------------------------------------------------
-
-
 @rule("hot-queue", one_look=False)
 def hot_queue(case: Case) -> Iterator[GroupFinding]:
     if case.facts.owns_nothing:
@@ -410,9 +402,6 @@ def _slow_listener(
         inflow = round(sum(lag.inflow_per_s for lag in share.values()))
         facts.append(case.seen(f"messages of {topic} that arrive for {own} per second", inflow))
         yield Trouble(own, late, tuple(facts))
-
-
-# -- flow control and offsets ------------------------------------------------------------------------------------------
 
 
 @rule("flow-control")

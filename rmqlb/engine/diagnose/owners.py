@@ -25,9 +25,6 @@ _LOOK_AGAIN = "Look again after 50 s: a change of consumers or queues has reache
 _EXPLAINING = ("consumer-gone", "mixed-sdks")
 
 
-# -- groups whose queues no listed consumer owns -----------------------------------------------------------------------
-
-
 @rule("no-consumer-online")
 def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
     case.must_be_listed()
@@ -146,9 +143,6 @@ def no_read_queues(case: Case) -> Iterator[GroupFinding]:
             )
     for why in case.facts.unknown_routes.values():
         raise DataError(why.message, hint="diagnose again with that topic's route")
-
-
-# -- owners ------------------------------------------------------------------------------------------------------------
 
 
 @rule("unassigned-queues")
@@ -286,9 +280,6 @@ def _idle(case: Case, among: Iterable[str]) -> tuple[str, ...]:
 def _most_queues(case: Case) -> int:
     """The number of queues of the largest topic, as clients share each topic separately."""
     return max(Counter(queue.topic for queue in case.queues).values(), default=0)
-
-
-# -- a consumer that ended ---------------------------------------------------------------------------------------------
 
 
 @rule("consumer-gone")

@@ -23,8 +23,6 @@ from rmqlb.model.snapshot import through
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
 
-# -- brokers -----------------------------------------------------------------------------------------------------------
-
 
 @rule("broker-silent")
 def broker_silent(case: Case) -> Iterator[GroupFinding]:
@@ -286,9 +284,6 @@ def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
     )
 
 
-# -- clients -----------------------------------------------------------------------------------------------------------
-
-
 @rule("duplicate-client-id")
 def duplicate_client_ids(case: Case) -> Iterator[GroupFinding]:
     # After a restart with the same ID, brokers list the process twice until they forget its former connection.
@@ -444,9 +439,6 @@ def _shared_differently(case: Case, others: set[str]) -> tuple[MessageQueue, ...
     differ = {queue: {*owners} ^ {*observed.get(queue, owners)} for queue, owners in predictions[0].items()}
     bad = [queue for queue in differ if differ[queue] and len(observed[queue]) != 1]
     return tuple(bad) if set[str]().union(*differ.values()) <= others else ()
-
-
-# -- causes ------------------------------------------------------------------------------------------------------------
 
 
 def finding_of_cause(

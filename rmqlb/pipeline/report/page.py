@@ -52,8 +52,7 @@ _LONGEST = 300
 _MAY_BE_ABSENT = {
     *("cluster", "group", "topic", "rule", "consumer", "before", "after", "subject", "message", "command", "value"),
     *("bound", "until", "owner", "reason", "other", "lastNight", "snapshot"),
-}
-"""Columns in which null is shown as a dash; in other columns null is unknown, shown as a question mark."""
+}  # columns in which null is shown as a dash; in other columns null is unknown, shown as a question mark
 _FACTS = {
     "first": "findings without a previous night",
     "waived": "limits waived",

@@ -33,8 +33,7 @@ _FIGURES = {
     "last_lock": "lastLockTimestamp",
     "last_pull": "lastPullTimestamp",
     "last_consume": "lastConsumeTimestamp",
-}
-"""Field of `ProcessQueue` → key of RocketMQ's `ProcessQueueInfo`."""
+}  # field of `ProcessQueue` → key of RocketMQ's `ProcessQueueInfo`
 
 
 def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | None = None) -> ConsumerEvidence:

@@ -232,8 +232,7 @@ def _kept_topics(
 _SAME = (
     *("consume_type", "message_model", "consume_from_where", "topics", "request_modes", "consume_tps", "polling_num"),
     *("dead_letters", "pop_share_queue_nums"),
-)
-"""Fields of a group that are equal in the file."""
+)  # fields of a group that are equal in the file
 
 
 def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
