@@ -381,11 +381,8 @@ class Group(Struct, dict=True, eq=False):
         return found
 
     def _differs(self, topic: str) -> DataError:
-        return DataError(
-            f"NameServers give different routes of topic {topic}: which of them a consumer follows is unknown",
-            hint="name one NameServer with -s to predict by its route",
-            code="routes-differ",
-        )
+        problem = f"NameServers give different routes of topic {topic}: which of them a consumer follows is unknown"
+        return DataError(problem, hint="name one NameServer with -s to predict by its route", code="routes-differ")
 
     def _no_route(self) -> DataError:
         for topic in self.unknown_routes:
@@ -649,11 +646,8 @@ def only_group(snapshot: ClusterSnapshot, name: str | None) -> str:
     """The name of that group, or of the only one (raises DataError, UsageError)."""
     found = name if name is not None else _only_name(snapshot, Given())
     if found is None:
-        raise DataError(
-            f"no consumer group is in {snapshot.endpoint}",
-            hint="fetch-routes writes a snapshot with groups and their consumers",
-            code="consumers-unknown",
-        )
+        hint = "fetch-routes writes a snapshot with groups and their consumers"
+        raise DataError(f"no consumer group is in {snapshot.endpoint}", hint=hint, code="consumers-unknown")
     if found not in gaps(snapshot).groups:
         snapshot.group(found)
     return found

@@ -371,10 +371,8 @@ def _one(condition: Condition, lines: Sequence[GroupLine]) -> GroupLine:
     for line in lines:
         if line.group == condition.subject:
             return line
-    raise UsageError(
-        f"--fail-on {condition.text!r}: group {condition.subject} is not looked at",
-        hint=suggestion("groups", condition.subject or "", [line.group for line in lines]),
-    )
+    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not looked at"
+    raise UsageError(problem, hint=suggestion("groups", condition.subject or "", [line.group for line in lines]))
 
 
 def _applies(name: str, line: GroupLine) -> bool:

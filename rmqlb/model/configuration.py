@@ -107,7 +107,5 @@ def secret_place(text: str, where: str) -> SecretPlace:
 def check_context_name(name: str, where: str) -> None:
     """Refuse what would be hard to type; UsageError when the name is empty, too long or has odd characters."""
     if not re.fullmatch(_NAME, name):
-        raise UsageError(
-            f"{where}: {name[:80]!r} cannot be the name of a context",
-            hint="letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first",
-        )
+        hint = "letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first"
+        raise UsageError(f"{where}: {name[:80]!r} cannot be the name of a context", hint=hint)

@@ -363,11 +363,9 @@ class Pieces:
     def _group_name(self, named: str | None, where: str) -> str:
         group = named or self._group
         if group is None:
+            problem = f"{where} is about one group and does not name it"
             raise DocumentError(
-                f"{where} is about one group and does not name it",
-                hint="say which: --group NAME",
-                hint_names_options=True,
-                code="group-not-named",
+                problem, hint="say which: --group NAME", hint_names_options=True, code="group-not-named"
             )
         return group
 
@@ -405,8 +403,5 @@ def _is_group_item(item: object) -> bool:
 
 
 def _unknown(where: str) -> DocumentError:
-    return DocumentError(
-        f"{where}: not recognised",
-        hint="expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output",
-        code="not-recognised",
-    )
+    hint = "expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output"
+    return DocumentError(f"{where}: not recognised", hint=hint, code="not-recognised")

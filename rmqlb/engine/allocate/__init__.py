@@ -49,11 +49,8 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
     elif innermost in SIMPLE:
         found = class_of(innermost)
     else:
-        raise UsageError(
-            f"unknown strategy {innermost[:100]}",
-            hint=suggestion("strategies", innermost.upper(), NAMES),
-            code="unknown-strategy",
-        )
+        problem = f"unknown strategy {innermost[:100]}"
+        raise UsageError(problem, hint=suggestion("strategies", innermost.upper(), NAMES), code="unknown-strategy")
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     for wrapper in reversed(outer):

@@ -177,11 +177,9 @@ def must_not_be_grpc(group: ConsumerGroup) -> None:
 def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False) -> None:
     """Refuse a group whose clients do not allocate its queues (raises DataError)."""
     if group.message_model == BROADCASTING and not broadcasting_too:
+        problem = f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
         raise DataError(
-            f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
-            hint="adding or removing a consumer moves no queue",
-            group=group.group,
-            code="broadcasting-group",
+            problem, hint="adding or removing a consumer moves no queue", group=group.group, code="broadcasting-group"
         )
     topics = group.own_topics
     if group.consume_type == CONSUME_POP and not pop_too:

@@ -140,11 +140,8 @@ def must_ask_a_strategy(group: Group, option: str) -> None:
         why, other = "it is BROADCASTING", "look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…"
     else:
         return
-    raise UsageError(
-        f"{option}: no strategy decides who reads a queue of {group.title}, because {why}",
-        hint=f"leave {option} out, or {other}",
-        group=group.name,
-    )
+    problem = f"{option}: no strategy decides who reads a queue of {group.title}, because {why}"
+    raise UsageError(problem, hint=f"leave {option} out, or {other}", group=group.name)
 
 
 def popped_topics(

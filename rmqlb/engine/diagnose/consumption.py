@@ -119,10 +119,8 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     except RmqlbError as error:
         raise DataError(f"the queues of {client_id} cannot be predicted: {error.message}") from error
     if len(predictions) > 1:
-        raise DataError(
-            f"brokers list different consumers, so that the queues of {client_id} are unknown",
-            hint="look again after two minutes, when brokers have forgotten consumers that left",
-        )
+        problem = f"brokers list different consumers, so that the queues of {client_id} are unknown"
+        raise DataError(problem, hint="look again after two minutes, when brokers have forgotten consumers that left")
     owners = predictions[0].items()
     return tuple(queue for queue, ids in owners if client_id in ids and {client_id}.issuperset(case.owners(queue)))
 

@@ -168,10 +168,9 @@ def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
         return AnotherLookNeeded(f"{what}: needs {LOOKS} samples since it was small or shrank, got {fewest}")
     missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
     wanted = "offsets that stand still" if missing.state == "standing" else "samples in which it does not shrink"
+    problem = f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s"
     return AnotherLookNeeded(
-        f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s",
-        after_ms=max(missing.needed_ms - missing.shown_ms, SPAN_MS),
-        needed_ms=missing.needed_ms,
+        problem, after_ms=max(missing.needed_ms - missing.shown_ms, SPAN_MS), needed_ms=missing.needed_ms
     )
 
 
@@ -219,10 +218,8 @@ def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQu
     kinds = {reports[i].consumer_type if i in reports else None for i in case.processes}
     pulls = "pull" in kinds or (None in kinds and case.group.consume_type == CONSUME_ACTIVELY)
     if queues and pulls and not case.facts.owns_nothing:
-        raise DataError(
-            "its consumers pull on their own, and may store their offsets elsewhere than at the brokers",
-            hint="look at the offsets that the application stores",
-        )
+        problem = "its consumers pull on their own, and may store their offsets elsewhere than at the brokers"
+        raise DataError(problem, hint="look at the offsets that the application stores")
     return lags, queues
 
 

@@ -196,10 +196,8 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
                 remedy="Look at the network between these consumers and the brokers that do not list them.",
             )
         elif case.smallest is None:
-            raise DataError(
-                f"{differ}, and no prediction gives the observed owners",
-                hint="look again after two minutes, when brokers have forgotten consumers that left",
-            )
+            hint = "look again after two minutes, when brokers have forgotten consumers that left"
+            raise DataError(f"{differ}, and no prediction gives the observed owners", hint=hint)
     case.must_be_all_lists()
 
 

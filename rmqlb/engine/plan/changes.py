@@ -75,11 +75,8 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
             members = sort_client_ids(members)[: len(members) - item]
     for item in changes.add:
         if isinstance(item, str) and item in members:
-            raise UsageError(
-                f"--add {item}: it is already in the group",
-                hint="to see what two processes with one id do, name the id twice in --consumers",
-                code="already-in-group",
-            )
+            hint = "to see what two processes with one id do, name the id twice in --consumers"
+            raise UsageError(f"--add {item}: it is already in the group", hint=hint, code="already-in-group")
         members += [item] if isinstance(item, str) else placeholders(item, members)
     if changes.scale_to is not None:
         members = sort_client_ids(members)[: changes.scale_to]
@@ -108,11 +105,8 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
     An added broker is readable and writable and has a master.
     """
     if changes.touches_route and route.is_static:
-        raise UsageError(
-            f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
-            hint="plan changes of its consumers only",
-            code="static-topic",
-        )
+        problem = f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers"
+        raise UsageError(problem, hint="plan changes of its consumers only", code="static-topic")
     for name in changes.remove_brokers:
         _must_have(route, name, "--remove-broker")
         route = _without_broker(route, name)

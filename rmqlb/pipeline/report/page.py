@@ -281,11 +281,8 @@ def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | 
     markers = {day: each.judged for day, each in warehouse.nights().items() if each.judged is not None}
     window = sorted(markers)[-WINDOW:]
     if not window:
-        raise DataError(
-            f"{warehouse.place} has no complete night to report on",
-            hint="make one first: rmqlb pipeline run",
-            code="table-not-found",
-        )
+        problem = f"{warehouse.place} has no complete night to report on"
+        raise DataError(problem, hint="make one first: rmqlb pipeline run", code="table-not-found")
     thresholds = thresholds_of(policy)
     made_from = short(__version__, warehouse.place, thresholds, [(day, markers[day]) for day in window])
     stored = _stored(to)

@@ -247,10 +247,8 @@ def _alone_in(folder: str, path: str) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise UsageError(
-                        f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s",
-                        hint="end that one, or try again",
-                    ) from None
+                    problem = f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s"
+                    raise UsageError(problem, hint="end that one, or try again") from None
                 time.sleep(_PAUSE_S)
         yield
     finally:
