@@ -17,6 +17,7 @@ from msgspec import convert
 
 from rmqlb.errors import DataError
 from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
+from rmqlb.model.times import in_utc
 from rmqlb.pipeline.documents import DocumentReader, labels, last_day
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.tables import (
@@ -152,7 +153,7 @@ def _known(warehouse: Warehouse, days: Sequence[date]) -> Iterator[ReadFile]:
 def _inputs(warehouse: Warehouse, files: Sequence[ReadFile]) -> DataFrame:
     spark = warehouse.spark
     size = sum(file.length for file in files)
-    units = {labels(file.path).unit or file.path for file in files}
+    units = set(map(_unit, files))
     cores = spark.sparkContext.defaultParallelism
     tasks = max(1, min(len(units), _MOST_TASKS, max(cores, size // _BYTES_A_TASK)))
     here = [file for file in files if not is_uri(file.path)]
@@ -190,7 +191,7 @@ def _write(
     before = [day for day in written if touched and day < min(touched)][-1:]
     there = [*before, *earlier_days]
     old = [_head(row) for row in warehouse.read(Snapshots, there).select(*_HEAD).collect()] if there else []
-    kept = [head for head in old if head.date in touched and not _paths(head) & paths]
+    kept = [head for head in old if head.date in touched and paths.isdisjoint(each.path for each in head.files)]
     night_before = [head for head in old if head.date not in touched and head.counts]
     new = list({_key(head): head for head in new}.values())
     rivals = list(_rivals(new, kept, night_before))
@@ -231,20 +232,12 @@ def _key(head: Snapshots) -> tuple[date, str, str]:
     return head.date, head.cluster or "", head.snapshot
 
 
-def _paths(head: Snapshots) -> set[str]:
-    return {file.path for file in head.files}
-
-
 def _counting(heads: Iterable[Snapshots]) -> set[tuple[date, str, str]]:
     last: dict[tuple[date, str], Snapshots] = {}
     early = datetime.min.replace(tzinfo=UTC)
-    for head in sorted(heads, key=lambda each: (_utc(each.taken_at) or early, each.snapshot)):
+    for head in sorted(heads, key=lambda each: (in_utc(each.taken_at) or early, each.snapshot)):
         last[_key(head)[:2]] = head
     return {_key(head) for head in last.values()}
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
 def _rivals(
@@ -259,8 +252,9 @@ def _rivals(
         here = [head for head in new if (head.date, head.cluster) == (day, cluster) and head.broker_addresses]
         settled = [head for head in kept if (head.date, head.cluster) == (day, cluster) and head.broker_addresses]
         known = settled or [head for head in before if head.cluster == cluster and head.broker_addresses]
-        strangers = [head for head in here if not _share(head, known)] if settled else here
-        for head in strangers:
+        for head in here:
+            if settled and _share(head, known):
+                continue
             others = [each for each in (*settled, *here) if each is not head and not _share(head, [each])]
             trusted = not settled and _share(head, known)
             if others and not trusted:

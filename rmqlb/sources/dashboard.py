@@ -389,8 +389,5 @@ def _envelope(answer: Answer) -> dict[str, object]:
     except (ValueError, RecursionError):
         value = None
     found = value if isinstance(value, dict) else {}
-    return (
-        found
-        if answer.status == 200 and "status" in found
-        else {**found, "status": f"HTTP {answer.status}", "data": None}
-    )
+    is_own = answer.status == 200 and "status" in found
+    return found if is_own else {**found, "status": f"HTTP {answer.status}", "data": None}

@@ -364,9 +364,8 @@ class Pieces:
         group = named or self._group
         if group is None:
             problem = f"{where} is about one group and does not name it"
-            raise DocumentError(
-                problem, hint="say which: --group NAME", hint_names_options=True, code="group-not-named"
-            )
+            hint = "say which: --group NAME"
+            raise DocumentError(problem, hint=hint, hint_names_options=True, code="group-not-named")
         return group
 
     def _made(self, name: str, pieces: _GroupPieces) -> ConsumerGroup:

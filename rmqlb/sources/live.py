@@ -132,19 +132,15 @@ class LiveSource:
     def ask_offsets(
         self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
     ) -> States | None:
-        def ask(reads: NameServerReads, question: OffsetQuestion) -> QueueState:
-            return _at_takeover(reads, group, question)
-
-        answers = self._ask_brokers("start offsets", ask, questions, progress)
+        answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions, progress)
         return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion], progress: Progress = no_progress
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        def ask(reads: NameServerReads, question: AssignmentQuestion) -> AssignmentAnswer | None:
-            return reads.assignment(group, question)
-
-        answers = self._ask_brokers("assignments", ask, questions, progress)
+        answers = self._ask_brokers(
+            "assignments", lambda reads, each: reads.assignment(group, each), questions, progress
+        )
         return None if answers is None else dict(answers)
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
@@ -546,7 +542,7 @@ def _with_stored(reads: NameServerReads, group: str, states: States, address: st
     return reported, f"at most {_MOST_QUEUES} queues are asked about, and {more} more report 0" if more > 0 else None
 
 
-def _at_takeover(reads: NameServerReads, group: str, question: OffsetQuestion) -> QueueState:
+def _at_takeover(group: str, reads: NameServerReads, question: OffsetQuestion) -> QueueState:
     queue, address = question.queue, question.address
     stored = reads.stored_offset(group, queue, address)
     end = reads.max_offset(queue, address)

@@ -78,9 +78,9 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
     if group.seen.at is None or not read:
         return None
     age_ms = group.seen.at.timestamp() * 1000 - read
-    return (
-        None if age_ms > _RECENT_MS else f"it has read a message that was stored {max(age_ms, 0) / 1000:.0f} s before"
-    )
+    if age_ms > _RECENT_MS:
+        return None
+    return f"it has read a message that was stored {max(age_ms, 0) / 1000:.0f} s before"
 
 
 def only_grpc(group: ConsumerGroup) -> bool:
@@ -149,12 +149,9 @@ def rebalanced_members(
     must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
     ids = group.client_ids
     if ids is None:
-        raise DataError(
-            f"the consumers of group {group.group} are not in {group.seen.where}",
-            hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders",
-            group=group.group,
-            code="consumers-unknown",
-        )
+        problem = f"the consumers of group {group.group} are not in {group.seen.where}"
+        hint = "name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders"
+        raise DataError(problem, hint=hint, group=group.group, code="consumers-unknown")
     if not pop_too:
         must_not_be_grpc(group)
     at_brokers = {client_id for view in group.views or () for client_id in view.client_ids}
@@ -178,9 +175,8 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
     """Refuse a group whose clients do not allocate its queues (raises DataError)."""
     if group.message_model == BROADCASTING and not broadcasting_too:
         problem = f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
-        raise DataError(
-            problem, hint="adding or removing a consumer moves no queue", group=group.group, code="broadcasting-group"
-        )
+        hint = "adding or removing a consumer moves no queue"
+        raise DataError(problem, hint=hint, group=group.group, code="broadcasting-group")
     topics = group.own_topics
     if group.consume_type == CONSUME_POP and not pop_too:
         raise pop_refusal(group, ())

@@ -136,8 +136,6 @@ class Case(GroupEvidence, dict=True, eq=False):
             explains,
         )
 
-    # -- causes of owners
-
     @cached_property
     def suspected(self) -> Causes:
         """Causes with direct evidence, in `CAUSES` order."""
@@ -201,8 +199,6 @@ class Case(GroupEvidence, dict=True, eq=False):
             acting.discard("split-consumer-view")
         return tuple(cause for cause in CAUSES if cause in acting)
 
-    # -- predictions
-
     def possible(self, causes: Causes) -> tuple[Owners, ...]:
         """The owners with exactly these causes, a prediction for each list that a consumer may have received.
 
@@ -264,8 +260,6 @@ class Case(GroupEvidence, dict=True, eq=False):
 
         owners = owners_at_rest(self.routes, members)
         return {queue: tuple(own[i] for i in ids if takes(own[i], queue)) for queue, ids in owners.items()}
-
-    # -- what causes explain
 
     def reproduces(self, causes: Causes) -> bool:
         """Each consumer owns the queues of each topic that one prediction gives it (raises as `possible`)."""

@@ -87,8 +87,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         at = where.at or self.group.seen.at or self.facts.snapshot.taken_at
         return Evidence(fact, value, threshold, where.where, None if at is None else utc_text(at))
 
-    # -- consumers
-
     @cached_property
     def views(self) -> tuple[MemberView, ...]:
         """The consumer lists of brokers; () where only a Proxy lists consumers."""
@@ -191,8 +189,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         has_some = any(self.report_of(client_id).stacks for client_id in self.group.reports)
         return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
 
-    # -- topics and queues
-
     @cached_property
     def topics(self) -> tuple[str, ...]:
         if self.group.own_topics is None:
@@ -224,8 +220,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def broker_name(self, view: MemberView) -> str | None:
         """The broker of the list; None when its address is in no route."""
         return None if view.broker_addr is None else self.addresses.get(view.broker_addr)
-
-    # -- owners and lag
 
     @property
     def observed(self) -> Owners:

@@ -6,7 +6,7 @@ topic's route and a group's name are required: absent values are unknown. A time
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -27,6 +27,7 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, UnreadKind, Wanted
+from rmqlb.model.times import in_utc
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument, convert, decode, route
 
 SCHEMA = "rmqlb/snapshot"
@@ -186,7 +187,7 @@ def _check_version(version: object, where: str) -> None:
 
 
 def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:
-    taken_at = _utc(document.source.taken_at)
+    taken_at = in_utc(document.source.taken_at)
     default = Seen(where, taken_at)
     items = {item.group: item for item in document.data.groups} if wanted.groups else {}
     names = wanted.groups_among(items)
@@ -263,11 +264,7 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
 
 
 def _seen(item: Seen | None, default: Seen) -> Seen:
-    return default if item is None else Seen(item.where, _utc(item.at))
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+    return default if item is None else Seen(item.where, in_utc(item.at))
 
 
 def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
