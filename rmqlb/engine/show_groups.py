@@ -226,7 +226,7 @@ def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerPr
             lag=lags.get(client_id),
             started_at=_started_at(seen, client_id),
             not_listed_by=tuple(
-                view.broker_addr or view.seen.where
+                view.place
                 for view, connections in zip(seen.lists, listed, strict=True)
                 if isinstance(view, MemberView) and client_id not in connections and client_id not in by_proxy
             ),

@@ -76,6 +76,10 @@ class MemberView(_ConsumerList, frozen=True, rename="camel"):
 
     broker_addr: str | None = None  # the broker that was asked, or None when the source does not report it
 
+    @property
+    def place(self) -> str:
+        return self.broker_addr or self.seen.where
+
 
 class ProxyView(_ConsumerList, frozen=True, rename="camel"):
     """A Proxy's list of the group's consumers (`ConsumerManagerActivity` of the Proxy, 5.1.1 and later).

@@ -54,9 +54,8 @@ def location(place: str | None) -> str:
         problem = f"--warehouse {place}: Spark takes * ? [ ] {{ }} and \\ for patterns"
         raise UsageError(problem, hint="rename the folder")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(?!/)", place):
-        raise UsageError(
-            f"--warehouse {place}: not a URI", hint="such as hdfs://namenode:8020/rmqlb, or ./ and a folder"
-        )
+        hint = "such as hdfs://namenode:8020/rmqlb, or ./ and a folder"
+        raise UsageError(f"--warehouse {place}: not a URI", hint=hint)
     path = "/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:/") else place
     return path.rstrip("/") if is_uri(path) else os.path.abspath(path)
 

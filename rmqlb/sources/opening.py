@@ -194,9 +194,8 @@ def _dashboard(text: str, access: Access) -> LiveSource:
     url, named = _without_login(text)
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
-    settings = HttpSettings(
-        access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=_reading(access)[0]
-    )
+    deadline, _ = _reading(access)
+    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
     return _live(DashboardReads(url, settings, credentials), access, tls=False)
 
 

@@ -356,7 +356,7 @@ def group_sdks(
     return GroupSdks(usual, others, frozenset(i for i, guess in guesses.items() if guess.assumed), findings)
 
 
-def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int, several: int) -> Iterator[Finding]:
+def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], unassigned: int, several: int) -> Iterator[Finding]:
     """A finding for several libraries, graver with queues without exactly one owner."""
     ids = owning_ids(client_ids)
     numbers = sdks.numbers(ids)

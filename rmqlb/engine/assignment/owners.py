@@ -183,9 +183,7 @@ def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, 
         run = [each for each in report.strategies if each.strategy in report.strategies_reported]
         run = run or [each for each in report.strategies if each.mismatches == 0] or list(report.strategies)
         worst = max(run, key=lambda each: each.unassigned + each.duplicate_owners)
-        found += mixed_finding(
-            group.sdks, group.client_ids, unassigned=worst.unassigned, several=worst.duplicate_owners
-        )
+        found += mixed_finding(group.sdks, group.client_ids, worst.unassigned, worst.duplicate_owners)
     if explain:
         found += sort_findings(group.client_ids, "client ids")
         found += sort_findings([queue.broker_name for queue in group.pulled_queues], "broker names")

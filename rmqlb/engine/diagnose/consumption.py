@@ -73,11 +73,8 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
         why = "the snapshot has no request to it" if part is None else part.reason
         raise DataError(f"{own} did not report: {why}", hint=ASK_CONSUMERS)
     queues = _predicted(case, own)
-    looks = [
-        (at, look)
-        for at, look in zip(case.read_at, case.looks, strict=True)
-        if own in (look.client_ids or ()) and own not in look.reports
-    ]
+    looks = [*zip(case.read_at, case.looks, strict=True)]
+    looks = [(at, look) for at, look in looks if own in (look.client_ids or ()) and own not in look.reports]
     waiting: list[MessageQueue] = []
     for queue in queues:
         states = [look.queues.get(queue) for _, look in looks]
@@ -96,7 +93,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     listing = [view for view in case.views if own in view.client_ids]
     unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
     facts = (
-        *(case.seen(f"consumers that {v.broker_addr or v.seen.where} lists", own, by=v.seen) for v in listing),
+        *(case.seen(f"consumers that {v.place} lists", own, by=v.seen) for v in listing),
         case.seen(f"answer of {own} to the request for its running information", part.reason),
         case.seen(unread, span_ms // 1000, HELD_MS // 1000),
     )
@@ -130,15 +127,13 @@ def consume_failing(case: Case) -> Iterator[GroupFinding]:
     failing = troubles_of(case, _failing_listener)
     if failing.found:
         ids, letters = failing.ids, dead_letter_topic(case.group.group)
-        fail = f"{len(ids)} consumers fail to consume most of their messages"
-        if len(ids) == 1:
-            fail = "1 consumer fails to consume most of its messages"
+        fail, their = ("1 consumer fails", "its") if len(ids) == 1 else (f"{len(ids)} consumers fail", "their")
         retried = f"brokers redeliver them, and put them into {letters} after the last try"
         if all(each.orderly for each in failing.found):
             retried = "each queue waits for its first message, which the listener gets again and again"
         yield case.finding(
             ERROR if any(each.is_worst for each in failing.found) else WARNING,
-            f"{fail}; {retried}.",
+            f"{fail} to consume most of {their} messages; {retried}.",
             f"Look at the log of {ids[0]}: its listener throws an exception, or returns RECONSUME_LATER.",
             of=failing,
             facts=[*failing.facts, *_failed_messages(case)],
@@ -205,11 +200,8 @@ def _percent(failed: int, consumed: int) -> int:
 def _failed_messages(case: Case) -> Iterator[Evidence]:
     """New messages in the retry topic from the first look to the last, and new dead letters."""
     before = case.looks[0].queues
-    retried = [
-        (before[queue].broker_offset, state.broker_offset)
-        for queue, state in case.group.queues.items()
-        if queue.topic == retry_topic(case.group.group) and queue in before
-    ]
+    topic, states = retry_topic(case.group.group), case.group.queues
+    retried = [(before[q].broker_offset, states[q].broker_offset) for q in states if q.topic == topic and q in before]
     grown = [now - was for was, now in retried if was is not None and now is not None]
     if grown:
         seconds = (case.read_at[-1] - case.read_at[0]) // 1000
@@ -384,13 +376,14 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
             needed_ms=needed,
         )
     unfinished = f"seconds for which offset {first} of {name} is not finished at {own}"
+    facts = (
+        consumer.seen(unfinished, lasted // 1000, needed // 1000),
+        consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
+    )
     yield Trouble(
         own,
         (item.queue,),
-        (
-            consumer.seen(unfinished, lasted // 1000, needed // 1000),
-            consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
-        ),
+        facts,
         gravity=lasted,
         orderly=bool(consumer.now.orderly),
         is_worst=bool(consumer.now.orderly) or (doubt is None and consumer.limit_reached(item) is not None),

@@ -169,9 +169,8 @@ def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
     missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
     wanted = "offsets that stand still" if missing.state == "standing" else "samples in which it does not shrink"
     problem = f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s"
-    return AnotherLookNeeded(
-        problem, after_ms=max(missing.needed_ms - missing.shown_ms, SPAN_MS), needed_ms=missing.needed_ms
-    )
+    after_ms = max(missing.needed_ms - missing.shown_ms, SPAN_MS)
+    return AnotherLookNeeded(problem, after_ms=after_ms, needed_ms=missing.needed_ms)
 
 
 def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:
@@ -347,9 +346,8 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
             shares.setdefault(owners[0], {})[queue] = lag
     others = [i for i, share in shares.items() if all(lag.state in ("fine", "draining") for lag in share.values())]
     growing = lags.of("growing") if others else ()
-    explained, causes = case.explained(
-        growing, ("frozen-consumer", "consume-failing", "blocked-consumer", "head-blocked")
-    )
+    stopping = ("frozen-consumer", "consume-failing", "blocked-consumer", "head-blocked")
+    explained, causes = case.explained(growing, stopping)
     left = [queue for queue in growing if queue not in explained]
     for client_id, share in shares.items():
         for topic in sorted({queue.topic for queue in left if queue in share}):

@@ -104,7 +104,7 @@ def stale_connections(case: Case) -> Iterator[GroupFinding]:
     acts = "stale-connections" in case.explanation
     channels, facts = case.group.stale_channels, list[Evidence]()
     for view, client_id, number in channels:
-        broker, processes = case.broker_name(view) or _where(view), case.processes[client_id]
+        broker, processes = case.broker_name(view) or view.place, case.processes[client_id]
         facts.append(case.seen(f"connections of {client_id} at {broker}", number, processes + 1, by=view.seen))
         facts.append(case.seen(f"connections of {client_id} at other brokers", processes))
     if channels:
@@ -147,7 +147,7 @@ def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
         for view in case.views:
             facts.append(_listed(case, view))
             if (fitting := case.owning_by(view.client_ids)) is not None:
-                text = f"consumers with the owners that the list of {_where(view)} gives"
+                text = f"consumers with the owners that the list of {view.place} gives"
                 facts.append(case.seen(text, fitting, by=view.seen))
         yield finding_of_cause(
             case,
@@ -163,11 +163,7 @@ def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
 
 
 def _listed(case: Case, view: MemberView) -> Evidence:
-    return case.seen(f"consumers that {_where(view)} lists", ", ".join(view.client_ids), by=view.seen)
-
-
-def _where(view: MemberView) -> str:
-    return view.broker_addr or view.seen.where
+    return case.seen(f"consumers that {view.place} lists", ", ".join(view.client_ids), by=view.seen)
 
 
 @rule("broker-unreachable-from-consumer")

@@ -43,9 +43,8 @@ class Changes(Struct, frozen=True):
 
     @property
     def touches_route(self) -> bool:
-        return bool(
-            self.add_brokers or self.remove_brokers or self.remove_masters or self.read_queues or self.write_queues
-        )
+        brokers = self.add_brokers or self.remove_brokers or self.remove_masters
+        return bool(brokers or self.read_queues or self.write_queues)
 
 
 def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
