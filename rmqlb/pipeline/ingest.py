@@ -118,8 +118,7 @@ def _files_at(warehouse: Warehouse, uri: str) -> list[ReadFile]:
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
     of: dict[date, list[ReadFile]] = {}
     for file in files:
-        day = labels(file.path).date
-        if day is not None:
+        if (day := labels(file.path).date) is not None:
             of.setdefault(day, []).append(file)
     return {day: short(cluster, __version__, sorted((f.path, f.length, f.modified) for f in of[day])) for day in of}
 

@@ -216,11 +216,8 @@ class LiveSource:
         self._found.update(answers)
         lost = [topic for topic in topics if self._found.get(topic) is None]
         if lost and not tolerant:
-            raise DataError(
-                f"topic {lost[0]} has no route at {self.reads.endpoint}",
-                hint=suggestion("topics", lost[0], (t for t in self.reads.topics() if not is_system_topic(t))),
-                code="topic-not-found",
-            )
+            hint = suggestion("topics", lost[0], (t for t in self.reads.topics() if not is_system_topic(t)))
+            raise DataError(f"topic {lost[0]} has no route at {self.reads.endpoint}", hint=hint, code="topic-not-found")
         return [sighting for topic in topics if (sighting := self._found.get(topic)) is not None]
 
     def _all_routes(self, topics: Iterable[str]) -> None:
@@ -327,12 +324,9 @@ class LiveSource:
             silent = bool(parts) and all(part.no_answer for part in parts)
             raise EndpointError(problem, code="no-answer" if silent else None)
         if group not in self._listed and not self.reads.has_group(group):
-            raise DataError(
-                f"group {group} is not known at {self.reads.endpoint}",
-                hint=suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g))),
-                group=group,
-                code="group-not-found",
-            )
+            problem = f"group {group} is not known at {self.reads.endpoint}"
+            hint = suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g)))
+            raise DataError(problem, hint=hint, group=group, code="group-not-found")
 
     def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:
         addresses = list(dict.fromkeys(view.broker_addr or "" for view in group.views or ()))

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.sdks import sdk_named
@@ -60,6 +60,8 @@ class Answer(Struct, frozen=True):
 
 class Case(GroupEvidence, dict=True, eq=False):
     rules: Sequence[DiagnosisRule] = ()
+    _answers: dict[str, Answer] = field(default_factory=dict)  # of the rules that were asked, by code
+    _predictions: dict[Causes, tuple[Owners, ...]] = field(default_factory=dict)
 
     def answer(self, code: str) -> Answer:
         if code not in self._answers:
@@ -72,10 +74,6 @@ class Case(GroupEvidence, dict=True, eq=False):
                 why = error
             self._answers[code] = Answer(tuple(findings), why)
         return self._answers[code]
-
-    @cached_property
-    def _answers(self) -> dict[str, Answer]:
-        return {}
 
     @cached_property
     def _checks(self) -> dict[str, Check]:
@@ -211,10 +209,6 @@ class Case(GroupEvidence, dict=True, eq=False):
                 members = self._members(causes)
                 self._predictions[causes] = tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
         return self._predictions[causes]
-
-    @cached_property
-    def _predictions(self) -> dict[Causes, tuple[Owners, ...]]:
-        return {}
 
     @property
     def _is_predicted(self) -> bool:

@@ -217,16 +217,12 @@ def _deeper_than(document: object, depth: int) -> bool:
 
 def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
     """The JSON documents of a body, strict or in RocketMQ's dialect, and the deviations (raises DocumentError)."""
-    try:
+    with suppress(DocumentError):
         return [decode(body, object, where)], []
-    except DocumentError:
-        pass
-    try:
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         lines = decoding.decode_lines(body)
         if not any(_deeper_than(line, MAX_DEPTH) for line in lines):
             return lines, []
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        pass
     from rmqlb.sources.formats.loose_json import read_loose
 
     return read_loose(text_of(body, where), where)
