@@ -201,10 +201,9 @@ def _write(
     days = sorted(touched)
     for day in days:
         warehouse.unmark(day, ingested=True)
-    choice = warehouse.spark.createDataFrame(
-        [(*_key(head), _key(head) in counting, head in kept) for head in [*kept, *new]],
-        "date date, cluster string, snapshot string, counts boolean, isOld boolean",
-    )
+    chosen_rows = [(*_key(head), _key(head) in counting, head in kept) for head in [*kept, *new]]
+    fields = "date date, cluster string, snapshot string, counts boolean, isOld boolean"
+    choice = warehouse.spark.createDataFrame(chosen_rows, fields)
     for table in (Snapshots, Groups, Queues):
         warehouse.replace(table, _chosen(warehouse, staged, table, choice, earlier_days), days)
     if rejected or set(earlier_days).intersection(warehouse.dates(Quarantine)):

@@ -332,12 +332,8 @@ class Pieces:
     def _add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
         topic = docs.route_topic(document) or self._topic
         if topic is None:
-            raise DocumentError(
-                f"{where} is the route of one topic and does not name it",
-                hint="say which: --topic NAME",
-                hint_names_options=True,
-                code="topic-not-named",
-            )
+            problem, hint = f"{where} is the route of one topic and does not name it", "say which: --topic NAME"
+            raise DocumentError(problem, hint=hint, hint_names_options=True, code="topic-not-named")
         if docs.route_topic(document) is None and topic in self._routes:
             problem = f"{where} is another route that does not name its topic"
             raise DocumentError(problem, hint="read one of them at a time", code="topic-not-named")

@@ -283,12 +283,8 @@ class LiveSource:
         subscribed = sorted({topic for document in online for topic in document.subscription_table or ()})
         topics = self._wanted.topics if self._wanted.topics is not None else subscribed
         with_retry = dict.fromkeys((*topics, retry_topic(name)) if self._wanted.retry else topics)
-        serving = {
-            broker.broker_name: address
-            for sighting in self._routes(list(with_retry), tolerant=True)
-            for broker in sighting.route.broker_datas
-            if (address := broker.address)
-        }
+        routes = [sighting.route for sighting in self._routes(list(with_retry), tolerant=True)]
+        serving = {b.broker_name: address for r in routes for b in r.broker_datas if (address := b.address)}
         if documents:
             answers |= self._connections(name, {b: serving[b] for b in sorted(serving) if b not in brokers})
         if not online:

@@ -68,11 +68,9 @@ def check_strategy(
                 ("queues", each, ids) for each in _orders(listed)
             ]
             others += [("client ids", listed, each) for each in _orders(ids)]
-            orders |= {
-                what: None
-                for what, some_queues, some_ids in others
-                if _answers(name, some_queues, some_ids, some, own, {}) != expected
-            }
+            for what, some_queues, some_ids in others:
+                if _answers(name, some_queues, some_ids, some, own, {}) != expected:
+                    orders[what] = None
     return tuple(_findings(name, left, several, throws, orders, varies, len(ids)))
 
 

@@ -217,11 +217,8 @@ def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
 
 def subscriptions(group: ConsumerGroup) -> dict[str, frozenset[str]]:
     """Client ID → reported topics, without the retry topic."""
-    return {
-        client_id: frozenset(topic for topic in report.topics if not topic.startswith(RETRY_PREFIX))
-        for client_id, report in group.reports.items()
-        if report.topics is not None
-    }
+    reported = {i: report.topics for i, report in group.reports.items() if report.topics is not None}
+    return {i: frozenset(t for t in topics if not t.startswith(RETRY_PREFIX)) for i, topics in reported.items()}
 
 
 def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
@@ -254,11 +251,8 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
 
 def reported_strategies(group: ConsumerGroup) -> dict[str, str]:
     """Client ID → the strategy that it reports; an unknown class keeps its class name."""
-    return {
-        client_id: JAVA_CLASSES.get(report.strategy_class, report.strategy_class)
-        for client_id, report in sorted(group.reports.items())
-        if report.strategy_class is not None
-    }
+    classes = {client_id: report.strategy_class for client_id, report in sorted(group.reports.items())}
+    return {client_id: JAVA_CLASSES.get(name, name) for client_id, name in classes.items() if name is not None}
 
 
 def is_orderly(group: ConsumerGroup) -> bool | None:

@@ -100,11 +100,9 @@ def owners_of_group(
     strategy = strategies[0] if named else None
     by_pop, of_pop = popped_topics(group, group.popped_routes, group.client_ids, strategy, pop_share)
     hidden: Literal["certain", "likely"] = "certain" if group.seen and group.seen.polling_num else "likely"
-    offsets = (
-        (queue, group.states.get(queue, QueueState()))
-        for route in (group.popped_routes if group.by_proxy else ())
-        for queue in route.subscribe_queues()
-    )
+    popped = group.popped_routes if group.by_proxy else ()
+    queues = [queue for route in popped for queue in route.subscribe_queues()]
+    offsets = ((queue, group.states.get(queue, QueueState())) for queue in queues)
     report = replace(
         report,
         strategies_reported=dict(Counter(reported.values()).most_common()),

@@ -119,11 +119,8 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def ghosts(self) -> frozenset[str]:
         """Listed clients that answer that they do not run the group."""
-        return frozenset(
-            part.detail
-            for part in self.facts.snapshot.unread
-            if (part.kind, part.name) == ("member", self.facts.name) and part.detail and is_ghost(part.reason)
-        )
+        members = [part for part in self.facts.snapshot.unread if (part.kind, part.name) == ("member", self.facts.name)]
+        return frozenset(part.detail for part in members if part.detail and is_ghost(part.reason))
 
     def must_be_all_lists(self) -> None:
         """Raise DataError while a broker of the group's topics has not listed its consumers."""

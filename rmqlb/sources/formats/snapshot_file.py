@@ -179,11 +179,8 @@ def _check_version(version: object, where: str) -> None:
         problem = f"the snapshot's formatVersion is {str(version)[:40]!r}"
         raise DocumentError(f"{where}: {problem}", hint=f"write {FORMAT_VERSION!r}")
     if int(major) > int(FORMAT_VERSION.partition(".")[0]):
-        raise DocumentError(
-            f"{where}: snapshot format {version} is newer than this program reads ({FORMAT_VERSION})",
-            hint="use a newer rmqlb",
-            code="newer-format",
-        )
+        problem = f"snapshot format {version} is newer than this program reads ({FORMAT_VERSION})"
+        raise DocumentError(f"{where}: {problem}", hint="use a newer rmqlb", code="newer-format")
 
 
 def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:

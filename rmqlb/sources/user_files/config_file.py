@@ -52,11 +52,9 @@ def read_user_file(path: str) -> ConfigFile:
         raise of_configuration(error) from None
     for context in config.contexts.values():
         if "secret" in context.values and mode & 0o077:
-            raise UsageError(
-                f"{context.values['secret'].origin}: it says where a secret is, and other users can open the file",
-                hint=f"chmod 600 {path}",
-                code="config-not-private",
-            )
+            where = context.values["secret"].origin
+            problem = f"{where}: it says where a secret is, and other users can open the file"
+            raise UsageError(problem, hint=f"chmod 600 {path}", code="config-not-private")
     return config
 
 
@@ -90,7 +88,7 @@ def _read(path: str) -> tuple[str | None, int]:
 
 class _ConfigReader(StrictReader):
     def __init__(self, text: str, path: str) -> None:
-        super().__init__(text, path, None, "write output: json")
+        super().__init__(text, path, lambda problem, hint: UsageError(problem, hint=hint), "write output: json")
         self._found = self.document()
         self._lines = lines_of(text) if isinstance(self._found, dict) else {}
 

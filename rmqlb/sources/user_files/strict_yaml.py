@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from rmqlb.errors import DocumentError, UsageError
@@ -18,14 +18,11 @@ Path = tuple[str | int, ...]
 class StrictReader:
     """One reading of a text; each method checks a value at its path and returns it (raises UsageError)."""
 
-    def __init__(self, text: str, where: str, code: str | None, example: str) -> None:
+    def __init__(self, text: str, where: str, fault: Callable[[str, str | None], UsageError], example: str) -> None:
         self.where = where  # name of the text in errors
         self._text = text
-        self._code = code  # of errors
+        self._fault = fault  # makes the error of a problem and a hint
         self._example = example  # of a valid text, for a hint
-
-    def _fault(self, problem: str, hint: str | None) -> UsageError:
-        return UsageError(problem, hint=hint, code=self._code)
 
     def shown(self, value: object) -> str:
         return shown(value)
@@ -92,7 +89,9 @@ def _path_text(path: Path) -> str:
 def read_zones(path: str) -> tuple[tuple[str, str], ...]:
     """(zone, pattern) pairs of a YAML or JSON file, in its order: each zone has a pattern or a list of them."""
     text = read_text(path, "--zones", 1 << 20, "a file of zones has at most 1 MB")
-    reader = StrictReader(text, path, "zones-invalid", _ZONES)
+    reader = StrictReader(
+        text, path, lambda problem, hint: UsageError(problem, hint=hint, code="zones-invalid"), _ZONES
+    )
     document = reader.document()
     if not isinstance(document, dict) or not document:
         reader.refuse((), "it names no zone", _ZONES)
