@@ -222,13 +222,8 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
         """
         if self.message_model != BROADCASTING:
             return self
-        return replace(
-            self,
-            queues={
-                queue: replace(state, consumer_offset=None, stored_offset=None, last_timestamp=None)
-                for queue, state in self.queues.items()
-            },
-        )
+        unknown = dict.fromkeys(("consumer_offset", "stored_offset", "last_timestamp"))
+        return replace(self, queues={queue: replace(state, **unknown) for queue, state in self.queues.items()})
 
     def subscribes_to(self, topic: str) -> bool:
         """Whether its consumers read the topic, as far as known.

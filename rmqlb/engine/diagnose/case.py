@@ -220,11 +220,9 @@ class Case(GroupEvidence, dict=True, eq=False):
         members = self.facts.members
         if "mixed-sdks" not in causes and members.sdk_of:  # as if all ran the usual library with its only strategy
             members = replace(members, strategy=sdk_named(members.sdk).sdk.strategy(members.group_strategy), sdk_of={})
-        return replace(
-            members,
-            strategy_of=members.strategy_of if "mixed-strategies" in causes else {},
-            subscribed=self.subscriptions if "subscription-mismatch" in causes else {},
-        )
+        strategy_of = members.strategy_of if "mixed-strategies" in causes else {}
+        subscribed = self.subscriptions if "subscription-mismatch" in causes else {}
+        return replace(members, strategy_of=strategy_of, subscribed=subscribed)
 
     def _lists(self, causes: Causes) -> Iterator[tuple[str, ...]]:
         is_stale = "stale-connections" in causes

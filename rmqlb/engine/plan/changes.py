@@ -170,11 +170,9 @@ def _no_contradiction(changes: Changes) -> None:
 
 
 def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
-    return replace(
-        route,
-        queue_datas=tuple(data for data in route.queue_datas if data.broker_name != name),
-        broker_datas=tuple(broker for broker in route.broker_datas if broker.broker_name != name),
-    )
+    queues = tuple(data for data in route.queue_datas if data.broker_name != name)
+    brokers = tuple(broker for broker in route.broker_datas if broker.broker_name != name)
+    return replace(route, queue_datas=queues, broker_datas=brokers)
 
 
 def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:

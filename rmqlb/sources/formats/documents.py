@@ -338,7 +338,7 @@ def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQue
 
 
 def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
-    topics, properties = document.subscription_set, document.properties
+    topics, popped, properties = document.subscription_set, document.mq_pop_table, document.properties
     rebalance, kind = properties.get("clientRebalance"), properties.get("PROP_CONSUME_TYPE")
     # In order, or BROADCASTING, a consumer rebalances whatever the property is (`RebalancePushImpl.clientRebalance`).
     always = properties.get("PROP_CONSUMEORDERLY") == "true" or properties.get("messageModel") == BROADCASTING
@@ -357,9 +357,7 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         consume_timestamp=properties.get("consumeTimestamp"),
         started_at=whole_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         consumer_type=consumer,
-        pop_topics=None
-        if document.mq_pop_table is None
-        else frozenset(queue.topic for queue in _live_queues(document.mq_pop_table, client_id)),
+        pop_topics=None if popped is None else frozenset(queue.topic for queue in _live_queues(popped, client_id)),
     )
 
 

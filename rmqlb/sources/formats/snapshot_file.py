@@ -253,9 +253,7 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
             )
             for each in item.queues
         },
-        reports={
-            report.client_id: report if wanted.evidence else replace(report, evidence=None) for report in item.reports
-        },
+        reports={each.client_id: each if wanted.evidence else replace(each, evidence=None) for each in item.reports},
         **{name: getattr(item, name) for name in _SAME},
     )
 
