@@ -381,11 +381,8 @@ class Group(Struct, dict=True, eq=False):
         return found
 
     def _differs(self, topic: str) -> DataError:
-        return DataError(
-            f"NameServers give different routes of topic {topic}: which of them a consumer follows is unknown",
-            hint="name one NameServer with -s to predict by its route",
-            code="routes-differ",
-        )
+        problem = f"NameServers give different routes of topic {topic}: which of them a consumer follows is unknown"
+        return DataError(problem, hint="name one NameServer with -s to predict by its route", code="routes-differ")
 
     def _no_route(self) -> DataError:
         for topic in self.unknown_routes:
@@ -477,9 +474,8 @@ class Group(Struct, dict=True, eq=False):
             text = "some consumers look like gRPC clients, which take no part in the others' allocation"
             raise Unknown(text, hint="name the others with --consumers ID,ID,…")
         if running.consume_type == CONSUME_ACTIVELY and self.given.assume is None:
-            raise Unknown(
-                "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
-            )
+            problem = "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
+            raise Unknown(problem)
 
     def must_be_answered(self, members: Members) -> None:
         """Refuse consumers that ask brokers for a strategy that brokers lack (raises Unknown).
@@ -649,11 +645,8 @@ def only_group(snapshot: ClusterSnapshot, name: str | None) -> str:
     """The name of that group, or of the only one (raises DataError, UsageError)."""
     found = name if name is not None else _only_name(snapshot, Given())
     if found is None:
-        raise DataError(
-            f"no consumer group is in {snapshot.endpoint}",
-            hint="fetch-routes writes a snapshot with groups and their consumers",
-            code="consumers-unknown",
-        )
+        hint = "fetch-routes writes a snapshot with groups and their consumers"
+        raise DataError(f"no consumer group is in {snapshot.endpoint}", hint=hint, code="consumers-unknown")
     if found not in gaps(snapshot).groups:
         snapshot.group(found)
     return found
@@ -678,9 +671,8 @@ def _only_topic(snapshot: ClusterSnapshot, name: str | None, given: Given) -> tu
     seen = None if name is None else snapshot.groups.get(name)
     if seen is not None and seen.views == ():
         raise nobody_online(name, seen, "its topics are not known; name one with --topic")
-    raise DataError(
-        f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
-    )
+    hint = "a plan needs the route of a topic"
+    raise DataError(f"no route is in {snapshot.endpoint}", hint=hint, code="topic-not-found")
 
 
 def reported_by(group: Group) -> dict[str, str]:

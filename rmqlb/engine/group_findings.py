@@ -26,8 +26,7 @@ _OWNERS = ("unassigned-queues", "duplicate-owners", "mismatch")
 _OF_CONSUMPTION = (
     *("no-consumer-online", "frozen-consumer", "blocked-consumer", "head-blocked", "pull-stopped", "lock-lost"),
     *("dropped-but-consuming", "flow-control", "consume-failing", "hot-queue", "clock-ahead"),
-)
-"""Codes about consumption, not about owners."""
+)  # codes about consumption, not about owners
 _LONGEST_READ_MS = 60_000  # a consumer may have started while its group was read, up to this time after its begin
 
 

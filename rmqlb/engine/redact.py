@@ -243,15 +243,13 @@ NAMED: Mapping[str, Kind] = {
     "group": "groups",
     "scope": "scopes",
     "zone_name": "zones",
-}
-"""Field of the model → the kind of its names."""
+}  # field of the model → the kind of its names
 KEYS: Mapping[str, Kind] = {
     **dict.fromkeys(("routes", "request_modes", "pop_share_queue_nums", "statuses", "filters"), "topics"),
     "groups": "groups",
     "reports": "client_ids",
     "topic_queue_mapping_by_broker": "broker_names",
-}
-"""Field of the model that is a mapping → the kind of its keys."""
+}  # field of the model that is a mapping → the kind of its keys
 UNREAD_OF: Mapping[UnreadKind, Kind] = {"member": "client_ids", "members": "broker_names"}
 """Kind of an unread part of a group → the kind of the name in its detail."""
 DROPPED = frozenset({"stacks"})  # fields full of names that only their own program knows
@@ -264,5 +262,4 @@ TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
     "cluster": lambda text, name: text and name("clusters", text),
     "filters": lambda text, name: text if text == "*" else name("filters", text),
     "strategy_class": lambda text, name: text if text in JAVA_CLASSES else name("strategy_classes", text),
-}
-"""Field of the model → its redacted text; None is nothing."""
+}  # field of the model → its redacted text; None is nothing

@@ -98,7 +98,5 @@ def _span(first: int, end: int) -> str:
 def _order(route: TopicRouteData, ordered: Counter[str]) -> Iterator[Finding]:
     gone = sorted(ordered.keys() - {data.broker_name for data in route.queue_datas})
     told = f"; sends to {', '.join(gone)}, which the route does not have, fail" if gone else ""
-    yield Finding(
-        "order-topic",
-        f"topic {route.topic} has an order config: producers take their queues from it, whatever brokers say{told}",
-    )
+    text = f"topic {route.topic} has an order config: producers take their queues from it, whatever brokers say{told}"
+    yield Finding("order-topic", text)

@@ -226,7 +226,7 @@ def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerPr
             lag=lags.get(client_id),
             started_at=_started_at(seen, client_id),
             not_listed_by=tuple(
-                view.broker_addr or view.seen.where
+                view.place
                 for view, connections in zip(seen.lists, listed, strict=True)
                 if isinstance(view, MemberView) and client_id not in connections and client_id not in by_proxy
             ),
@@ -338,15 +338,13 @@ _OWNED = ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance")
 _SUMMED = (*_OWNED, "duplicate-client-ids", "lag")
 GROUPS_FIGURES = Figures(
     (*_GROUPS, *_SUMMED), of_subject=(*_SUMMED, "consumers", "processes", "queues"), shares=tuple(_GROUPS)
-)
-"""Fields of `GroupLine`. Percentages are of groups; `imbalance` is the largest, the others are sums."""
+)  # fields of `GroupLine`. Percentages are of groups; `imbalance` is the largest, the others are sums.
 
 
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
     """Whether the condition is met in the groups; certain facts decide before unknown ones."""
     if condition.name in _GROUPS and condition.subject is None:
-        number = sum(line.status == _GROUPS[condition.name] for line in lines)
-        return condition.try_on(number, len(lines))
+        return condition.try_on(sum(line.status == _GROUPS[condition.name] for line in lines), len(lines))
     chosen = [_one(condition, lines)] if condition.subject is not None else lines
     bounds = [_bounds(condition.name, line) for line in chosen if condition.subject or _applies(condition.name, line)]
     lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
@@ -373,10 +371,8 @@ def _one(condition: Condition, lines: Sequence[GroupLine]) -> GroupLine:
     for line in lines:
         if line.group == condition.subject:
             return line
-    raise UsageError(
-        f"--fail-on {condition.text!r}: group {condition.subject} is not looked at",
-        hint=suggestion("groups", condition.subject or "", [line.group for line in lines]),
-    )
+    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not looked at"
+    raise UsageError(problem, hint=suggestion("groups", condition.subject or "", [line.group for line in lines]))
 
 
 def _applies(name: str, line: GroupLine) -> bool:

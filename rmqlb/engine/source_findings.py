@@ -27,8 +27,6 @@ def unread_findings(parts: Iterable[Unread]) -> list[Finding]:
 
 
 def no_route_findings(group: str, topics: Iterable[str], snapshot: ClusterSnapshot) -> list[Finding]:
-    return [
-        Finding("no-route", f"group {group} subscribes to {topic}, whose route is not in {snapshot.endpoint}", group)
-        for topic in topics
-        if topic not in snapshot.routes
-    ]
+    why = f"whose route is not in {snapshot.endpoint}"
+    lost = [topic for topic in topics if topic not in snapshot.routes]
+    return [Finding("no-route", f"group {group} subscribes to {topic}, {why}", group) for topic in lost]

@@ -39,8 +39,7 @@ SETTINGS = (Key("context"), Key("output"), Key("color"), *_TRIES, Key("max-size"
 ENDPOINT = (
     *(Key("source"), Key("user"), Key("access-key"), Key("secret"), Key("ca-file", "path"), Key("client-cert", "path")),
     *(Key("client-key", "path"), Key("tls-name"), Key("proxy", "texts"), Key("map-address", "texts"), *_TRIES),
-)
-"""The keys of a context."""
+)  # the keys of a context
 
 
 class Written(Struct, frozen=True):
@@ -108,7 +107,5 @@ def secret_place(text: str, where: str) -> SecretPlace:
 def check_context_name(name: str, where: str) -> None:
     """Refuse what would be hard to type; UsageError when the name is empty, too long or has odd characters."""
     if not re.fullmatch(_NAME, name):
-        raise UsageError(
-            f"{where}: {name[:80]!r} cannot be the name of a context",
-            hint="letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first",
-        )
+        hint = "letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first"
+        raise UsageError(f"{where}: {name[:80]!r} cannot be the name of a context", hint=hint)

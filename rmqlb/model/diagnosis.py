@@ -78,8 +78,7 @@ WORDS: Mapping[str, RuleWords] = {
         "enough queues for all consumers", "more consumers than queues, {who} {is} idle"
     ),
     "idle-by-strategy": RuleWords("the strategy gives each consumer a queue", "the strategy gives {who} no queue"),
-}
-"""The rules of a diagnosis, causes before their effects: code → words."""
+}  # the rules of a diagnosis, causes before their effects: code → words
 CODES: tuple[str, ...] = tuple(WORDS)
 
 

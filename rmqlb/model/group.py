@@ -76,6 +76,10 @@ class MemberView(_ConsumerList, frozen=True, rename="camel"):
 
     broker_addr: str | None = None  # the broker that was asked, or None when the source does not report it
 
+    @property
+    def place(self) -> str:
+        return self.broker_addr or self.seen.where
+
 
 class ProxyView(_ConsumerList, frozen=True, rename="camel"):
     """A Proxy's list of the group's consumers (`ConsumerManagerActivity` of the Proxy, 5.1.1 and later).
@@ -218,13 +222,8 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
         """
         if self.message_model != BROADCASTING:
             return self
-        return replace(
-            self,
-            queues={
-                queue: replace(state, consumer_offset=None, stored_offset=None, last_timestamp=None)
-                for queue, state in self.queues.items()
-            },
-        )
+        unknown = dict.fromkeys(("consumer_offset", "stored_offset", "last_timestamp"))
+        return replace(self, queues={queue: replace(state, **unknown) for queue, state in self.queues.items()})
 
     def subscribes_to(self, topic: str) -> bool:
         """Whether its consumers read the topic, as far as known.

@@ -34,8 +34,7 @@ CONSUME_FROM = (
     "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
     "CONSUME_FROM_MIN_OFFSET",
     "CONSUME_FROM_MAX_OFFSET",
-)
-"""`ConsumeFromWhere`; the last three are deprecated, and mean the first."""
+)  # `ConsumeFromWhere`; the last three are deprecated, and mean the first
 SECOND_US = 1_000_000
 
 

@@ -20,9 +20,7 @@ Origin = Literal["given", "reported", "observed", "assumed"]
 SAME: Final = "same"
 MOVED: Final = "moved"
 ASSIGNED: Final = "assigned"
-UNASSIGNED: Final = "unassigned"
 ADDED: Final = "added"
-REMOVED: Final = "removed"
 _Summed = TypeVar("_Summed", bound=Struct)
 
 

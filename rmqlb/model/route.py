@@ -157,11 +157,9 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
             try:
                 broker_name, count = item[0], parse_int(item[1])
             except (IndexError, ValueError):
-                raise DataError(
-                    f"order config of topic {self.topic} is malformed at {part!r}: {conf!r}",
-                    hint="clients cannot use such a route; each part must be BROKER:COUNT",
-                    code="bad-order-config",
-                ) from None
+                problem = f"order config of topic {self.topic} is malformed at {part!r}: {conf!r}"
+                hint = "clients cannot use such a route; each part must be BROKER:COUNT"
+                raise DataError(problem, hint=hint, code="bad-order-config") from None
             queues += self._queues(broker_name, count)
         return queues
 

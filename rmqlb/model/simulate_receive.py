@@ -150,8 +150,7 @@ class ReceiveTotals(Struct, frozen=True, rename="camel"):
     acknowledged: Annotated[int, "of these, acknowledged by the end"]
     dead_lettered: Annotated[int, Figure("delivered so often that they went to the dead-letter queue", of="messages")]
     left: Annotated[
-        int,
-        Figure("neither by the end: their broker stays away, or no consumer receives them", of="messages"),
+        int, Figure("neither by the end: their broker stays away, or no consumer receives them", of="messages")
     ]
     not_stored: Annotated[int, Figure("messages that came while their broker failed; producers send them elsewhere")]
     redelivered: Annotated[int, Figure("messages delivered more than once", of="messages")]

@@ -301,16 +301,9 @@ class SendResult(Struct, frozen=True, rename="camel"):
 
     @property
     def in_short(self) -> OtherProducer:
-        producer = self.producer
-        return OtherProducer(
-            producer.sdk,
-            producer.client_version,
-            producer.profile,
-            producer.latency_fault,
-            self.totals,
-            self.brokers,
-            self.failures,
-        )
+        of = self.producer
+        settings = of.sdk, of.client_version, of.profile, of.latency_fault
+        return OtherProducer(*settings, self.totals, self.brokers, self.failures)
 
 
 class SendReport(SendResult, frozen=True, kw_only=True):

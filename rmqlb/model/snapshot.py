@@ -113,8 +113,7 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "proxy": "consumers of Proxy {name}",
     "part": "part {name}",
     "other": "{name}",
-}
-"""Names of unread parts for people."""
+}  # names of unread parts for people
 
 
 class Unread(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 
 def utc_text(at: datetime) -> str:
     """ISO 8601, with Z for UTC."""
     return at.isoformat().replace("+00:00", "Z")
+
+
+def in_utc(at: datetime | None) -> datetime | None:
+    """A time without a zone is UTC."""
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
 def milliseconds(us: int) -> float:

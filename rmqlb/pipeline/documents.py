@@ -40,8 +40,7 @@ _ROWS, _BYTES = 8192, 16 << 20
 _PATH_HINTS = {
     "topic-not-named": "name it in the path: …/topic=NAME/…",
     "group-not-named": "name it in the path: …/group=NAME/…",
-}
-"""Error code → hint instead of an option."""
+}  # error code → hint instead of an option
 Code = Literal["future-date", "name-conflict", "negative-count", "unreadable"]
 
 
@@ -135,9 +134,8 @@ class DocumentReader(Struct, frozen=True):
         for position, body in enumerate(bodies, 1):
             where = file.path if len(bodies) == 1 else f"{file.path}, document {position}"
             try:
-                document = read_document(
-                    body, where, Wanted(evidence=True), topic=said.topic, group=said.group, limit=LARGEST_FILE
-                )
+                of = {"topic": said.topic, "group": said.group}
+                document = read_document(body, where, Wanted(evidence=True), **of, limit=LARGEST_FILE)
                 if document.snapshots > 1:
                     raise DocumentError(f"{where}: {document.snapshots} snapshots in one document")
                 yield _Read(file, position, said, document, hashlib.sha256(body).hexdigest())

@@ -17,6 +17,7 @@ from msgspec import convert
 
 from rmqlb.errors import DataError
 from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
+from rmqlb.model.times import in_utc
 from rmqlb.pipeline.documents import DocumentReader, labels, last_day
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.tables import (
@@ -117,8 +118,7 @@ def _files_at(warehouse: Warehouse, uri: str) -> list[ReadFile]:
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
     of: dict[date, list[ReadFile]] = {}
     for file in files:
-        day = labels(file.path).date
-        if day is not None:
+        if (day := labels(file.path).date) is not None:
             of.setdefault(day, []).append(file)
     return {day: short(cluster, __version__, sorted((f.path, f.length, f.modified) for f in of[day])) for day in of}
 
@@ -152,7 +152,7 @@ def _known(warehouse: Warehouse, days: Sequence[date]) -> Iterator[ReadFile]:
 def _inputs(warehouse: Warehouse, files: Sequence[ReadFile]) -> DataFrame:
     spark = warehouse.spark
     size = sum(file.length for file in files)
-    units = {labels(file.path).unit or file.path for file in files}
+    units = set(map(_unit, files))
     cores = spark.sparkContext.defaultParallelism
     tasks = max(1, min(len(units), _MOST_TASKS, max(cores, size // _BYTES_A_TASK)))
     here = [file for file in files if not is_uri(file.path)]
@@ -190,7 +190,7 @@ def _write(
     before = [day for day in written if touched and day < min(touched)][-1:]
     there = [*before, *earlier_days]
     old = [_head(row) for row in warehouse.read(Snapshots, there).select(*_HEAD).collect()] if there else []
-    kept = [head for head in old if head.date in touched and not _paths(head) & paths]
+    kept = [head for head in old if head.date in touched and paths.isdisjoint(each.path for each in head.files)]
     night_before = [head for head in old if head.date not in touched and head.counts]
     new = list({_key(head): head for head in new}.values())
     rivals = list(_rivals(new, kept, night_before))
@@ -201,10 +201,9 @@ def _write(
     days = sorted(touched)
     for day in days:
         warehouse.unmark(day, ingested=True)
-    choice = warehouse.spark.createDataFrame(
-        [(*_key(head), _key(head) in counting, head in kept) for head in [*kept, *new]],
-        "date date, cluster string, snapshot string, counts boolean, isOld boolean",
-    )
+    chosen_rows = [(*_key(head), _key(head) in counting, head in kept) for head in [*kept, *new]]
+    fields = "date date, cluster string, snapshot string, counts boolean, isOld boolean"
+    choice = warehouse.spark.createDataFrame(chosen_rows, fields)
     for table in (Snapshots, Groups, Queues):
         warehouse.replace(table, _chosen(warehouse, staged, table, choice, earlier_days), days)
     if rejected or set(earlier_days).intersection(warehouse.dates(Quarantine)):
@@ -231,20 +230,12 @@ def _key(head: Snapshots) -> tuple[date, str, str]:
     return head.date, head.cluster or "", head.snapshot
 
 
-def _paths(head: Snapshots) -> set[str]:
-    return {file.path for file in head.files}
-
-
 def _counting(heads: Iterable[Snapshots]) -> set[tuple[date, str, str]]:
     last: dict[tuple[date, str], Snapshots] = {}
     early = datetime.min.replace(tzinfo=UTC)
-    for head in sorted(heads, key=lambda each: (_utc(each.taken_at) or early, each.snapshot)):
+    for head in sorted(heads, key=lambda each: (in_utc(each.taken_at) or early, each.snapshot)):
         last[_key(head)[:2]] = head
     return {_key(head) for head in last.values()}
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
 
 
 def _rivals(
@@ -259,8 +250,9 @@ def _rivals(
         here = [head for head in new if (head.date, head.cluster) == (day, cluster) and head.broker_addresses]
         settled = [head for head in kept if (head.date, head.cluster) == (day, cluster) and head.broker_addresses]
         known = settled or [head for head in before if head.cluster == cluster and head.broker_addresses]
-        strangers = [head for head in here if not _share(head, known)] if settled else here
-        for head in strangers:
+        for head in here:
+            if settled and _share(head, known):
+                continue
             others = [each for each in (*settled, *here) if each is not head and not _share(head, [each])]
             trusted = not settled and _share(head, known)
             if others and not trusted:

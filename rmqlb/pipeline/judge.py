@@ -89,12 +89,6 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> PipelineResult:
     return PipelineResult(warehouse.place, judged=tuple(days), incomplete=unread, verdict=verdict)
 
 
-def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
-    """The verdict of the last whole night; None without one."""
-    days = warehouse.whole_nights()
-    return _verdict(warehouse, days[-1], days[-2] if len(days) > 1 else None, asked) if days else None
-
-
 def _token(nights: Mapping[date, Night], ingested: Sequence[date], day: date, asked: Asked) -> str:
     place = ingested.index(day)
     before = ingested[place - 1] if place else None
@@ -149,14 +143,19 @@ from (
 """
 
 
-def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Asked) -> Verdict:
+def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
+    """The verdict of the last whole night; None without one."""
+    days = warehouse.whole_nights()
+    if not days:
+        return None
     for table in (Findings, Changes, Groups, Snapshots):
-        warehouse.read(table, [day]).createOrReplaceTempView(name(table))
+        warehouse.read(table, days[-1:]).createOrReplaceTempView(name(table))
     (row,) = warehouse.spark.sql(_VERDICT).collect()
     found: dict[str, Any] = row.asDict()
     clusters = set(found.pop("clusters"))
     silent = tuple(sorted(set(asked.expected) - clusters))
-    verdict = Verdict(date=day, previous=previous, clusters=len(clusters), silent=silent, **found)
+    previous = days[-2] if len(days) > 1 else None
+    verdict = Verdict(date=days[-1], previous=previous, clusters=len(clusters), silent=silent, **found)
     return replace(verdict, line=verdict.sentence)
 
 

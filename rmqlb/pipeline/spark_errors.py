@@ -19,8 +19,7 @@ from rmqlb.errors import RmqlbError
 _OURS = re.compile(
     r"^(?:.*: )?rmqlb\.errors\.(?P<name>\w+): (?P<message>.+)$(?:\ncode: (?P<code>[\w-]+)$)?(?:\nhint: (?P<hint>.+)$)?",
     re.MULTILINE,
-)
-"""The end of a traceback, with the notes of `spark.in_workers`."""
+)  # the end of a traceback, with the notes of `spark.in_workers`
 _JAVA_NAME = r"(?:[a-z_][\w$]*\.)+[A-Z][\w$]*"
 _STATEMENT = re.compile(rf"^(?:Caused by: )?(?:{_JAVA_NAME}(?:: |$))+")
 _RAISED = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)

@@ -51,13 +51,11 @@ def location(place: str | None) -> str:
         hint = "name its folder or URI with --warehouse, or set RMQLB_WAREHOUSE"
         raise UsageError("no warehouse", hint=hint, code="no-warehouse")
     if re.search(r"[*?{}\[\]\\]", place):
-        raise UsageError(
-            f"--warehouse {place}: Spark takes * ? [ ] {{ }} and \\ for patterns", hint="rename the folder"
-        )
+        problem = f"--warehouse {place}: Spark takes * ? [ ] {{ }} and \\ for patterns"
+        raise UsageError(problem, hint="rename the folder")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(?!/)", place):
-        raise UsageError(
-            f"--warehouse {place}: not a URI", hint="such as hdfs://namenode:8020/rmqlb, or ./ and a folder"
-        )
+        hint = "such as hdfs://namenode:8020/rmqlb, or ./ and a folder"
+        raise UsageError(f"--warehouse {place}: not a URI", hint=hint)
     path = "/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:/") else place
     return path.rstrip("/") if is_uri(path) else os.path.abspath(path)
 
@@ -78,8 +76,6 @@ class Warehouse:
         self._path: Any = jvm.org.apache.hadoop.fs.Path
         self._conf: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
         self._files: Any = self._path(place).getFileSystem(self._conf)
-
-    # -- reading
 
     def dates(self, table: type[Row]) -> list[date]:
         return sorted(_days(self._names(name(table))))
@@ -117,8 +113,6 @@ class Warehouse:
                 found.append(ReadFile(_plain(text), state.getLen(), state.getModificationTime()))
         return sorted(found, key=lambda file: file.path)
 
-    # -- writing
-
     @contextmanager
     def writing(self) -> Iterator[bool]:
         """Lock out other writers; yields whether an interrupted run left rows behind (raises DataError)."""
@@ -149,11 +143,9 @@ class Warehouse:
             part = f"date={day}"
             self._delete(f"{name(table)}/{part}")
             if part in written:
-                moved = self._files.rename(
-                    self._path(f"{staged}/{part}"), self._path(f"{self.place}/{name(table)}/{part}")
-                )
-                if not moved:
-                    raise UsageError(f"{self.place}/{name(table)}/{part}: cannot be written", code="cannot-write")
+                to = f"{self.place}/{name(table)}/{part}"
+                if not self._files.rename(self._path(f"{staged}/{part}"), self._path(to)):
+                    raise UsageError(f"{to}: cannot be written", code="cannot-write")
 
     def unmark(self, day: date, *, ingested: bool) -> None:
         """Mark a night as not whole; `ingested`: its snapshots neither."""
@@ -178,8 +170,6 @@ class Warehouse:
             for table in TABLES:
                 self._delete(f"{name(table)}/date={day}")
         return dropped
-
-    # -- files
 
     def _names(self, folder: str) -> list[str]:
         path = self._path(f"{self.place}/{folder}")
@@ -280,10 +270,8 @@ def _is_dead(who: Mapping[str, Any]) -> bool:
         return False
     try:
         os.kill(int(who["pid"]), 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, KeyError, ValueError):
-        return False
+    except (OSError, KeyError, ValueError) as error:
+        return isinstance(error, ProcessLookupError)
     return False
 
 

@@ -75,8 +75,7 @@ _RUNS: Final = (
     (3, range(3, 10), range(1, 10)),
     (4, range(10), range(10)),
     (5, range(10), range(10)),
-)
-"""Major, minors and patches of releases, two ordinals each."""
+)  # major, minors and patches of releases, two ordinals each
 _RELEASES: Final = [
     f"V{major}_{minor}_{patch}" for major, minors, patches in _RUNS for minor in minors for patch in patches
 ]

@@ -152,13 +152,7 @@ def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
             raise ProtocolError("header names a key twice")
         ext_fields[key] = fields.text(_INT32, "value in extFields")
     return RemotingCommand(
-        code=code,
-        version=version,
-        opaque=opaque,
-        flag=flag,
-        remark=remark,
-        ext_fields=ext_fields,
-        body=body,
+        code=code, version=version, opaque=opaque, flag=flag, remark=remark, ext_fields=ext_fields, body=body
     )
 
 

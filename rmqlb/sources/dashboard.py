@@ -145,11 +145,8 @@ class DashboardReads:
         answer = self._http.get(path, params)
         if _asks_for_login(answer):
             if self._credentials is None:
-                raise EndpointError(
-                    f"{self.endpoint} asks for a login",
-                    hint="name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file",
-                    code="login-needed",
-                )
+                hint = "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
+                raise EndpointError(f"{self.endpoint} asks for a login", hint=hint, code="login-needed")
             with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)
                 if _asks_for_login(answer):
@@ -392,8 +389,5 @@ def _envelope(answer: Answer) -> dict[str, object]:
     except (ValueError, RecursionError):
         value = None
     found = value if isinstance(value, dict) else {}
-    return (
-        found
-        if answer.status == 200 and "status" in found
-        else {**found, "status": f"HTTP {answer.status}", "data": None}
-    )
+    is_own = answer.status == 200 and "status" in found
+    return found if is_own else {**found, "status": f"HTTP {answer.status}", "data": None}

@@ -178,8 +178,7 @@ _OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[
 """Two columns of consumerConnection, consumerProgress or clusterList; a YAML file may begin with a comment."""
 _SKIPPED = frozenset(
     "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
-)
-"""Fields of Dashboard answers without routes, consumers or owners."""
+)  # fields of Dashboard answers without routes, consumers or owners
 _EXPECTED = "expected a snapshot, a route or a Dashboard response"
 
 
@@ -333,12 +332,8 @@ class Pieces:
     def _add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
         topic = docs.route_topic(document) or self._topic
         if topic is None:
-            raise DocumentError(
-                f"{where} is the route of one topic and does not name it",
-                hint="say which: --topic NAME",
-                hint_names_options=True,
-                code="topic-not-named",
-            )
+            problem, hint = f"{where} is the route of one topic and does not name it", "say which: --topic NAME"
+            raise DocumentError(problem, hint=hint, hint_names_options=True, code="topic-not-named")
         if docs.route_topic(document) is None and topic in self._routes:
             problem = f"{where} is another route that does not name its topic"
             raise DocumentError(problem, hint="read one of them at a time", code="topic-not-named")
@@ -364,12 +359,9 @@ class Pieces:
     def _group_name(self, named: str | None, where: str) -> str:
         group = named or self._group
         if group is None:
-            raise DocumentError(
-                f"{where} is about one group and does not name it",
-                hint="say which: --group NAME",
-                hint_names_options=True,
-                code="group-not-named",
-            )
+            problem = f"{where} is about one group and does not name it"
+            hint = "say which: --group NAME"
+            raise DocumentError(problem, hint=hint, hint_names_options=True, code="group-not-named")
         return group
 
     def _made(self, name: str, pieces: _GroupPieces) -> ConsumerGroup:
@@ -406,8 +398,5 @@ def _is_group_item(item: object) -> bool:
 
 
 def _unknown(where: str) -> DocumentError:
-    return DocumentError(
-        f"{where}: not recognised",
-        hint="expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output",
-        code="not-recognised",
-    )
+    hint = "expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output"
+    return DocumentError(f"{where}: not recognised", hint=hint, code="not-recognised")

@@ -132,19 +132,15 @@ class LiveSource:
     def ask_offsets(
         self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
     ) -> States | None:
-        def ask(reads: NameServerReads, question: OffsetQuestion) -> QueueState:
-            return _at_takeover(reads, group, question)
-
-        answers = self._ask_brokers("start offsets", ask, questions, progress)
+        answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions, progress)
         return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion], progress: Progress = no_progress
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        def ask(reads: NameServerReads, question: AssignmentQuestion) -> AssignmentAnswer | None:
-            return reads.assignment(group, question)
-
-        answers = self._ask_brokers("assignments", ask, questions, progress)
+        answers = self._ask_brokers(
+            "assignments", lambda reads, each: reads.assignment(group, each), questions, progress
+        )
         return None if answers is None else dict(answers)
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
@@ -220,11 +216,8 @@ class LiveSource:
         self._found.update(answers)
         lost = [topic for topic in topics if self._found.get(topic) is None]
         if lost and not tolerant:
-            raise DataError(
-                f"topic {lost[0]} has no route at {self.reads.endpoint}",
-                hint=suggestion("topics", lost[0], (t for t in self.reads.topics() if not is_system_topic(t))),
-                code="topic-not-found",
-            )
+            hint = suggestion("topics", lost[0], (t for t in self.reads.topics() if not is_system_topic(t)))
+            raise DataError(f"topic {lost[0]} has no route at {self.reads.endpoint}", hint=hint, code="topic-not-found")
         return [sighting for topic in topics if (sighting := self._found.get(topic)) is not None]
 
     def _all_routes(self, topics: Iterable[str]) -> None:
@@ -290,12 +283,8 @@ class LiveSource:
         subscribed = sorted({topic for document in online for topic in document.subscription_table or ()})
         topics = self._wanted.topics if self._wanted.topics is not None else subscribed
         with_retry = dict.fromkeys((*topics, retry_topic(name)) if self._wanted.retry else topics)
-        serving = {
-            broker.broker_name: address
-            for sighting in self._routes(list(with_retry), tolerant=True)
-            for broker in sighting.route.broker_datas
-            if (address := broker.address)
-        }
+        routes = [sighting.route for sighting in self._routes(list(with_retry), tolerant=True)]
+        serving = {b.broker_name: address for r in routes for b in r.broker_datas if (address := b.address)}
         if documents:
             answers |= self._connections(name, {b: serving[b] for b in sorted(serving) if b not in brokers})
         if not online:
@@ -331,12 +320,9 @@ class LiveSource:
             silent = bool(parts) and all(part.no_answer for part in parts)
             raise EndpointError(problem, code="no-answer" if silent else None)
         if group not in self._listed and not self.reads.has_group(group):
-            raise DataError(
-                f"group {group} is not known at {self.reads.endpoint}",
-                hint=suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g))),
-                group=group,
-                code="group-not-found",
-            )
+            problem = f"group {group} is not known at {self.reads.endpoint}"
+            hint = suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g)))
+            raise DataError(problem, hint=hint, group=group, code="group-not-found")
 
     def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:
         addresses = list(dict.fromkeys(view.broker_addr or "" for view in group.views or ()))
@@ -546,7 +532,7 @@ def _with_stored(reads: NameServerReads, group: str, states: States, address: st
     return reported, f"at most {_MOST_QUEUES} queues are asked about, and {more} more report 0" if more > 0 else None
 
 
-def _at_takeover(reads: NameServerReads, group: str, question: OffsetQuestion) -> QueueState:
+def _at_takeover(group: str, reads: NameServerReads, question: OffsetQuestion) -> QueueState:
     queue, address = question.queue, question.address
     stored = reads.stored_offset(group, queue, address)
     end = reads.max_offset(queue, address)

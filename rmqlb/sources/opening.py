@@ -93,10 +93,8 @@ def _name_servers(hosts: str) -> list[str]:
     from rmqlb.sources.native.wire import parse_address
 
     if "@" in hosts:
-        raise UsageError(
-            "the source names a user, which RocketMQ's protocol does not have",
-            hint="a cluster with ACL takes --access-key, and the secret in RMQLB_SECRET_KEY or --secret-key-file",
-        )
+        hint = "a cluster with ACL takes --access-key, and the secret in RMQLB_SECRET_KEY or --secret-key-file"
+        raise UsageError("the source names a user, which RocketMQ's protocol does not have", hint=hint)
     parts = [parse_address(part, _NAME_SERVER_PORT) for part in re.split("[,;]", hosts.rstrip("/")) if part]
     if not parts:
         raise UsageError("the source names no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
@@ -179,10 +177,8 @@ def _address_server(url: str, access: Access) -> LiveSource:
     try:
         servers = _name_servers(text)
     except UsageError:
-        raise EndpointError(
-            f"{answer.where}: not a list of NameServers: {text[:60]!r}",
-            hint="expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq",
-        ) from None
+        hint = "expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq"
+        raise EndpointError(f"{answer.where}: not a list of NameServers: {text[:60]!r}", hint=hint) from None
     if access.access_key is not None and not url.lower().startswith("https:"):
         raise UsageError(
             "requests are not signed for hosts that an address server names over plain HTTP",
@@ -198,9 +194,8 @@ def _dashboard(text: str, access: Access) -> LiveSource:
     url, named = _without_login(text)
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
-    settings = HttpSettings(
-        access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=_reading(access)[0]
-    )
+    deadline, _ = _reading(access)
+    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
     return _live(DashboardReads(url, settings, credentials), access, tls=False)
 
 
@@ -232,5 +227,4 @@ OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
     "rocketmqs": partial(_named, tls=True),
     "http": _over_http,
     "https": _over_http,
-}
-"""Scheme → opener, for the schemes of `source_text.LIVE`."""
+}  # scheme → opener, for the schemes of `source_text.LIVE`

@@ -82,11 +82,8 @@ def check_source(text: str, where: str) -> None:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     login, at, hosts = authority.rpartition("@")
     if "@" in rest[len(authority) :] or (at and (":" in login or scheme.startswith("rocketmq"))):
-        raise UsageError(
-            f"{where}: it holds a login, and perhaps a password",
-            hint="keep at most the user, as in https://me@HOST, and say in the key secret where the secret is",
-            code="password-in-url",
-        )
+        hint = "keep at most the user, as in https://me@HOST, and say in the key secret where the secret is"
+        raise UsageError(f"{where}: it holds a login, and perhaps a password", hint=hint, code="password-in-url")
     if "?" in rest or "#" in rest:
         raise UsageError(f"{where}: a source's URL ends before ? and #", hint=_HINT)
     if not all(part.strip() for part in re.split("[,;]", hosts)):

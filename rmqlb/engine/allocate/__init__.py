@@ -49,11 +49,8 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
     elif innermost in SIMPLE:
         found = class_of(innermost)
     else:
-        raise UsageError(
-            f"unknown strategy {innermost[:100]}",
-            hint=suggestion("strategies", innermost.upper(), NAMES),
-            code="unknown-strategy",
-        )
+        problem = f"unknown strategy {innermost[:100]}"
+        raise UsageError(problem, hint=suggestion("strategies", innermost.upper(), NAMES), code="unknown-strategy")
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     for wrapper in reversed(outer):
@@ -236,11 +233,9 @@ def must_have(strategy: str, sdks: Iterable[Sdk]) -> None:
     """Refuse a strategy that none of the libraries has (raises UsageError)."""
     known = tuple(dict.fromkeys(sdks))
     if known and all(sdk.strategy(strategy) != strategy for sdk in known):
-        raise UsageError(
-            f"{strategy[:100]}: consumers of {known[0].library} run {known[0].only}, no other strategy can be set",
-            hint=f"--strategy {known[0].only}",
-            code="strategy-not-in-sdk",
-        )
+        sdk = known[0]
+        problem = f"{strategy[:100]}: consumers of {sdk.library} run {sdk.only}, no other strategy can be set"
+        raise UsageError(problem, hint=f"--strategy {sdk.only}", code="strategy-not-in-sdk")
 
 
 def _settings(given: StrategySettings) -> Settings:

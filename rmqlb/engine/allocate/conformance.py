@@ -68,11 +68,9 @@ def check_strategy(
                 ("queues", each, ids) for each in _orders(listed)
             ]
             others += [("client ids", listed, each) for each in _orders(ids)]
-            orders |= {
-                what: None
-                for what, some_queues, some_ids in others
-                if _answers(name, some_queues, some_ids, some, own, {}) != expected
-            }
+            for what, some_queues, some_ids in others:
+                if _answers(name, some_queues, some_ids, some, own, {}) != expected:
+                    orders[what] = None
     return tuple(_findings(name, left, several, throws, orders, varies, len(ids)))
 
 
@@ -146,8 +144,7 @@ def _answers(
     for client_id in asked:
         try:
             # Made again for each consumer: every client has a strategy object of its own.
-            share = prepare(strategy, queues, ids, settings).share(client_id)
-            found[client_id] = tuple(sort_queues(share))
+            found[client_id] = tuple(sort_queues(prepare(strategy, queues, ids, settings).share(client_id)))
         except AllocationError as error:
             found[client_id] = None
             throws[client_id] = str(error)

@@ -60,8 +60,7 @@ RULES: Mapping[str, StrategyRule] = {
     ),
     "PIN": StrategyRule("machine", None, _MACHINES, place="pin.Pinned", wraps=True),
     "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, place="pin.PinnedOverAll", wraps=True),
-}
-"""By RocketMQ's names, in the order of all lists of strategies."""
+}  # by RocketMQ's names, in the order of all lists of strategies
 
 NAMES = tuple(RULES)
 SIMPLE = tuple(name for name, rule in RULES.items() if not rule.wraps)

@@ -193,11 +193,7 @@ def pop_findings(topics: Sequence[PopTopic], group: str | None) -> Iterator[Find
 
 
 def _topic(
-    route: TopicRouteData,
-    lists: Sequence[tuple[str, ...]],
-    grpc: Sequence[str],
-    strategy: str,
-    known: tuple[int, ...],
+    route: TopicRouteData, lists: Sequence[tuple[str, ...]], grpc: Sequence[str], strategy: str, known: tuple[int, ...]
 ) -> PopTopic:
     shares = known or (DEFAULT_SHARE,)
     if strategy not in BROKER_STRATEGIES:
@@ -234,9 +230,7 @@ def assignment_questions(group: ConsumerGroup, routes: Sequence[TopicRouteData])
 
 
 def compare_assignments(
-    group: ConsumerGroup,
-    routes: Sequence[TopicRouteData],
-    answers: Mapping[AssignmentQuestion, AssignmentAnswer],
+    group: ConsumerGroup, routes: Sequence[TopicRouteData], answers: Mapping[AssignmentQuestion, AssignmentAnswer]
 ) -> tuple[BrokerAssignments, ...]:
     """The answers of each broker for each topic, with those that differ from the prediction."""
     queues = {route.topic: route.subscribe_queues() for route in routes}

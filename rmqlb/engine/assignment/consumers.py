@@ -78,9 +78,9 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
     if group.seen.at is None or not read:
         return None
     age_ms = group.seen.at.timestamp() * 1000 - read
-    return (
-        None if age_ms > _RECENT_MS else f"it has read a message that was stored {max(age_ms, 0) / 1000:.0f} s before"
-    )
+    if age_ms > _RECENT_MS:
+        return None
+    return f"it has read a message that was stored {max(age_ms, 0) / 1000:.0f} s before"
 
 
 def only_grpc(group: ConsumerGroup) -> bool:
@@ -149,12 +149,9 @@ def rebalanced_members(
     must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
     ids = group.client_ids
     if ids is None:
-        raise DataError(
-            f"the consumers of group {group.group} are not in {group.seen.where}",
-            hint="name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders",
-            group=group.group,
-            code="consumers-unknown",
-        )
+        problem = f"the consumers of group {group.group} are not in {group.seen.where}"
+        hint = "name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders"
+        raise DataError(problem, hint=hint, group=group.group, code="consumers-unknown")
     if not pop_too:
         must_not_be_grpc(group)
     at_brokers = {client_id for view in group.views or () for client_id in view.client_ids}
@@ -177,12 +174,9 @@ def must_not_be_grpc(group: ConsumerGroup) -> None:
 def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False) -> None:
     """Refuse a group whose clients do not allocate its queues (raises DataError)."""
     if group.message_model == BROADCASTING and not broadcasting_too:
-        raise DataError(
-            f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
-            hint="adding or removing a consumer moves no queue",
-            group=group.group,
-            code="broadcasting-group",
-        )
+        problem = f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
+        hint = "adding or removing a consumer moves no queue"
+        raise DataError(problem, hint=hint, group=group.group, code="broadcasting-group")
     topics = group.own_topics
     if group.consume_type == CONSUME_POP and not pop_too:
         raise pop_refusal(group, ())
@@ -223,11 +217,8 @@ def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
 
 def subscriptions(group: ConsumerGroup) -> dict[str, frozenset[str]]:
     """Client ID → reported topics, without the retry topic."""
-    return {
-        client_id: frozenset(topic for topic in report.topics if not topic.startswith(RETRY_PREFIX))
-        for client_id, report in group.reports.items()
-        if report.topics is not None
-    }
+    reported = {i: report.topics for i, report in group.reports.items() if report.topics is not None}
+    return {i: frozenset(t for t in topics if not t.startswith(RETRY_PREFIX)) for i, topics in reported.items()}
 
 
 def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
@@ -260,11 +251,8 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
 
 def reported_strategies(group: ConsumerGroup) -> dict[str, str]:
     """Client ID → the strategy that it reports; an unknown class keeps its class name."""
-    return {
-        client_id: JAVA_CLASSES.get(report.strategy_class, report.strategy_class)
-        for client_id, report in sorted(group.reports.items())
-        if report.strategy_class is not None
-    }
+    classes = {client_id: report.strategy_class for client_id, report in sorted(group.reports.items())}
+    return {client_id: JAVA_CLASSES.get(name, name) for client_id, name in classes.items() if name is not None}
 
 
 def is_orderly(group: ConsumerGroup) -> bool | None:
@@ -362,7 +350,7 @@ def group_sdks(
     return GroupSdks(usual, others, frozenset(i for i, guess in guesses.items() if guess.assumed), findings)
 
 
-def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int, several: int) -> Iterator[Finding]:
+def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], unassigned: int, several: int) -> Iterator[Finding]:
     """A finding for several libraries, graver with queues without exactly one owner."""
     ids = owning_ids(client_ids)
     numbers = sdks.numbers(ids)

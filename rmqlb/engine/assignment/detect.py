@@ -66,11 +66,9 @@ def detect_strategy(
         text = f"{DEFAULT}, the client's default, is assumed: {why}"
         return Detected(DEFAULT, "assumed", findings=(Finding("assumed-strategy", text, severity=INFO),))
     if unknown := sorted(name for name in names if name not in NAMES):
-        raise DataError(
-            f"consumers run the strategy class {unknown[0]}, which is not one of RocketMQ's own",
-            hint="say what to predict with: --strategy NAME, or its rule in Python: --strategy FILE.py:FUNCTION",
-            code="unknown-strategy-class",
-        )
+        problem = f"consumers run the strategy class {unknown[0]}, which is not one of RocketMQ's own"
+        hint = "say what to predict with: --strategy NAME, or its rule in Python: --strategy FILE.py:FUNCTION"
+        raise DataError(problem, hint=hint, code="unknown-strategy-class")
     usual = next(iter(numbers))
     if len(names) == 1:
         return Detected(usual, "reported", reported=numbers)

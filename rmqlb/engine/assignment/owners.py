@@ -100,11 +100,9 @@ def owners_of_group(
     strategy = strategies[0] if named else None
     by_pop, of_pop = popped_topics(group, group.popped_routes, group.client_ids, strategy, pop_share)
     hidden: Literal["certain", "likely"] = "certain" if group.seen and group.seen.polling_num else "likely"
-    offsets = (
-        (queue, group.states.get(queue, QueueState()))
-        for route in (group.popped_routes if group.by_proxy else ())
-        for queue in route.subscribe_queues()
-    )
+    popped = group.popped_routes if group.by_proxy else ()
+    queues = [queue for route in popped for queue in route.subscribe_queues()]
+    offsets = ((queue, group.states.get(queue, QueueState())) for queue in queues)
     report = replace(
         report,
         strategies_reported=dict(Counter(reported.values()).most_common()),
@@ -140,11 +138,8 @@ def must_ask_a_strategy(group: Group, option: str) -> None:
         why, other = "it is BROADCASTING", "look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…"
     else:
         return
-    raise UsageError(
-        f"{option}: no strategy decides who reads a queue of {group.title}, because {why}",
-        hint=f"leave {option} out, or {other}",
-        group=group.name,
-    )
+    problem = f"{option}: no strategy decides who reads a queue of {group.title}, because {why}"
+    raise UsageError(problem, hint=f"leave {option} out, or {other}", group=group.name)
 
 
 def popped_topics(
@@ -186,9 +181,7 @@ def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, 
         run = [each for each in report.strategies if each.strategy in report.strategies_reported]
         run = run or [each for each in report.strategies if each.mismatches == 0] or list(report.strategies)
         worst = max(run, key=lambda each: each.unassigned + each.duplicate_owners)
-        found += mixed_finding(
-            group.sdks, group.client_ids, unassigned=worst.unassigned, several=worst.duplicate_owners
-        )
+        found += mixed_finding(group.sdks, group.client_ids, worst.unassigned, worst.duplicate_owners)
     if explain:
         found += sort_findings(group.client_ids, "client ids")
         found += sort_findings([queue.broker_name for queue in group.pulled_queues], "broker names")

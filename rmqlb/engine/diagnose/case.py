@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.sdks import sdk_named
@@ -60,6 +60,8 @@ class Answer(Struct, frozen=True):
 
 class Case(GroupEvidence, dict=True, eq=False):
     rules: Sequence[DiagnosisRule] = ()
+    _answers: dict[str, Answer] = field(default_factory=dict)  # of the rules that were asked, by code
+    _predictions: dict[Causes, tuple[Owners, ...]] = field(default_factory=dict)
 
     def answer(self, code: str) -> Answer:
         if code not in self._answers:
@@ -72,10 +74,6 @@ class Case(GroupEvidence, dict=True, eq=False):
                 why = error
             self._answers[code] = Answer(tuple(findings), why)
         return self._answers[code]
-
-    @cached_property
-    def _answers(self) -> dict[str, Answer]:
-        return {}
 
     @cached_property
     def _checks(self) -> dict[str, Check]:
@@ -135,8 +133,6 @@ class Case(GroupEvidence, dict=True, eq=False):
             remedy,
             explains,
         )
-
-    # -- causes of owners
 
     @cached_property
     def suspected(self) -> Causes:
@@ -201,8 +197,6 @@ class Case(GroupEvidence, dict=True, eq=False):
             acting.discard("split-consumer-view")
         return tuple(cause for cause in CAUSES if cause in acting)
 
-    # -- predictions
-
     def possible(self, causes: Causes) -> tuple[Owners, ...]:
         """The owners with exactly these causes, a prediction for each list that a consumer may have received.
 
@@ -216,10 +210,6 @@ class Case(GroupEvidence, dict=True, eq=False):
                 self._predictions[causes] = tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
         return self._predictions[causes]
 
-    @cached_property
-    def _predictions(self) -> dict[Causes, tuple[Owners, ...]]:
-        return {}
-
     @property
     def _is_predicted(self) -> bool:
         topics = {*self.topics}
@@ -230,11 +220,9 @@ class Case(GroupEvidence, dict=True, eq=False):
         members = self.facts.members
         if "mixed-sdks" not in causes and members.sdk_of:  # as if all ran the usual library with its only strategy
             members = replace(members, strategy=sdk_named(members.sdk).sdk.strategy(members.group_strategy), sdk_of={})
-        return replace(
-            members,
-            strategy_of=members.strategy_of if "mixed-strategies" in causes else {},
-            subscribed=self.subscriptions if "subscription-mismatch" in causes else {},
-        )
+        strategy_of = members.strategy_of if "mixed-strategies" in causes else {}
+        subscribed = self.subscriptions if "subscription-mismatch" in causes else {}
+        return replace(members, strategy_of=strategy_of, subscribed=subscribed)
 
     def _lists(self, causes: Causes) -> Iterator[tuple[str, ...]]:
         is_stale = "stale-connections" in causes
@@ -264,8 +252,6 @@ class Case(GroupEvidence, dict=True, eq=False):
 
         owners = owners_at_rest(self.routes, members)
         return {queue: tuple(own[i] for i in ids if takes(own[i], queue)) for queue, ids in owners.items()}
-
-    # -- what causes explain
 
     def reproduces(self, causes: Causes) -> bool:
         """Each consumer owns the queues of each topic that one prediction gives it (raises as `possible`)."""

@@ -44,9 +44,6 @@ LONGEST_PULL_MS = 20_000
 LOCKED_MS = 30_000  # age at which a lock ends (`ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME`); renewed every 20 s
 
 
-# -- processes that do not answer --------------------------------------------------------------------------------------
-
-
 @rule("frozen-consumer")
 def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
     """A listed consumer does not answer, and none of its predicted queues is read."""
@@ -76,11 +73,8 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
         why = "the snapshot has no request to it" if part is None else part.reason
         raise DataError(f"{own} did not report: {why}", hint=ASK_CONSUMERS)
     queues = _predicted(case, own)
-    looks = [
-        (at, look)
-        for at, look in zip(case.read_at, case.looks, strict=True)
-        if own in (look.client_ids or ()) and own not in look.reports
-    ]
+    looks = [*zip(case.read_at, case.looks, strict=True)]
+    looks = [(at, look) for at, look in looks if own in (look.client_ids or ()) and own not in look.reports]
     waiting: list[MessageQueue] = []
     for queue in queues:
         states = [look.queues.get(queue) for _, look in looks]
@@ -99,7 +93,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     listing = [view for view in case.views if own in view.client_ids]
     unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
     facts = (
-        *(case.seen(f"consumers that {v.broker_addr or v.seen.where} lists", own, by=v.seen) for v in listing),
+        *(case.seen(f"consumers that {v.place} lists", own, by=v.seen) for v in listing),
         case.seen(f"answer of {own} to the request for its running information", part.reason),
         case.seen(unread, span_ms // 1000, HELD_MS // 1000),
     )
@@ -122,15 +116,10 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     except RmqlbError as error:
         raise DataError(f"the queues of {client_id} cannot be predicted: {error.message}") from error
     if len(predictions) > 1:
-        raise DataError(
-            f"brokers list different consumers, so that the queues of {client_id} are unknown",
-            hint="look again after two minutes, when brokers have forgotten consumers that left",
-        )
+        problem = f"brokers list different consumers, so that the queues of {client_id} are unknown"
+        raise DataError(problem, hint="look again after two minutes, when brokers have forgotten consumers that left")
     owners = predictions[0].items()
     return tuple(queue for queue, ids in owners if client_id in ids and {client_id}.issuperset(case.owners(queue)))
-
-
-# -- listeners that fail -----------------------------------------------------------------------------------------------
 
 
 @rule("consume-failing")
@@ -138,15 +127,13 @@ def consume_failing(case: Case) -> Iterator[GroupFinding]:
     failing = troubles_of(case, _failing_listener)
     if failing.found:
         ids, letters = failing.ids, dead_letter_topic(case.group.group)
-        fail = f"{len(ids)} consumers fail to consume most of their messages"
-        if len(ids) == 1:
-            fail = "1 consumer fails to consume most of its messages"
+        fail, their = ("1 consumer fails", "its") if len(ids) == 1 else (f"{len(ids)} consumers fail", "their")
         retried = f"brokers redeliver them, and put them into {letters} after the last try"
         if all(each.orderly for each in failing.found):
             retried = "each queue waits for its first message, which the listener gets again and again"
         yield case.finding(
             ERROR if any(each.is_worst for each in failing.found) else WARNING,
-            f"{fail}; {retried}.",
+            f"{fail} to consume most of {their} messages; {retried}.",
             f"Look at the log of {ids[0]}: its listener throws an exception, or returns RECONSUME_LATER.",
             of=failing,
             facts=[*failing.facts, *_failed_messages(case)],
@@ -213,11 +200,8 @@ def _percent(failed: int, consumed: int) -> int:
 def _failed_messages(case: Case) -> Iterator[Evidence]:
     """New messages in the retry topic from the first look to the last, and new dead letters."""
     before = case.looks[0].queues
-    retried = [
-        (before[queue].broker_offset, state.broker_offset)
-        for queue, state in case.group.queues.items()
-        if queue.topic == retry_topic(case.group.group) and queue in before
-    ]
+    topic, states = retry_topic(case.group.group), case.group.queues
+    retried = [(before[q].broker_offset, states[q].broker_offset) for q in states if q.topic == topic and q in before]
     grown = [now - was for was, now in retried if was is not None and now is not None]
     if grown:
         seconds = (case.read_at[-1] - case.read_at[0]) // 1000
@@ -227,9 +211,6 @@ def _failed_messages(case: Case) -> Iterator[Evidence]:
     if letters and (more := letters[-1][1] - letters[0][1]):
         seconds = (letters[-1][0] - letters[0][0]) // 1000
         yield case.seen(f"messages that came into the dead-letter topic in {seconds} s", more)
-
-
-# -- listeners that do not return --------------------------------------------------------------------------------------
 
 
 @rule("blocked-consumer")
@@ -309,8 +290,7 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
 
 def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
     stacks = consumer.now.stacks or ()
-    tops = Counter(" < ".join(stack.splitlines()[1:4]) for stack in stacks)
-    for top, number in tops.most_common(2):
+    for top, number in Counter(" < ".join(stack.splitlines()[1:4]) for stack in stacks).most_common(2):
         if top:
             fact = f"first frames of {of_all(number, len(stacks), 'consume thread')} of {consumer.client_id}"
             yield consumer.seen(fact, top)
@@ -348,9 +328,6 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
                 fact = f"messages of {topic} that {consumer.client_id} had {ms // 1000} s before, more than it pulls"
                 return consumer.seen(f"{fact} in a minute", number, round(pulled * BLOCKED_MS / 1000) + 1)
     return None
-
-
-# -- a first message that is not finished ------------------------------------------------------------------------------
 
 
 @rule("head-blocked")
@@ -399,13 +376,14 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
             needed_ms=needed,
         )
     unfinished = f"seconds for which offset {first} of {name} is not finished at {own}"
+    facts = (
+        consumer.seen(unfinished, lasted // 1000, needed // 1000),
+        consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
+    )
     yield Trouble(
         own,
         (item.queue,),
-        (
-            consumer.seen(unfinished, lasted // 1000, needed // 1000),
-            consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
-        ),
+        facts,
         gravity=lasted,
         orderly=bool(consumer.now.orderly),
         is_worst=bool(consumer.now.orderly) or (doubt is None and consumer.limit_reached(item) is not None),
@@ -448,9 +426,6 @@ def _goes_on(consumer: ConsumerReports, item: ProcessQueue, since: int) -> bool:
 
 def _pulled_up_to(item: ProcessQueue) -> int:
     return (item.max_offset or 0) + 1 if item.cached else item.commit_offset or 0
-
-
-# -- pulls and locks ---------------------------------------------------------------------------------------------------
 
 
 @rule("pull-stopped")

@@ -58,9 +58,7 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
             not_applicable.append(Undecided(rule.code, str(why)))
         elif why is None:
             checked += [] if answer.findings else [rule.code]
-        elif all(
-            finding.severity == INFO for finding in answer.findings
-        ):  # otherwise missing evidence adds nothing new
+        elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
             unknown.append(Undecided(rule.code, why.message, why.hint))
     found_any = any(finding.severity != INFO for finding in findings)
     group = known(lambda: evidence.group)
@@ -135,9 +133,6 @@ def _stacks(case: Case) -> tuple[ConsumerStacks, ...] | None:
     stacks = {client_id: case.report_of(client_id).stacks for client_id in case.group.reports}
     ids = sort_client_ids(client_id for client_id, threads in stacks.items() if threads is not None)
     return tuple(ConsumerStacks(client_id, stacks[client_id] or ()) for client_id in ids) or None
-
-
-# -- looks -------------------------------------------------------------------------------------------------------------
 
 
 def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
@@ -219,9 +214,6 @@ def _brokers(look: ClusterSnapshot) -> set[str]:
 def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
     seen = [look.groups[name].seen.at for name in names if name in look.groups]
     return look.taken_at or next((at for at in seen if at is not None), None)
-
-
-# -- several groups ----------------------------------------------------------------------------------------------------
 
 
 def diagnosis_of_groups(diagnoses: Iterable[Diagnosis]) -> DiagnosisOfGroups:

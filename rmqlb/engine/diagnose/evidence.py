@@ -26,10 +26,8 @@ from rmqlb.model.snapshot import is_ghost
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages
 
-CONVERGES_MS = 50_000
-"""A consumer learns of a new queue within 30 s (route poll) and rebalances within 20 s more."""
-FORGETS_MS = 120_000
-"""A broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)."""
+CONVERGES_MS = 50_000  # a consumer learns of a new queue within 30 s (route poll) and rebalances within 20 s more
+FORGETS_MS = 120_000  # a broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)
 
 ASK_BROKERS = "diagnose again when that broker answers, from where it can be reached"
 MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
@@ -89,8 +87,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         at = where.at or self.group.seen.at or self.facts.snapshot.taken_at
         return Evidence(fact, value, threshold, where.where, None if at is None else utc_text(at))
 
-    # -- consumers
-
     @cached_property
     def views(self) -> tuple[MemberView, ...]:
         """The consumer lists of brokers; () where only a Proxy lists consumers."""
@@ -123,11 +119,8 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def ghosts(self) -> frozenset[str]:
         """Listed clients that answer that they do not run the group."""
-        return frozenset(
-            part.detail
-            for part in self.facts.snapshot.unread
-            if (part.kind, part.name) == ("member", self.facts.name) and part.detail and is_ghost(part.reason)
-        )
+        members = [part for part in self.facts.snapshot.unread if (part.kind, part.name) == ("member", self.facts.name)]
+        return frozenset(part.detail for part in members if part.detail and is_ghost(part.reason))
 
     def must_be_all_lists(self) -> None:
         """Raise DataError while a broker of the group's topics has not listed its consumers."""
@@ -193,8 +186,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
         has_some = any(self.report_of(client_id).stacks for client_id in self.group.reports)
         return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
 
-    # -- topics and queues
-
     @cached_property
     def topics(self) -> tuple[str, ...]:
         if self.group.own_topics is None:
@@ -226,8 +217,6 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def broker_name(self, view: MemberView) -> str | None:
         """The broker of the list; None when its address is in no route."""
         return None if view.broker_addr is None else self.addresses.get(view.broker_addr)
-
-    # -- owners and lag
 
     @property
     def observed(self) -> Owners:

@@ -43,16 +43,11 @@ from rmqlb.model.words import counted, messages
 
 LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 
-SPAN_MS = 15_000
-"""The least time between the first look and the last: three commits (`persistConsumerOffsetInterval`)."""
-COMMITTED_MS = 7_000
-"""What was consumed 7 s ago is committed: 5 s, and 2 s for the looks themselves."""
-BEHIND_MS = 60_000
-"""A group that is less behind may be draining a burst."""
-HOT = 3
-"""A queue is hot with 3 times the mean inflow and lag of the topic's other queues."""
-SLOWER = 2
-"""A consumer is slow when its calls take twice as long as those of the others."""
+SPAN_MS = 15_000  # the least time between the first look and the last: three commits (`persistConsumerOffsetInterval`)
+COMMITTED_MS = 7_000  # what was consumed 7 s ago is committed: 5 s, and 2 s for the looks themselves
+BEHIND_MS = 60_000  # a group that is less behind may be draining a burst
+HOT = 3  # a queue is hot with 3 times the mean inflow and lag of the topic's other queues
+SLOWER = 2  # a consumer is slow when its calls take twice as long as those of the others
 CAUSES_OF_LAG = (  # beside those of owners
     *CAUSES,
     *("broker-silent", "broker-gone", "consumer-gone", "unassigned-queues", "frozen-consumer", "consume-failing"),
@@ -173,11 +168,9 @@ def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
         return AnotherLookNeeded(f"{what}: needs {LOOKS} samples since it was small or shrank, got {fewest}")
     missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
     wanted = "offsets that stand still" if missing.state == "standing" else "samples in which it does not shrink"
-    return AnotherLookNeeded(
-        f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s",
-        after_ms=max(missing.needed_ms - missing.shown_ms, SPAN_MS),
-        needed_ms=missing.needed_ms,
-    )
+    problem = f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s"
+    after_ms = max(missing.needed_ms - missing.shown_ms, SPAN_MS)
+    return AnotherLookNeeded(problem, after_ms=after_ms, needed_ms=missing.needed_ms)
 
 
 def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:
@@ -224,10 +217,8 @@ def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQu
     kinds = {reports[i].consumer_type if i in reports else None for i in case.processes}
     pulls = "pull" in kinds or (None in kinds and case.group.consume_type == CONSUME_ACTIVELY)
     if queues and pulls and not case.facts.owns_nothing:
-        raise DataError(
-            "its consumers pull on their own, and may store their offsets elsewhere than at the brokers",
-            hint="look at the offsets that the application stores",
-        )
+        problem = "its consumers pull on their own, and may store their offsets elsewhere than at the brokers"
+        raise DataError(problem, hint="look at the offsets that the application stores")
     return lags, queues
 
 
@@ -284,9 +275,6 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
             facts=[*lags.sums(queues), case.seen("messages consumed in these queues between the looks", 0)],
         )
     lags.must_be_decided("standing")
-
-
-# -- one queue or one consumer behind the others -----------------------------------------------------------------------
 
 
 @rule("hot-queue", one_look=False)
@@ -358,9 +346,8 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
             shares.setdefault(owners[0], {})[queue] = lag
     others = [i for i, share in shares.items() if all(lag.state in ("fine", "draining") for lag in share.values())]
     growing = lags.of("growing") if others else ()
-    explained, causes = case.explained(
-        growing, ("frozen-consumer", "consume-failing", "blocked-consumer", "head-blocked")
-    )
+    stopping = ("frozen-consumer", "consume-failing", "blocked-consumer", "head-blocked")
+    explained, causes = case.explained(growing, stopping)
     left = [queue for queue in growing if queue not in explained]
     for client_id, share in shares.items():
         for topic in sorted({queue.topic for queue in left if queue in share}):
@@ -410,9 +397,6 @@ def _slow_listener(
         inflow = round(sum(lag.inflow_per_s for lag in share.values()))
         facts.append(case.seen(f"messages of {topic} that arrive for {own} per second", inflow))
         yield Trouble(own, late, tuple(facts))
-
-
-# -- flow control and offsets ------------------------------------------------------------------------------------------
 
 
 @rule("flow-control")

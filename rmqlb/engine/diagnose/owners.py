@@ -25,9 +25,6 @@ _LOOK_AGAIN = "Look again after 50 s: a change of consumers or queues has reache
 _EXPLAINING = ("consumer-gone", "mixed-sdks")
 
 
-# -- groups whose queues no listed consumer owns -----------------------------------------------------------------------
-
-
 @rule("no-consumer-online")
 def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
     case.must_be_listed()
@@ -89,11 +86,8 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
         if group.client_ids:
             case.must_be_all_lists()
         elif group.polling_num is None and not group.proxies:
-            raise DataError(
-                "the number of receive requests that wait at brokers is unknown",
-                hint="diagnose a live cluster over its NameServers (-s rocketmq://HOST:9876), or with --proxy "
-                "HOST:8080",
-            )
+            hint = "diagnose a live cluster over its NameServers (-s rocketmq://HOST:9876), or with --proxy HOST:8080"
+            raise DataError("the number of receive requests that wait at brokers is unknown", hint=hint)
 
 
 @rule("pop-consumption")
@@ -146,9 +140,6 @@ def no_read_queues(case: Case) -> Iterator[GroupFinding]:
             )
     for why in case.facts.unknown_routes.values():
         raise DataError(why.message, hint="diagnose again with that topic's route")
-
-
-# -- owners ------------------------------------------------------------------------------------------------------------
 
 
 @rule("unassigned-queues")
@@ -288,9 +279,6 @@ def _most_queues(case: Case) -> int:
     return max(Counter(queue.topic for queue in case.queues).values(), default=0)
 
 
-# -- a consumer that ended ---------------------------------------------------------------------------------------------
-
-
 @rule("consumer-gone")
 def consumer_gone(case: Case) -> Iterator[GroupFinding]:
     """A consumer ended without unregistering, and its queues wait for new owners.
@@ -356,8 +344,5 @@ def _locked(case: Case, queues: tuple[MessageQueue, ...]) -> tuple[MessageQueue,
     others = {q: owners for q, owners in case.observed.items() if q not in queues and q in predicted}
     if any(owners != predicted[queue] for queue, owners in others.items()):
         return ()
-    return tuple(
-        queue
-        for queue in queues
-        if predicted.get(queue) and all(case.report_of(owner).orderly is True for owner in predicted[queue])
-    )
+    orderly = {i for owners in predicted.values() for i in owners if case.report_of(i).orderly}
+    return tuple(queue for queue in queues if predicted.get(queue) and orderly.issuperset(predicted[queue]))

@@ -268,9 +268,8 @@ def push_consumers(evidence: GroupEvidence, found: Troubles) -> Iterator[Consume
     if len(silent) == len(evidence.pushing) and all(client_id in group.reports for client_id in silent):
         found.errors.append(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
     elif silent:
-        problem = f"{silent[0]} did not report its process queues"
-        if len(silent) > 1:
-            problem = f"{len(silent)} consumers did not report their process queues, such as {silent[0]}"
+        several = f"{len(silent)} consumers did not report their process queues, such as {silent[0]}"
+        problem = several if len(silent) > 1 else f"{silent[0]} did not report its process queues"
         found.errors.append(DataError(problem, hint=ASK_CONSUMERS))
 
 

@@ -23,8 +23,6 @@ from rmqlb.model.snapshot import through
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages, named
 
-# -- brokers -----------------------------------------------------------------------------------------------------------
-
 
 @rule("broker-silent")
 def broker_silent(case: Case) -> Iterator[GroupFinding]:
@@ -106,7 +104,7 @@ def stale_connections(case: Case) -> Iterator[GroupFinding]:
     acts = "stale-connections" in case.explanation
     channels, facts = case.group.stale_channels, list[Evidence]()
     for view, client_id, number in channels:
-        broker, processes = case.broker_name(view) or _where(view), case.processes[client_id]
+        broker, processes = case.broker_name(view) or view.place, case.processes[client_id]
         facts.append(case.seen(f"connections of {client_id} at {broker}", number, processes + 1, by=view.seen))
         facts.append(case.seen(f"connections of {client_id} at other brokers", processes))
     if channels:
@@ -149,7 +147,7 @@ def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
         for view in case.views:
             facts.append(_listed(case, view))
             if (fitting := case.owning_by(view.client_ids)) is not None:
-                text = f"consumers with the owners that the list of {_where(view)} gives"
+                text = f"consumers with the owners that the list of {view.place} gives"
                 facts.append(case.seen(text, fitting, by=view.seen))
         yield finding_of_cause(
             case,
@@ -165,11 +163,7 @@ def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
 
 
 def _listed(case: Case, view: MemberView) -> Evidence:
-    return case.seen(f"consumers that {_where(view)} lists", ", ".join(view.client_ids), by=view.seen)
-
-
-def _where(view: MemberView) -> str:
-    return view.broker_addr or view.seen.where
+    return case.seen(f"consumers that {view.place} lists", ", ".join(view.client_ids), by=view.seen)
 
 
 @rule("broker-unreachable-from-consumer")
@@ -198,10 +192,8 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
                 remedy="Look at the network between these consumers and the brokers that do not list them.",
             )
         elif case.smallest is None:
-            raise DataError(
-                f"{differ}, and no prediction gives the observed owners",
-                hint="look again after two minutes, when brokers have forgotten consumers that left",
-            )
+            hint = "look again after two minutes, when brokers have forgotten consumers that left"
+            raise DataError(f"{differ}, and no prediction gives the observed owners", hint=hint)
     case.must_be_all_lists()
 
 
@@ -284,9 +276,6 @@ def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
         consumers=[link.client_id for link in links],
         facts=facts,
     )
-
-
-# -- clients -----------------------------------------------------------------------------------------------------------
 
 
 @rule("duplicate-client-id")
@@ -444,9 +433,6 @@ def _shared_differently(case: Case, others: set[str]) -> tuple[MessageQueue, ...
     differ = {queue: {*owners} ^ {*observed.get(queue, owners)} for queue, owners in predictions[0].items()}
     bad = [queue for queue in differ if differ[queue] and len(observed[queue]) != 1]
     return tuple(bad) if set[str]().union(*differ.values()) <= others else ()
-
-
-# -- causes ------------------------------------------------------------------------------------------------------------
 
 
 def finding_of_cause(

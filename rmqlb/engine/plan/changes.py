@@ -43,9 +43,8 @@ class Changes(Struct, frozen=True):
 
     @property
     def touches_route(self) -> bool:
-        return bool(
-            self.add_brokers or self.remove_brokers or self.remove_masters or self.read_queues or self.write_queues
-        )
+        brokers = self.add_brokers or self.remove_brokers or self.remove_masters
+        return bool(brokers or self.read_queues or self.write_queues)
 
 
 def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
@@ -75,11 +74,8 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
             members = sort_client_ids(members)[: len(members) - item]
     for item in changes.add:
         if isinstance(item, str) and item in members:
-            raise UsageError(
-                f"--add {item}: it is already in the group",
-                hint="to see what two processes with one id do, name the id twice in --consumers",
-                code="already-in-group",
-            )
+            hint = "to see what two processes with one id do, name the id twice in --consumers"
+            raise UsageError(f"--add {item}: it is already in the group", hint=hint, code="already-in-group")
         members += [item] if isinstance(item, str) else placeholders(item, members)
     if changes.scale_to is not None:
         members = sort_client_ids(members)[: changes.scale_to]
@@ -108,11 +104,8 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
     An added broker is readable and writable and has a master.
     """
     if changes.touches_route and route.is_static:
-        raise UsageError(
-            f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
-            hint="plan changes of its consumers only",
-            code="static-topic",
-        )
+        problem = f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers"
+        raise UsageError(problem, hint="plan changes of its consumers only", code="static-topic")
     for name in changes.remove_brokers:
         _must_have(route, name, "--remove-broker")
         route = _without_broker(route, name)
@@ -177,11 +170,9 @@ def _no_contradiction(changes: Changes) -> None:
 
 
 def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
-    return replace(
-        route,
-        queue_datas=tuple(data for data in route.queue_datas if data.broker_name != name),
-        broker_datas=tuple(broker for broker in route.broker_datas if broker.broker_name != name),
-    )
+    queues = tuple(data for data in route.queue_datas if data.broker_name != name)
+    brokers = tuple(broker for broker in route.broker_datas if broker.broker_name != name)
+    return replace(route, queue_datas=queues, broker_datas=brokers)
 
 
 def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:

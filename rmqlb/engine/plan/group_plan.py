@@ -98,9 +98,7 @@ def _findings(
     found = list(planning_findings(group))
     if group.names_sdks and plan.topics and not group.broadcasting:
         worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
-        found += mixed_finding(
-            group.sdks, group.client_ids, unassigned=worse.unassigned, several=worse.duplicate_owners
-        )
+        found += mixed_finding(group.sdks, group.client_ids, worse.unassigned, worse.duplicate_owners)
     if joiners and group.pulled_routes and not group.broadcasting:
         found.append(_placeholder_finding(plan.summary.moved, plan.summary.moved_range))
     for side in (before, after):

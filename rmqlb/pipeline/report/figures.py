@@ -69,8 +69,7 @@ class Query(Struct, frozen=True):
 
     @property
     def selected(self) -> str:
-        keys = {key: f"t.{key}" for key in self.per or ()}
-        named = {**keys, **self.columns}.items()
+        named = ({key: f"t.{key}" for key in self.per or ()} | dict(self.columns)).items()
         return ", ".join(text if text == f"t.{key}" else f"{text} AS {key}" for key, text in named)
 
     def shown(self, cluster: str | None = None) -> str:
@@ -169,8 +168,6 @@ def queries(thresholds: Thresholds) -> dict[str, Query]:
         )
     return found
 
-
-# -- the answers
 
 WINDOW = 31  # nights of the page, the last included; from 33 folders on Spark needs a job to list them
 
@@ -306,10 +303,9 @@ def thresholds_of(policy: Policy | None) -> Thresholds:
 
 
 def verdict_of(found: Answers, page: str) -> FleetVerdict:
-    names = [row["cluster"] for row in found.of("clusters")]
     clusters = (
         ClusterVerdict(cluster=name, page=page_name(name), groups=_groups(found, name), **_counts(found, name))
-        for name in names
+        for name in (row["cluster"] for row in found.of("clusters"))
     )
     verdict = FleetVerdict(
         line="",

@@ -52,8 +52,7 @@ _LONGEST = 300
 _MAY_BE_ABSENT = {
     *("cluster", "group", "topic", "rule", "consumer", "before", "after", "subject", "message", "command", "value"),
     *("bound", "until", "owner", "reason", "other", "lastNight", "snapshot"),
-}
-"""Columns in which null is shown as a dash; in other columns null is unknown, shown as a question mark."""
+}  # columns in which null is shown as a dash; in other columns null is unknown, shown as a question mark
 _FACTS = {
     "first": "findings without a previous night",
     "waived": "limits waived",
@@ -227,7 +226,8 @@ def chart(title: str, days: Sequence[str], values: Sequence[float | None]) -> Ma
     points = [(6 + step * place, 66 - 48 * value / high) for place, value in enumerate(values) if value is not None]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     last = next((value for value in reversed(values) if value is not None), 0)
-    label = f"{title} from {days[0]} to {days[-1]}: last {_number(last)}, most {_number(high)}"
+    numbers = {"last": _number(last), "high": _number(high)}
+    label = f"{title} from {days[0]} to {days[-1]}: last {numbers['last']}, most {numbers['high']}"
     dots = Markup("").join(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2"/>').format(x, y) for x, y in points)
     return Markup(
         "<figure><figcaption>{title} <b>{last}</b></figcaption>"
@@ -235,16 +235,7 @@ def chart(title: str, days: Sequence[str], values: Sequence[float | None]) -> Ma
         '<path d="M6 66H234"/><polyline points="{line}"/>{dots}'
         '<text x="6" y="80">{first}</text><text x="234" y="80" text-anchor="end">{until}</text>'
         '<text x="234" y="11" text-anchor="end">{high}</text></svg></figure>'
-    ).format(
-        title=title,
-        last=_number(last),
-        label=label,
-        line=line,
-        dots=dots,
-        first=days[0],
-        until=days[-1],
-        high=_number(high),
-    )
+    ).format(title=title, label=label, line=line, dots=dots, first=days[0], until=days[-1], **numbers)
 
 
 def _number(value: float) -> str:
@@ -257,9 +248,6 @@ def _number(value: float) -> str:
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))
-
-
-# -- the files
 
 
 class _Stored(Struct, frozen=True, rename="camel"):
@@ -282,11 +270,8 @@ def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | 
     markers = {day: each.judged for day, each in warehouse.nights().items() if each.judged is not None}
     window = sorted(markers)[-WINDOW:]
     if not window:
-        raise DataError(
-            f"{warehouse.place} has no complete night to report on",
-            hint="make one first: rmqlb pipeline run",
-            code="table-not-found",
-        )
+        problem = f"{warehouse.place} has no complete night to report on"
+        raise DataError(problem, hint="make one first: rmqlb pipeline run", code="table-not-found")
     thresholds = thresholds_of(policy)
     made_from = short(__version__, warehouse.place, thresholds, [(day, markers[day]) for day in window])
     stored = _stored(to)

@@ -18,8 +18,6 @@ from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionIte
 _INT64 = range(-(2**63), 2**63)
 _CONSUME_THREAD = "ConsumeMessageThread_"
 _THREAD = re.compile(rf"({_CONSUME_THREAD}\S*) *TID: [0-9]+ STATE: ([A-Z_]+)")
-
-
 _FIGURES = {
     "cached": "cachedMsgCount",
     "cached_mib": "cachedMsgSizeInMiB",
@@ -33,22 +31,18 @@ _FIGURES = {
     "last_lock": "lastLockTimestamp",
     "last_pull": "lastPullTimestamp",
     "last_consume": "lastConsumeTimestamp",
-}
-"""Field of `ProcessQueue` → key of RocketMQ's `ProcessQueueInfo`."""
+}  # field of `ProcessQueue` → key of RocketMQ's `ProcessQueueInfo`
 
 
 def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | None = None) -> ConsumerEvidence:
     properties = document.properties
     table, statuses = document.mq_table, document.status_table
+    reported = sorted((str(topic), item) for topic, item in statuses.items()) if isinstance(statuses, dict) else None
     queues = None if table is None else [_process_queue(key, state, where) for key, state in table.items()]
     return ConsumerEvidence(
         read_at=read_at,
         queues=None if queues is None else tuple(sorted(queues, key=lambda item: queue_order(item.queue))),
-        statuses={
-            topic: _status(item) for topic, item in sorted((str(topic), item) for topic, item in statuses.items())
-        }
-        if isinstance(statuses, dict)
-        else None,
+        statuses=None if reported is None else {topic: _status(item) for topic, item in reported},
         limits=PullLimits(
             messages=whole_number(properties.get("pullThresholdForQueue")),
             mib=whole_number(properties.get("pullThresholdSizeForQueue")),

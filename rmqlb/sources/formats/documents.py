@@ -217,16 +217,12 @@ def _deeper_than(document: object, depth: int) -> bool:
 
 def parse_documents(body: bytes, where: str) -> tuple[list[object], list[str]]:
     """The JSON documents of a body, strict or in RocketMQ's dialect, and the deviations (raises DocumentError)."""
-    try:
+    with suppress(DocumentError):
         return [decode(body, object, where)], []
-    except DocumentError:
-        pass
-    try:
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         lines = decoding.decode_lines(body)
         if not any(_deeper_than(line, MAX_DEPTH) for line in lines):
             return lines, []
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        pass
     from rmqlb.sources.formats.loose_json import read_loose
 
     return read_loose(text_of(body, where), where)
@@ -342,7 +338,7 @@ def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQue
 
 
 def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
-    topics, properties = document.subscription_set, document.properties
+    topics, popped, properties = document.subscription_set, document.mq_pop_table, document.properties
     rebalance, kind = properties.get("clientRebalance"), properties.get("PROP_CONSUME_TYPE")
     # In order, or BROADCASTING, a consumer rebalances whatever the property is (`RebalancePushImpl.clientRebalance`).
     always = properties.get("PROP_CONSUMEORDERLY") == "true" or properties.get("messageModel") == BROADCASTING
@@ -361,9 +357,7 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         consume_timestamp=properties.get("consumeTimestamp"),
         started_at=whole_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         consumer_type=consumer,
-        pop_topics=None
-        if document.mq_pop_table is None
-        else frozenset(queue.topic for queue in _live_queues(document.mq_pop_table, client_id)),
+        pop_topics=None if popped is None else frozenset(queue.topic for queue in _live_queues(popped, client_id)),
     )
 
 

@@ -59,11 +59,8 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
     if not stream.eof:
         raise DocumentError(f"{where}: the compressed data is cut short")
     if stream.unused_data.strip(b"\0"):
-        raise DocumentError(
-            f"{where}: more data follows the compressed data",
-            hint="unpack joined files first: zcat FILE | rmqlb … -s -",
-            hint_names_options=True,
-        )
+        hint = "unpack joined files first: zcat FILE | rmqlb … -s -"
+        raise DocumentError(f"{where}: more data follows the compressed data", hint=hint, hint_names_options=True)
     return unpacked
 
 

@@ -51,10 +51,9 @@ class LooseReader:
         if self._text.count("\\") > _MOST_ESCAPES:
             raise DocumentError(f"{self._where}: more than {_MOST_ESCAPES} escapes in the dialect's strings")
         if sum(map(self._text.count, ",[{")) > _MOST_VALUES:
-            raise DocumentError(
-                f"{self._where}: more than {_MOST_VALUES} values in what is not strict JSON",
-                hint="large snapshots are written in strict JSON: rmqlb fetch-routes -o json",
-            )
+            problem = f"{self._where}: more than {_MOST_VALUES} values in what is not strict JSON"
+            hint = "large snapshots are written in strict JSON: rmqlb fetch-routes -o json"
+            raise DocumentError(problem, hint=hint)
         while self._peek():
             if len(found) == _MOST_DOCUMENTS:
                 self._fail(f"more than {_MOST_DOCUMENTS} documents")

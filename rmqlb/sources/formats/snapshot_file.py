@@ -6,7 +6,7 @@ topic's route and a group's name are required: absent values are unknown. A time
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -27,6 +27,7 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, UnreadKind, Wanted
+from rmqlb.model.times import in_utc
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument, convert, decode, route
 
 SCHEMA = "rmqlb/snapshot"
@@ -178,15 +179,12 @@ def _check_version(version: object, where: str) -> None:
         problem = f"the snapshot's formatVersion is {str(version)[:40]!r}"
         raise DocumentError(f"{where}: {problem}", hint=f"write {FORMAT_VERSION!r}")
     if int(major) > int(FORMAT_VERSION.partition(".")[0]):
-        raise DocumentError(
-            f"{where}: snapshot format {version} is newer than this program reads ({FORMAT_VERSION})",
-            hint="use a newer rmqlb",
-            code="newer-format",
-        )
+        problem = f"snapshot format {version} is newer than this program reads ({FORMAT_VERSION})"
+        raise DocumentError(f"{where}: {problem}", hint="use a newer rmqlb", code="newer-format")
 
 
 def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> ClusterSnapshot:
-    taken_at = _utc(document.source.taken_at)
+    taken_at = in_utc(document.source.taken_at)
     default = Seen(where, taken_at)
     items = {item.group: item for item in document.data.groups} if wanted.groups else {}
     names = wanted.groups_among(items)
@@ -232,8 +230,7 @@ def _kept_topics(
 _SAME = (
     *("consume_type", "message_model", "consume_from_where", "topics", "request_modes", "consume_tps", "polling_num"),
     *("dead_letters", "pop_share_queue_nums"),
-)
-"""Fields of a group that are equal in the file."""
+)  # fields of a group that are equal in the file
 
 
 def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
@@ -256,19 +253,13 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
             )
             for each in item.queues
         },
-        reports={
-            report.client_id: report if wanted.evidence else replace(report, evidence=None) for report in item.reports
-        },
+        reports={each.client_id: each if wanted.evidence else replace(each, evidence=None) for each in item.reports},
         **{name: getattr(item, name) for name in _SAME},
     )
 
 
 def _seen(item: Seen | None, default: Seen) -> Seen:
-    return default if item is None else Seen(item.where, _utc(item.at))
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+    return default if item is None else Seen(item.where, in_utc(item.at))
 
 
 def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from rmqlb.sources.formats.limits import MAX_DEPTH
 from rmqlb.sources.formats.loose_json import MAX_DIGITS
 
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_NODES = 1_000_000
-"""Enough for 50,000 queues with their offsets, in two seconds and a hundred MB."""
+_MAX_NODES = 1_000_000  # enough for 50,000 queues with their offsets, in two seconds and a hundred MB
 _MAX_CHARACTERS = 12 << 20
 """More has too many nodes, as rmqlb's own YAML has ten bytes per node. The parser keeps several copies."""
 _LARGE = "large snapshots are written in JSON: rmqlb fetch-routes -o json"

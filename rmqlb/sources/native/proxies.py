@@ -38,9 +38,8 @@ def proxy_address(text: str, where: str = "--proxy") -> str:
     except UsageError:
         # Text before an @ may be a password.
         problem = "it names a user" if "@" in text else f"{text[:80]!a} is not the address of a Proxy"
-        raise UsageError(
-            f"{where}: {problem}", hint="write HOST or HOST:8080, with the Proxy's remoting port; once for each Proxy"
-        ) from None
+        hint = "write HOST or HOST:8080, with the Proxy's remoting port; once for each Proxy"
+        raise UsageError(f"{where}: {problem}", hint=hint) from None
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

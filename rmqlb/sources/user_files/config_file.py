@@ -52,11 +52,9 @@ def read_user_file(path: str) -> ConfigFile:
         raise of_configuration(error) from None
     for context in config.contexts.values():
         if "secret" in context.values and mode & 0o077:
-            raise UsageError(
-                f"{context.values['secret'].origin}: it says where a secret is, and other users can open the file",
-                hint=f"chmod 600 {path}",
-                code="config-not-private",
-            )
+            where = context.values["secret"].origin
+            problem = f"{where}: it says where a secret is, and other users can open the file"
+            raise UsageError(problem, hint=f"chmod 600 {path}", code="config-not-private")
     return config
 
 
@@ -247,10 +245,8 @@ def _alone_in(folder: str, path: str) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise UsageError(
-                        f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s",
-                        hint="end that one, or try again",
-                    ) from None
+                    problem = f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s"
+                    raise UsageError(problem, hint="end that one, or try again") from None
                 time.sleep(_PAUSE_S)
         yield
     finally:

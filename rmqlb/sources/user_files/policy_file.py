@@ -101,8 +101,7 @@ class _PolicyReader(StrictReader):
         return tuple(Limit(name, self._bound(bound, (*path, name))) for name, bound in found.items())
 
     def _bound(self, value: object, path: Path) -> Bound:
-        name = str(path[-1])
-        unit = LIMITS[name].unit
+        unit = LIMITS[str(path[-1])].unit
         if unit == "names":
             return tuple(self._allowed(text, path) for text in self.texts(value, path))
         if unit == "noneOf":

@@ -49,18 +49,14 @@ def _in_keyring(place: SecretPlace, where: str) -> str:
     try:
         import keyring
     except ImportError:
-        raise UsageError(
-            f"{where}: {place}: the package keyring is not installed",
-            hint="pip install 'rmqlb[keyring]'",
-            code="needs-extra",
-        ) from None
+        problem = f"{where}: {place}: the package keyring is not installed"
+        raise UsageError(problem, hint="pip install 'rmqlb[keyring]'", code="needs-extra") from None
     try:
         secret = keyring.get_password(service, user)
     except Exception as error:  # noqa: BLE001 - a keyring's backend may raise anything
+        hint = "is the keyring unlocked? keyring diagnose tells which one is used"
         raise UsageError(
-            f"{where}: {place}: the keyring does not give it ({type(error).__name__})",
-            hint="is the keyring unlocked? keyring diagnose tells which one is used",
-            code="no-secret",
+            f"{where}: {place}: the keyring does not give it ({type(error).__name__})", hint=hint, code="no-secret"
         ) from None
     if not isinstance(secret, str) or not secret:
         raise UsageError(
