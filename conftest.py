@@ -100,7 +100,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, Report, Report]:
-    """What is missing in CI is a failure, of a test and of a whole file."""
+    """Fail in CI where a test, or a whole file, would be skipped."""
     report = yield
     if os.environ.get("CI") and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr

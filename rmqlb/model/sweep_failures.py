@@ -18,7 +18,7 @@ SILENT: tuple[LossKind, ...] = ("host", "zone")  # machines; a process that ends
 
 
 class Loss(Struct, frozen=True):
-    """What is lost at once."""
+    """Things that are lost together."""
 
     kind: Annotated[
         LossKind, "consumer, broker (with slaves), master (slaves stay), host or zone (machines fall silent)"

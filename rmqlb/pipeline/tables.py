@@ -242,7 +242,7 @@ class Sends(Row, frozen=True):
 
 
 class Changes(Row, frozen=True):
-    """What is different from the night before, for clusters that both nights have."""
+    """The differences from the night before, for clusters that both nights have."""
 
     previous: Annotated[date, "the night before, the fleet's last one before this date"]
     group: Annotated[str | None, "the group; null when it is about none"]

@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 class ChangeLine(Struct, frozen=True):
-    """What is new since the last look, a line of `--watch` in a pipe.
+    """A difference from the sample before, a line of `--watch` in a pipe.
 
     Attributes:
         change: first (a row of the first look), added, changed or removed; stale when a look failed, and fresh when one

@@ -35,7 +35,7 @@ class Fault(Struct, frozen=True):
 
 
 class Update(Struct, frozen=True, omit_defaults=True):
-    """What is reported of a broker after a pick; `reachable` is None where the version does not ask."""
+    """The report on a broker after a pick; `reachable` is None where the version does not ask."""
 
     broker: str
     latency: int

@@ -135,7 +135,7 @@ class Terminal:
             self.warn(findings)
 
     def chosen(self, report: Report, findings: Iterable[Finding] = ()) -> Report:
-        """What is shown of a report, with the findings that are part of the format."""
+        """The chosen sections of a report, with the findings that belong to the format."""
         wanted = tuple(self._options.section or ())
         self._check_lines()
         names = tuple(section.name for section in report.sections)
