@@ -104,8 +104,8 @@ def _reaction(kind: str, option: str) -> Reaction:
         return Reaction(lower, lower)  # type: ignore[arg-type]
     code = response_code(name, option)
     if code is None:
-        kinds = ["refused", "timeout", "slow=TIME", "read-only", *STATUSES]
-        others = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
+        kinds = ["refused", "timeout", "slow=TIME", "read-only"]
+        others = f"kinds are {', '.join([*kinds, *STATUSES])}, or a response code such as SYSTEM_ERROR or 14"
         raise UsageError(f"{option}: there is no failure {name}", hint=close_names(name, [*kinds, *FAILURES]) or others)
     return Reaction("status" if code[0] in STATUSES else "code", *code)
 
