@@ -52,7 +52,7 @@ def modules(*arguments: str) -> int:
 
 
 BUDGETS: Mapping[str, tuple[int, Callable[[], int]]] = {
-    "lines of the product": (51_998, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
+    "lines of the product": (51_997, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
     "files of the product": (304, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
     "lines of tests": (42_795, lambda: lines((ROOT / "tests").rglob("*.py"))),
     "files in git": (1_046, in_git),

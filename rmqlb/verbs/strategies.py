@@ -69,7 +69,8 @@ class Strategies:
             pins=_pins(given.get("pin", ())),
         )
         (inner,) = given.get("inner", ("AVG",))
-        self.settings = replace(self.settings, inner=self._name(inner, f"{OPTION} inner="))
+        innermost = self._name(inner, f"{OPTION} inner=")  # adds a strategy from a file to the settings
+        self.settings = replace(self.settings, inner=innermost)
 
     def name(self, text: str, option: str = "--strategy") -> str:
         name = self._name(text, option)
