@@ -250,7 +250,7 @@ class GrowingRings:
         for row, (queue_hash, near) in enumerate(zip(self._hashes, self.nearest[trial], strict=True)):
             distance = entries[bisect_left(entries, queue_hash)] - queue_hash
             before = near[0][2] if near else -1
-            # Of two entries with one hash, that of the later ID counts (`ConsistentHashRouter.addNode`).
+            # If two entries have one hash, the entry of the later ID counts (`ConsistentHashRouter.addNode`).
             insort(near, (distance, place, rank))
             del near[self._kept :]
             if near[0][2] == rank:

@@ -43,7 +43,7 @@ BROKERS = 4
 """In each cluster."""
 MOST_CONSUMERS = 64
 MOST_QUEUES = 256
-"""Of one topic."""
+"""The most queues of one topic."""
 STRATEGIES = {"AVG": 80, "AVG_BY_CIRCLE": 10, "CONSISTENT_HASH": 10}
 """What consumers run, and how many of a hundred groups do."""
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
