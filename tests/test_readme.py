@@ -40,7 +40,7 @@ HELD_BY = {
     "rmqlb fetch-routes --all-contexts": ("tests/cli/test_fetch_routes.py", '"--all-contexts"'),
     "rmqlb context add ": ("tests/test_golden.py", '"context add prod'),
     'duckdb -c "SELECT cluster': ("tests/pipeline/test_commands.py", "read_parquet("),
-    "pip install -e '.[test]' cosmic-ray": ("tools/mutants.py", "cosmic_ray"),
+    "pip install -e '.[test]' cosmic-ray coverage": ("tools/mutants.py", "cosmic_ray"),
     "python -m tools.mutants": ("tools/mutants.py", "__main__"),
     "rmqlb record -s rocketmq://10.0.0.1:9876": ("tests/cli/test_record.py", '"record"'),
     "rmqlb fetch-routes -s rocketmq://10.0.0.1:9876 --every": ("tests/cli/test_fetch_routes.py", '"--every"'),

@@ -1,10 +1,11 @@
 """Changes a part of the product a place at a time and counts which changes the tests notice.
 
-    pip install cosmic-ray
+    pip install cosmic-ray coverage
     python -m tools.mutants --sample 200 --seed 1 rmqlb/engine/send -- tests/engine/send
 
 cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
-changed function takes the place of the original, the quick tests first, until one fails. What changes a module's or a class's
+changed function takes the place of the original, until a test fails: of the tests that run the function, the quick ones
+first. What changes a module's or a class's
 own statements is written into the file for a fresh process, and taken back: run it in a clone. A mutant that needs
 more than so many seconds of the processor counts as noticed, as a test run that hangs is.
 """
@@ -168,6 +169,7 @@ class Forks:
         self._mutants = mutants
         self._arguments = arguments
         self._seconds: dict[str, float] = {}
+        self._tests_of: dict[Path, dict[int, set[str]]] = {}
         self.alive: list[Mutant] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -177,8 +179,7 @@ class Forks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """All tests as they are, which must pass, then all mutants."""
-        for item in session.items:
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        self._run_unchanged(session.items)
         if session.testsfailed:
             raise pytest.UsageError("the tests fail without any mutant")
         session.items.sort(key=lambda item: self._seconds.get(item.nodeid, 0))
@@ -194,6 +195,26 @@ class Forks:
                 print(f"{number} of {len(self._mutants)} mutants, {len(self.alive)} alive", flush=True)
         return True
 
+    def _run_unchanged(self, items: Sequence[pytest.Item]) -> None:
+        from coverage import Coverage
+
+        paths = {str(mutant.path) for mutant in self._mutants}
+        measured = Coverage(data_file=None, include=sorted(paths))
+        measured.start()
+        for item in items:
+            measured.switch_context(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        measured.stop()
+        for name in paths:
+            by_line = measured.get_data().contexts_by_lineno(name)
+            self._tests_of[Path(name)] = {line: set(tests) for line, tests in by_line.items()}
+
+    def _tests(self, session: pytest.Session, mutant: Mutant) -> list[pytest.Item]:
+        """The tests that run the function that the mutant changes."""
+        lines = self._tests_of[mutant.path]
+        names = {name for line in _function_lines(mutant) for name in lines.get(line, ())}
+        return [item for item in session.items if item.nodeid in names]
+
     def _in_fork(self, session: pytest.Session, mutant: Mutant) -> bool | None:
         """Whether a test failed; None when the mutant has to be in the file before anything is imported."""
         child = os.fork()
@@ -204,19 +225,31 @@ class Forks:
             os.dup2(silent, 2)
             code = 3
             try:
-                code = _run(session, mutant)
+                code = _run(session, self._tests(session, mutant), mutant)
             finally:
                 os._exit(code)
         _, status = os.waitpid(child, 0)
         return None if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 2 else status != 0
 
 
-def _run(session: pytest.Session, mutant: Mutant) -> int:
+def _function_lines(mutant: Mutant) -> range:
+    """The lines of the innermost function around the mutant; all lines of the file outside of functions."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    whole = range(1, mutant.before.count("\n") + 2)
+    around = [
+        range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+        for node in ast.walk(ast.parse(mutant.before))
+        if isinstance(node, kinds) and node.lineno <= mutant.line <= (node.end_lineno or node.lineno)
+    ]
+    return min(around, key=len, default=whole)
+
+
+def _run(session: pytest.Session, tests: Sequence[pytest.Item], mutant: Mutant) -> int:
     """0 when all tests pass, 2 when the mutant cannot be put in place."""
     if not in_place(mutant):
         return 2
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    for item in session.items:
+    for item in tests:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         if session.testsfailed:
             return 1
