@@ -4,9 +4,7 @@ import gzip
 import json
 import os
 import re
-import shlex
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +17,8 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
 from tests.support.schemas import must_fit
 
-from .run import EXAMPLE, RECORDING, ROOT, SKEWED, Ran, error_of, run, start
+from .recorded_lines import Line, lines_of, write_files
+from .run import EXAMPLE, SKEWED, Ran, error_of, run, start
 
 EXPLANATIONS = explanations()
 USAGE, DATA, ENDPOINT = ExitCode.USAGE, ExitCode.DATA, ExitCode.ENDPOINT
@@ -67,28 +66,22 @@ FILES = {
 class Bad(NamedTuple):
     """A command line and how it ends; `{}` in its texts is the folder of FILES."""
 
-    line: str
+    line: Line
     code: int
     error: str
     hint: str | None
-
-    def args(self, folder: Path) -> list[str]:
-        """The arguments; `_` alone is an empty one."""
-        return ["" if word == "_" else word for word in shlex.split(self.line.replace("{}", str(folder)))]
+    error_code: str | None
 
 
-def cases() -> Iterator[Bad]:
-    text = (ROOT / "tests/data/bad_input.txt").read_text(encoding="utf-8")
-    policy = str(ROOT / "examples" / "policy.yaml")
-    for name, path in (("EXAMPLE", EXAMPLE), ("SKEWED", SKEWED), ("RECORDING", RECORDING), ("POLICY", policy)):
-        text = text.replace(name, path)
-    text = re.sub(r"<(.)\*(\d+)>", lambda found: found[1] * int(found[2]), text)
-    for line, code, error, hint in re.findall(r"^\$ (.*)\n(\d) (.*)(?:\nhint: (.*))?$", text, re.MULTILINE):
-        yield Bad(line, int(code), error, hint or None)
+def bad(line: Line) -> Bad:
+    end, *hints = line.expected
+    found = re.fullmatch(r"(\d) (.*?)(?: \[([a-z-]+)\])?", end)
+    assert found, line
+    return Bad(line, int(found[1]), found[2], hints[0].removeprefix("hint: ") if hints else None, found[3])
 
 
-ALL = [*cases()]
-WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
+ALL = [*map(bad, lines_of("bad_input.txt"))]
+WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line.text]
 
 
 @pytest.fixture(scope="module")
@@ -96,32 +89,35 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bad")
     for name, body in FILES.items():
         (folder / name).write_bytes(body)
+    write_files("bad_input.txt", folder)
     with (folder / "large").open("wb") as file:
         file.truncate(100 * 1024 * 1024)
     return folder
 
 
-def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
-    assert (ran.code, ran.stdout) == (code, "")
+def must_end(ran: Ran, bad: Bad, folder: Path) -> None:
+    error = bad.error.replace("{}", str(folder))
+    assert (ran.code, ran.stdout) == (bad.code, "")
     failed = error_of(ran.stderr)
     assert failed.message.startswith(error.removesuffix("…"))
     assert failed.message == error or error.endswith("…")
-    assert failed.hint == hint
-    assert EXPLANATIONS[failed.code].exit_code == code
+    assert failed.hint == (bad.hint and bad.hint.replace("{}", str(folder)))
+    assert failed.code == (bad.error_code or failed.code)
+    assert EXPLANATIONS[failed.code].exit_code == bad.code
 
 
-@every_case("bad", ALL, ids=lambda bad: bad.line[:90])
+@every_case("bad", ALL, ids=lambda bad: bad.line.text[:90])
 def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Path) -> None:
-    must_end(run(*bad.args(folder)), bad.code, bad.error.replace("{}", str(folder)), bad.hint)
-    if "s3cret" in bad.line:
-        ran = run(*bad.args(folder), "--debug")
+    must_end(bad.line.run(folder), bad, folder)
+    if "s3cret" in bad.line.text:
+        ran = bad.line.run(folder, "--debug")
         assert "s3cret" not in ran.stdout + ran.stderr
 
 
-@every_case("bad", WITHOUT_FORMAT[::20], ids=lambda bad: bad.line[:90])
+@every_case("bad", WITHOUT_FORMAT[::20], ids=lambda bad: bad.line.text[:90])
 def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> None:
-    plain = run(*bad.args(folder))
-    ran = run(*bad.args(folder), env={"RMQLB_OUTPUT": "json"})
+    plain = bad.line.run(folder)
+    ran = bad.line.run(folder, RMQLB_OUTPUT="json")
     assert (ran.stdout, ran.code, ran.stderr.count("\n")) == ("", bad.code, 1)
     value = json.loads(ran.stderr)
     assert (value["schema"], value["error"]["exitCode"]) == ("rmqlb/error", bad.code)
@@ -129,9 +125,13 @@ def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> No
     must_fit(value)
 
 
-def test_a_process_ends_the_same_way(folder: Path) -> None:
-    bad = ALL[0]
-    must_end(start(*bad.args(folder)), bad.code, bad.error.replace("{}", str(folder)), bad.hint)
+def test_a_process_ends_the_same_way_and_says_that_an_argument_is_no_text(folder: Path) -> None:
+    must_end(start(*ALL[0].line.words(folder)), ALL[0], folder)
+    assert error_of(start(PLAN, b"--group", b"a\xff\xfe").stderr) == (
+        "an argument is not UTF-8 text: a\\udcff\\udcfe",
+        "usage",
+        None,
+    )
 
 
 @every_case("flags", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])
@@ -154,11 +154,6 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
     assert (ran.code, ran.stdout) == (DATA, "")
     assert ran.stderr.startswith(f"error: cannot read {path}: ")
     assert ran.stderr.endswith(f"\nhint: {SOURCE_HINT}\n")
-
-
-def test_an_argument_that_is_no_text_is_told() -> None:
-    ran = start(PLAN, b"--group", b"a\xff\xfe")
-    must_end(ran, USAGE, "an argument is not UTF-8 text: a\\udcff\\udcfe", None)
 
 
 class Asked(NamedTuple):
