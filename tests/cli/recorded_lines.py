@@ -1,7 +1,8 @@
 """The command lines of a file in `tests/data/`: `$ NAME=VALUE command words < file`, what is expected below each.
 
-`{}` is the folder of the files of the test, of which `= name` begins one that ends at an empty line; EXAMPLE, LATER, … are
-files of examples/. `_` alone is an empty argument, and `<x*300>` a character so many times.
+`{}` is the folder of the files of the test. `= name` begins a file that ends at an empty line, `= name T,U 3` a snapshot of
+group g on topics with 3 queues, whose keys are below. EXAMPLE, LATER, … are files of examples/. `_` alone is an empty
+argument, and `<x*300>` a character so many times.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ import re
 import shlex
 from pathlib import Path
 from typing import NamedTuple
+
+import yaml
+
+from tests.support.builders import snapshot_text
 
 from .run import EXAMPLE, RECORDING, ROOT, SKEWED, Ran, run
 
@@ -54,7 +59,9 @@ def lines_of(name: str) -> list[Line]:
 
 
 def write_files(name: str, folder: Path) -> None:
-    for file, text in re.findall(r"^= (\S+)\n((?:.+\n)+)", _text(name), re.MULTILINE):
+    for file, topics, number, text in re.findall(r"^= (\S+)(?: (\S+) (\d+))?\n((?:.+\n)+)", _text(name), re.MULTILINE):
+        group = yaml.safe_load(text) if topics else {}
+        whole = snapshot_text(*topics.split(","), number=int(number), **group) if topics else text
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(text.replace("{}", str(folder)), encoding="utf-8")
+        (folder / file).write_text(whole.replace("{}", str(folder)), encoding="utf-8")
         (folder / file).chmod(0o600)

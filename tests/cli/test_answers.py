@@ -51,7 +51,8 @@ def is_so(fact: str, shown: Callable[..., Ran]) -> bool:
         document = json.loads(shown("-o", "json").stdout)
         must_fit(document)
         if not word.startswith("."):
-            return ({each["code"] for each in document["findings"]} >= {*text.split()}) == (word == "finds")
+            codes, named = {each["code"] for each in document["findings"]}, {*text.split()}
+            return codes >= named if word == "finds" else codes.isdisjoint(named)
         how, _, expected = text.partition(" ")
         return HOW[how](at(document["data"], re.findall(r"\[-?\d*\]|\.[^.\[]+", word)), json.loads(expected))
     ran = shown()

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -60,6 +61,8 @@ FILES = {
     "config-flag.yaml": b"a: [{topic: T, brokerName: b, queueId: true}]\n",
     "config-cut.yaml": b"a: [broker-a:0\n",
     "config-binary.yaml": b"\xff\xfe",
+    "latin.py": b"# \xff\n",
+    "nul.py": b"x = 1\0\n",
 }
 
 
@@ -81,27 +84,35 @@ def bad(line: Line) -> Bad:
 
 
 ALL = [*map(bad, lines_of("bad_input.txt"))]
-WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line.text]
+WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line.text and "_OUTPUT=" not in bad.line.text]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The files, which bad input leaves as they are."""
     folder = tmp_path_factory.mktemp("bad")
     for name, body in FILES.items():
         (folder / name).write_bytes(body)
     write_files("bad_input.txt", folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with (folder / "large").open("wb") as file:
         file.truncate(100 * 1024 * 1024)
-    return folder
+    yield folder
+    (folder / "large").unlink()
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def goes_on(found: str | None, text: str | None) -> bool:
+    return found == text or (
+        found is not None and text is not None and text[-1:] == "…" and found.startswith(text[:-1])
+    )
 
 
 def must_end(ran: Ran, bad: Bad, folder: Path) -> None:
-    error = bad.error.replace("{}", str(folder))
     assert (ran.code, ran.stdout) == (bad.code, "")
-    failed = error_of(ran.stderr)
-    assert failed.message.startswith(error.removesuffix("…"))
-    assert failed.message == error or error.endswith("…")
-    assert failed.hint == (bad.hint and bad.hint.replace("{}", str(folder)))
+    failed = error_of(ran.stderr.replace(str(folder), "{}"))
+    assert goes_on(failed.message, bad.error), failed
+    assert goes_on(failed.hint, bad.hint), failed
     assert failed.code == (bad.error_code or failed.code)
     assert EXPLANATIONS[failed.code].exit_code == bad.code
 
@@ -109,7 +120,7 @@ def must_end(ran: Ran, bad: Bad, folder: Path) -> None:
 @every_case("bad", ALL, ids=lambda bad: bad.line.text[:90])
 def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Path) -> None:
     must_end(bad.line.run(folder), bad, folder)
-    if "s3cret" in bad.line.text:
+    if "s3cret" in bad.line.text or "/secret" in bad.line.text:
         ran = bad.line.run(folder, "--debug")
         assert "s3cret" not in ran.stdout + ran.stderr
 

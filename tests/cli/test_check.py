@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.check import check
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import GROUP, LIMITS
 from rmqlb.views.report import FORMATS as COMMON
@@ -30,37 +29,6 @@ def rules(*texts: str, waivers: str = "[]") -> str:
 def checked(policy: str, *more: str, source: str = EXAMPLE) -> Any:
     ran = run("check", "-p", "-", "-s", source, "--today", "2026-11-21", "-o", "json", *more, stdin=policy)
     return ran.code, ran.stderr, json.loads(ran.stdout)["data"] if ran.stdout else None
-
-
-PASSED = rules("groups: '*', limits: {idle: 0}")
-BROKEN = rules("groups: '*', limits: {minConsumers: 4}")
-WAIVED = (
-    BROKEN.replace("{", "{{").replace("}", "}}").replace("[]", "[{{group: order-svc, reason: x, until: 2026-11-{}}}]")
-)
-NOTHING = rules("groups: 'none-*', limits: {idle: 0}")
-
-
-@every_case(
-    ("policy", "code", "outcome", "said"),
-    [
-        (PASSED, ExitCode.OK, "passed", ""),
-        (BROKEN, ExitCode.CONDITION, "failed", "failed: 1 limit\n"),
-        (NOTHING, ExitCode.DATA, "incomplete", "incomplete: 1 limit could not be judged\n"),
-        (
-            rules("groups: '*', limits: {minConsumers: 9}", "groups: 'none-*', limits: {idle: 0}"),
-            ExitCode.CONDITION,
-            "failed",
-            "failed: 3 limits\nincomplete: 1 limit could not be judged\n",
-        ),
-        (rules("groups: '*', limits: {minConsumers: 4}, severity: warning"), ExitCode.OK, "passed", ""),
-        (rules("groups: none, limits: {minConsumers: 4}, severity: info"), ExitCode.OK, "passed", ""),
-        (WAIVED.format(21), ExitCode.OK, "passed", ""),
-        (WAIVED.format(20), ExitCode.CONDITION, "failed", "failed: 1 limit\n"),
-    ],
-)
-def test_the_exit_code_tells(policy: str, code: ExitCode, outcome: str, said: str) -> None:
-    ran_code, stderr, data = checked(policy)
-    assert (ran_code, data["outcome"], stderr) == (code, outcome, said)
 
 
 DUPLICATES = str(ROOT / "examples" / "four-groups.yaml")
@@ -102,23 +70,6 @@ def test_the_built_in_policy_finds_what_show_groups_calls_an_error() -> None:
     grave = {one["name"] for one in data["failed"] if one["severity"] == "error"}
     groups = json.loads(run("show-groups", "-s", DUPLICATES, "-o", "json").stdout)["data"]["groups"]
     assert grave == {one["group"] for one in groups if one["status"] == "error"}
-
-
-def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
-    value = json.loads(run(*BASE[:-1], "2027-01-01", "-o", "json").stdout)
-    assert [finding["code"] for finding in value["findings"]] == ["expired-waiver"]
-    assert (len(value["data"]["failed"]), value["data"]["waivers"][0]["state"]) == (2, "expired")
-    assert "expired after 2026-12-31 [expired-waiver]" in run(*BASE[:-1], "2027-01-01", "-o", "junit").stderr
-    assert all(re.search(rf"\b{name}\b", check.__doc__ or "") for name in LIMITS)
-
-
-def test_a_malformed_policy_is_no_incomplete_data(tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text("rules:\n  - {name: r, groups: '*', limits: {idel: 0}}\n")
-    ran = run("check", "-p", str(tmp_path / "p.yaml"), "-s", "not even read")
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    assert "line 2: rules[0].limits.idel: there is no key 'idel' here [policy-invalid]\nhint: did you" in ran.stderr
-    ran = run("check", "-p", "-", "-s", "-", stdin=PASSED)
-    assert (ran.code, ran.stderr) == (ExitCode.USAGE, "error: -s - and --policy - both read stdin [usage]\n")
 
 
 def test_a_live_cluster_with_gaps_is_incomplete_and_says_where() -> None:

@@ -86,41 +86,6 @@ def failed(*args: str) -> Failed:
     )
 
 
-def test_what_cannot_be_loaded_is_a_line_that_says_where(file: str, tmp_path: Path) -> None:
-    def told(text: str, option: str = "--strategy") -> str:
-        assert run("show-owners", *ON, option, text).code == ExitCode.USAGE
-        return failed("show-owners", *ON, option, text).message.replace(str(tmp_path), "")
-
-    mistakes = {
-        f"{tmp_path}/no.py:f": "--strategy /no.py: No such file or directory",
-        f"{file}": "--strategy /my-rules.py: which function of it?",
-        f"{file}:": "--strategy /my-rules.py:: which function of it?",
-        f"{file}:circel": "/my-rules.py has no function circel",
-        f"{file}:one": "/my-rules.py:one: <lambda> does not take 4 arguments (too many positional arguments)",
-        f"{file}:SOMETHING": "/my-rules.py:SOMETHING: an int cannot be called as one",
-        f"{file}:generates": "/my-rules.py:generates: generates is a generator or async",
-        f"{file}/x.py:f": "--strategy /my-rules.py/x.py: Not a directory",
-    }
-    files: dict[str, tuple[bytes, str]] = {
-        "syntax.py": (b"x = 1\ndef f(:\n", "/syntax.py:2: invalid syntax"),
-        "raises.py": (b"x = 1\ny = x[0]\n", "/raises.py raised TypeError: 'int' object is not subscriptable (raises.py:2)"),
-        "exits.py": (b"import sys\nsys.exit(3)\n", "/exits.py raised SystemExit: 3 (exits.py:2)"),
-        "import.py": (b"import no_such_package\n", "/import.py raised ModuleNotFoundError: No module named"),
-        "deep.py": (b"(" * 5000 + b")" * 5000, "/deep.py"),
-        "latin.py": (b"# \xff\n", "--strategy /latin.py: line 1 is not UTF-8 text"),
-        "nul.py": (b"x = 1\0\n", "/nul.py"),
-        "large.py": (b"#" * (1024 * 1024 + 1), "--strategy /large.py: larger than 1048576 bytes"),
-    }  # fmt: skip
-    for name, (text, message) in files.items():
-        (tmp_path / name).write_bytes(text)
-        mistakes[f"{tmp_path / name}:f"] = message
-    assert [(told(text), message) for text, message in mistakes.items() if not told(text).startswith(message)] == []
-    assert told(f"inner={file}:circel", "--strategy-option") == "/my-rules.py has no function circel"
-    event = f"strategy-change {file}:circel@5s, every 5s, down 2s"
-    error = failed("simulate-rebalance", *ON, "--event", event)
-    assert (error.message, error.code) == (f"--event '{event}': {file} has no function circel", "usage")
-
-
 def test_what_it_raises_or_returns_wrongly_is_a_line_and_the_trace_is_kept(file: str) -> None:
     throws = failed("show-owners", *ON, "--strategy", f"{file}:throws")
     assert throws == Failed(
@@ -169,13 +134,3 @@ def test_a_selector_that_throws_or_returns_null_loses_the_message_without_a_retr
     raised = run(*SEND, "--selector", f"{file}:refuses", "--messages", "3").stderr
     assert "the first: TypeError (my-rules.py:24)" in raised
     assert "\x1b" not in raised
-
-
-def test_a_mistake_in_a_selector_is_one_line(file: str) -> None:
-    for words, message in {
-        f"--selector {file}:number": "selector number (my-rules.py) returned an int for key 1",
-        f"--selector {file}:one": f"{file}:one: <lambda> does not take 2 arguments (too many positional arguments)",
-        "--selector hash --keys no-such-file": "--keys no-such-file: No such file or directory",
-        f"--selector {file}:by_key --mode async --rate 9": "selectors are simulated for SYNC sends, not for ASYNC",
-    }.items():
-        assert failed(*SEND, *words.split()).message == message

@@ -18,13 +18,6 @@ def test_the_shape_does_not_depend_on_the_count() -> None:
     assert yaml.safe_load(run("explain", "mismatch", "-o", "yaml").stdout)["data"] == one
 
 
-def test_a_code_may_be_pasted_with_its_brackets() -> None:
-    plain = run("explain", "mismatch", "-o", "plain").stdout
-    assert (
-        run("explain", "[mismatch]", "-o", "plain").stdout == run("explain", "MISMATCH", "-o", "plain").stdout == plain
-    )
-
-
 def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:
     said = run("plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a").stderr.splitlines()
     warned = [line for line in said if line.startswith(("warning: ", "info: ")) and line.endswith("]")]

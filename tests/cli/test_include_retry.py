@@ -3,13 +3,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 
-from .run import EXAMPLE, Ran, error_of, run
+from .run import Ran, run
 
 PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners",)
 each_command = every_case("command", [PLAN, SHOW, ("simulate-rebalance", "--event", "join z@10s")], ids=" ".join)
@@ -55,13 +54,6 @@ def test_a_group_that_does_not_read_it_is_told_apart(kind: dict[str, str], why: 
     assert found == ["T"]
     (told,) = [w["message"] for w in json.loads(ran.stdout)["findings"] if w["code"] == "not-subscribed"]
     assert ("--include-retry" in told, why in told) == (True, True)
-
-
-def test_a_group_is_needed() -> None:
-    named = ("show-owners", "-s", EXAMPLE, "-t", "Skewed", "--consumers", "2", "--include-retry")
-    ran = run(*named)
-    assert (ran.code, error_of(ran.stderr).code) == (ExitCode.USAGE, "which-group")
-    assert run(*named, "-g", "new-svc").code == 0
 
 
 def test_a_live_source_is_asked_for_its_route_though_another_topic_is_named() -> None:

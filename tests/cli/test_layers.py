@@ -85,24 +85,6 @@ def test_a_format_for_all_commands_is_not_for_one_that_lacks_it(desk: Desk) -> N
     assert run(*fetch, "-o", "table").code == 2
 
 
-@pytest.mark.usefixtures("desk")
-@every_case(
-    "problem",
-    [
-        "RMQLB_SOURCE_TIMEOUT x: not a time",
-        "RMQLB_MAX_SIZE x: not a size",
-        "RMQLB_COLOR x: neither auto, always nor never",
-        "RMQLB_MAP_ADDRESS: 'x' is not FROM=TO",
-    ],
-)
-def test_a_wrong_value_in_the_environment_is_reported_with_its_variable(problem: str) -> None:
-    name = problem.split(maxsplit=1)[0].rstrip(":")
-    for args in (("show-route", "-s", EXAMPLE), ("simulate-send", "-s", EXAMPLE, "-t", "Skewed"), ("config", "show")):
-        ran = run(*args, env={name: "x"})
-        assert (ran.code, ran.stdout) == (2, "")
-        assert ran.stderr.startswith(f"error: {problem}")
-
-
 def test_a_setting_of_sources_is_no_option_of_a_command_that_has_one_of_the_name(desk: Desk) -> None:
     desk.user("source-timeout: 0s\n")
     problem = f"{desk.user_file}, line 1, source-timeout 0s: not longer than nothing"
@@ -110,32 +92,6 @@ def test_a_setting_of_sources_is_no_option_of_a_command_that_has_one_of_the_name
     desk.user("source-timeout: 1m\nsource-retries: 9\n")
     scenario = json.loads(run(*SEND, "-o", "json").stdout)["data"]["scenario"]
     assert (scenario["timeoutMs"], scenario["retries"]) == (3000, 2)
-
-
-WRONG = {
-    "output: jsn": ("output: unknown format jsn", "did you mean json?"),
-    "output: jsonl": ("output: unknown format jsonl", "did you mean json?"),
-    "source-timeout: soon": ("source-timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
-    "source-timeout: 25h": ("source-timeout 25h: longer than a day", None),
-    "source-retries: 21": ("source-retries 21: not a number from 0 to 20", None),
-    "source-retries: -1": ("source-retries -1: not a number from 0 to 20", None),
-    "color: 'yes'": ("color yes: neither auto, always nor never", None),
-    "context: a b": ("context: 'a b' cannot be the name of a context", None),
-}
-
-
-@every_case("line", WRONG)
-def test_a_wrong_value_in_the_file_is_reported_with_its_place(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem, hint = WRONG[line]
-    desk = Desk(tmp_path, monkeypatch)
-    desk.user(f"# a comment\n{line}\n")
-    ran = run("show-route", "-s", EXAMPLE)
-    failed = error_of(ran.stderr)
-    assert (ran.code, ran.stdout, failed.code) == (2, "", "config-invalid")
-    assert failed.message.startswith(f"{desk.user_file}, line 2, {problem}")
-    assert hint is None or failed.hint == hint
 
 
 def test_without_a_home_commands_work_and_have_no_user_file(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import data_of, error_of, run
 from tests.cli.test_unowned import POLICY, POLLING, ROUTE, RUNNING, STATS, known, route_of, serving
-from tests.support.mismatches import every_case
 from tests.support.replay_proxy import captured, proxy_replay
 from tests.support.replay_remoting import Answer, Replay, at, remoting, success
 
@@ -98,27 +96,6 @@ def test_consumers_of_the_remoting_protocol_behind_a_proxy_share_the_queues(
 def test_a_proxy_is_asked_nothing_but_who_is_online(brokers: tuple[Replay, ...], proxy: Replay) -> None:
     run("show-owners", *at(brokers), "--proxy", proxy.address, "-g", "grpc-svc")
     assert {request.code for request in proxy.requests} == {RequestCode.GET_CONSUMER_CONNECTION_LIST}
-
-
-@every_case(
-    ("given", "problem"),
-    [
-        ("p/q", "'p/q' is not the address of a Proxy"),
-        ("p:0", "'p:0' is not the address of a Proxy"),
-        ("http://p:8080", "'http://p:8080' is not the address of a Proxy"),
-        ("me:secret@p:8080", "it names a user"),
-    ],
-)
-def test_what_is_no_address_is_refused(given: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for ran in (
-        run("show-groups", "-s", "rocketmq://h:9876", "--proxy", given),
-        run("context", "add", "a", "-s", "rocketmq://h:9876", "--proxy", given),
-    ):
-        failed = error_of(ran.stderr)
-        assert (ran.code, failed.message) == (ExitCode.USAGE, f"--proxy: {problem}")
-        assert "secret" not in ran.stderr
-    monkeypatch.setenv("RMQLB_PROXY", given)
-    assert error_of(run("show-groups", "-s", "rocketmq://h:9876").stderr).message == f"RMQLB_PROXY: {problem}"
 
 
 def test_a_context_names_the_proxies_of_its_cluster(
