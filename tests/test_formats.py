@@ -45,17 +45,6 @@ def test_every_format_is_the_same_result_each_time(line: tuple[str, ...]) -> Non
     assert "brokerName" in rows[0]
 
 
-def test_csv_shows_the_named_section_and_the_same_columns_whatever_is_known() -> None:
-    shown = run(*PLAN, "-o", "csv", "--section", "consumers").stdout.splitlines()[0]
-    assert shown.startswith("index")
-    assert "clientId" in shown
-    known, unknown = (
-        run("plan-rebalance", *source, "-o", "csv", stdin=snapshot(["a"])).stdout.splitlines()[0]
-        for source in (("-s", EXAMPLE, "-g", "order-svc"), ("-s", "-"))
-    )
-    assert known == unknown
-
-
 @every_case("fmt", ["table", "plain", "markdown"])
 def test_nothing_is_cut_or_wrapped_in_a_pipe(fmt: str) -> None:
     long = "10.0.0.1@" + "1234567890" * 15
@@ -69,17 +58,3 @@ def test_a_narrow_table_names_consumers_by_number_and_explains_the_numbers() -> 
     shown = run(*line, env={"COLUMNS": "60"}, stdin=snapshot(ids, 300)).stdout
     assert re.search(r"b +299 +#2 +#3 +~ moved", shown)
     assert all(f"#{index}  {client_id}" in shown for index, client_id in enumerate(ids))
-
-
-def test_colour_is_never_the_only_sign() -> None:
-    shown = run(*PLAN, "-o", "table", "--all", env={"COLUMNS": "100"}).stdout
-    assert ("\x1b" in shown, "~ moved" in shown, "= same" in shown) == (False, True, True)
-
-
-def test_findings_are_part_of_json_and_elsewhere_on_stderr() -> None:
-    line, text = ("plan-rebalance", "-s", "-", "--consumers", "a,a"), snapshot(["a"])
-    as_json, plain = (run(*line, "-o", fmt, stdin=text) for fmt in ("json", "plain"))
-    codes = [finding["code"] for finding in json.loads(as_json.stdout)["findings"]]
-    assert codes == ["duplicate-client-id", "assumed-strategy"]
-    assert [line.rpartition("[")[2].rstrip("]") for line in plain.stderr.splitlines()] == codes
-    assert run(*line, "-q", stdin=text).stderr == ""
