@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from rmqlb.model.policy import GROUP, LIMITS
 from rmqlb.views.report import FORMATS as COMMON
 from tests.support.mismatches import every_case
 from tests.support.openmetrics import Labels, Metrics, read_metrics
-from tests.support.replay_remoting import cluster
+from tests.support.replay_remoting import Replay, at, cluster
 
 from .run import EXAMPLE, ROOT, run
 
@@ -22,13 +23,13 @@ BASE = ("check", "-p", POLICY, "-s", EXAMPLE, "--today", "2026-11-21")
 FORMATS = (*COMMON, "junit", "sarif", "prometheus")
 
 
-def rules(*texts: str, waivers: str = "[]") -> str:
-    return f"rules: [{', '.join(f'{{name: r{i}, {text}}}' for i, text in enumerate(texts))}]\nwaivers: {waivers}\n"
+def rules(*texts: str) -> str:
+    return f"rules: [{', '.join(f'{{name: r{i}, {text}}}' for i, text in enumerate(texts))}]\n"
 
 
-def checked(policy: str, *more: str, source: str = EXAMPLE) -> Any:
-    ran = run("check", "-p", "-", "-s", source, "--today", "2026-11-21", "-o", "json", *more, stdin=policy)
-    return ran.code, ran.stderr, json.loads(ran.stdout)["data"] if ran.stdout else None
+def checked(policy: str, servers: Sequence[Replay]) -> tuple[int | None, Any]:
+    ran = run("check", "-p", "-", *at(servers), "-o", "json", stdin=policy)
+    return ran.code, json.loads(ran.stdout)["data"]
 
 
 DUPLICATES = str(ROOT / "examples" / "four-groups.yaml")
@@ -74,10 +75,9 @@ def test_the_built_in_policy_finds_what_show_groups_calls_an_error() -> None:
 
 def test_a_live_cluster_with_gaps_is_incomplete_and_says_where() -> None:
     policy = rules("groups: order-svc, limits: {idle: 0}", "topics: '*', limits: {minBrokers: 1}")
-    with cluster() as (a, b):
-        live = (f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
-        code, _, data = checked(policy, *live[1:], source=live[0])
-        assert a.forbidden == b.forbidden == []
+    with cluster() as servers:
+        code, data = checked(policy, servers)
+        assert not any(server.forbidden for server in servers)
     assert code == ExitCode.DATA
     assert {one["name"]: one["why"] for one in data["incomplete"]} == {
         "order-svc": "the route of topic Skewed is not known: it is listed and has no route",
@@ -87,10 +87,9 @@ def test_a_live_cluster_with_gaps_is_incomplete_and_says_where() -> None:
 
 
 def test_a_policy_for_topics_reads_no_group() -> None:
-    with cluster() as (a, b):
-        live = (f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
-        checked(rules("topics: OrderEvents, limits: {minBrokers: 1}"), *live[1:], source=live[0])
-        assert not any("group" in what.lower() for _, what in (*a.asked, *b.asked))
+    with cluster() as servers:
+        checked(rules("topics: OrderEvents, limits: {minBrokers: 1}"), servers)
+        assert not any("group" in what.lower() for server in servers for _, what in server.asked)
 
 
 @every_case("fmt", FORMATS)

@@ -6,7 +6,7 @@ from typing import Any
 from rmqlb.remoting.codes import RequestCode
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import cluster
+from tests.support.replay_remoting import at, cluster
 
 from .run import Ran, run
 
@@ -60,6 +60,5 @@ def test_a_live_source_is_asked_for_its_route_though_another_topic_is_named() ->
     with cluster() as (a, b):
         route = RequestCode.GET_ROUTEINFO_BY_TOPIC
         a.answers[route, "topic=%RETRY%order-svc"] = a.answers[route, "topic=OrderEvents"]
-        at = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
-        ran = run("show-owners", *at, "-g", "order-svc", "-t", "OrderEvents", "--include-retry", "-o", "json")
+        ran = run("show-owners", *at((a, b)), "-g", "order-svc", "-t", "OrderEvents", "--include-retry", "-o", "json")
         assert json.loads(ran.stdout)["data"]["topics"] == ["OrderEvents", "%RETRY%order-svc"]

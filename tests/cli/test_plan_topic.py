@@ -2,28 +2,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
-from tests.cli.run import run
+from tests.cli.run import changed_example, run
 from tests.support.replay_remoting import Replay, at, cluster, success
-
-EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
 
 
 def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path: Path) -> None:
-    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    (group,) = (each for each in cluster["data"]["groups"] if each["group"] == "audit-svc")
-    group |= {"views": [view | {"connections": []} for view in group["views"]], "consumeFromWhere": None}
-    group["queues"] = [queue | {"lastTimestamp": 0} for queue in group["queues"]]
-    (tmp_path / "offline.json").write_text(json.dumps(cluster), encoding="utf-8")
-    line = ("plan-topic", "-s", str(tmp_path / "offline.json"), "-t", "OrderEvents", "--queues")
-    assert (
-        "no consumer of 1 group is online (audit-svc): one that starts after producers have written"
-        in run(*line, "16").stderr
-    )
+    def offline(document: Any) -> None:
+        (group,) = (each for each in document["data"]["groups"] if each["group"] == "audit-svc")
+        group |= {"views": [view | {"connections": []} for view in group["views"]], "consumeFromWhere": None}
+        group["queues"] = [queue | {"lastTimestamp": 0} for queue in group["queues"]]
+
+    line = ("plan-topic", "-s", changed_example(tmp_path, offline), "-t", "OrderEvents", "--queues")
+    late = "no consumer of 1 group is online (audit-svc): one that starts after producers have written"
+    assert late in run(*line, "16").stderr
     assert "starts-later" not in run(*line, "4").stderr
 
 

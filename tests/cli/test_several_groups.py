@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
 
 from rmqlb.remoting.codes import RequestCode
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import cluster
+from tests.support.replay_remoting import at, cluster
 
-from .run import EXAMPLE, ROOT, envelope_of, error_of, run
+from .run import EXAMPLE, ROOT, changed_example, envelope_of, error_of, run
 
 SOURCE = ("-s", EXAMPLE)
 FAULTS = ("-s", str(ROOT / "examples" / "four-groups.yaml"))
@@ -44,16 +43,14 @@ def test_a_pattern_is_the_groups_that_it_matches_in_the_order_of_their_names(com
 
 
 def test_a_group_with_which_nothing_can_be_done_is_left_out_of_a_pattern(tmp_path: Path) -> None:
-    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    document["data"]["groups"].append({"group": "gone-svc", "topics": ["Skewed"], "views": [], "queues": []})
-    path = tmp_path / "cluster.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    value = envelope_of("show-owners", "-s", str(path), "-g", "*-svc")
+    gone = {"group": "gone-svc", "topics": ["Skewed"], "views": [], "queues": []}
+    path = changed_example(tmp_path, lambda document: document["data"]["groups"].append(gone))
+    value = envelope_of("show-owners", "-s", path, "-g", "*-svc")
     assert [group["group"] for group in value["data"]["groups"]] == ["audit-svc", "bill-svc", "order-svc"]
     (left,) = (finding for finding in value["findings"] if finding["code"] == "group-left-out")
     assert (left["group"], left["message"].startswith("group gone-svc is left out: ")) == ("gone-svc", True)
-    named = error_of(run("show-owners", "-s", str(path), "-g", "gone-svc", "-g", "order*").stderr)
-    alone = error_of(run("show-owners", "-s", str(path), "-g", "gone*").stderr)
+    named = error_of(run("show-owners", "-s", path, "-g", "gone-svc", "-g", "order*").stderr)
+    alone = error_of(run("show-owners", "-s", path, "-g", "gone*").stderr)
     assert named.message == alone.message
     assert "gone-svc" in named.message
 
@@ -108,9 +105,8 @@ def test_a_table_of_a_program_has_the_groups_in_its_first_column(command: tuple[
 @pytest.mark.parametrize("names", [("order-svc", "audit-svc"), ("[ao]*-svc",)])
 def test_a_live_source_is_asked_for_the_groups_and_for_their_list_only_by_a_pattern(names: tuple[str, ...]) -> None:
     given = [part for name in names for part in ("-g", name)]
-    with cluster() as (a, b):
-        at = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
-        data = envelope_of("show-owners", *at, *given, "--strategy", "AVG")["data"]
-        asked = {code for code, _ in a.asked}
+    with cluster() as servers:
+        data = envelope_of("show-owners", *at(servers), *given, "--strategy", "AVG")["data"]
+        asked = {code for code, _ in servers[0].asked}
     assert sorted(group["group"] for group in data["groups"]) == ["audit-svc", "order-svc"]
     assert (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG in asked) == (len(names) == 1)

@@ -9,8 +9,8 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, envelope_of, run
-from tests.support.replay_remoting import cluster
+from tests.cli.run import EXAMPLE, changed_example, envelope_of, run
+from tests.support.replay_remoting import at, cluster
 from tests.support.schemas import problems
 
 SOURCE = ("simulate-rebalance", "-s", EXAMPLE)
@@ -25,13 +25,6 @@ def data(*args: str, base: tuple[str, ...] = BASE) -> Any:
     document = envelope_of(*base, *args)
     assert not problems(document)
     return document["data"]
-
-
-def changed_example(folder: Path, change: Any) -> str:
-    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    change(document)
-    (path := folder / "changed.json").write_text(json.dumps(document), encoding="utf-8")
-    return str(path)
 
 
 def test_the_order_in_which_a_cluster_lists_brokers_and_topics_means_nothing(tmp_path: Path) -> None:
@@ -159,9 +152,8 @@ def test_scripts_get_each_table_with_the_group() -> None:
 
 
 def test_a_running_cluster_is_read_once_for_groups_and_producers() -> None:
-    with cluster() as (a, b):
-        at = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
-        found = data("-g", "*", *RESTART, base=("simulate-rebalance", *at))
+    with cluster() as servers:
+        found = data("-g", "*", *RESTART, base=("simulate-rebalance", *at(servers)))
     assert {"order-svc", "audit-svc"} <= {group["group"] for group in found["groups"]}
     assert found["summary"]["groupsAffected"] >= 2
     assert found["producers"]

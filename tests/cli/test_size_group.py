@@ -7,20 +7,18 @@ from typing import Any
 
 from tests.support.replay_remoting import at, cluster
 
-from .run import EXAMPLE, ROOT, data_of, run
+from .run import EXAMPLE, changed_example, data_of, run
 
-LATER = str(ROOT / "examples" / "cluster-later.json")
-FAULTS = str(ROOT / "examples" / "faults.json")
 ASKED = ("size-group", "-s", EXAMPLE, "-g", "order-svc")
 
 
-def changed(tmp_path: Path, change: Callable[[Any], None]) -> str:
-    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
-    change(cluster["data"])
-    for each in cluster["data"]["groups"]:
-        each["queues"] = []
-    (path := tmp_path / "changed.json").write_text(json.dumps(cluster), encoding="utf-8")
-    return str(path)
+def changed(folder: Path, change: Callable[[Any], None]) -> str:
+    def without_queues(document: Any) -> None:
+        change(document["data"])
+        for each in document["data"]["groups"]:
+            each["queues"] = []
+
+    return changed_example(folder, without_queues)
 
 
 def size(*more: str, of: tuple[str, ...] = ASKED) -> Any:
