@@ -1,7 +1,7 @@
 """The command lines of a file in `tests/data/`: `$ NAME=VALUE command words < file`, what is expected below each.
 
 `{}` is the folder of the files of the test. `= name` begins a file that ends at an empty line, `= name T,U 3` a snapshot of
-group g on topics with 3 queues, whose keys are below. EXAMPLE, LATER, … are files of examples/. `_` alone is an empty
+group g on topics with 3 queues, whose keys are below, `= name by command` what a command prints. EXAMPLE, LATER, … are files of examples/. `_` alone is an empty
 argument, and `<x*300>` a character so many times.
 """
 
@@ -59,7 +59,10 @@ def lines_of(name: str) -> list[Line]:
 
 
 def write_files(name: str, folder: Path) -> None:
-    for file, topics, number, text in re.findall(r"^= (\S+)(?: (\S+) (\d+))?\n((?:.+\n)+)", _text(name), re.MULTILINE):
+    whole_text = _text(name)
+    for file, text in re.findall(r"^= (\S+) by (.+)", whole_text, re.MULTILINE):
+        (folder / file).write_text(Line(text, ()).run(folder).stdout, encoding="utf-8")
+    for file, topics, number, text in re.findall(r"^= (\S+)(?: (\S+) (\d+))?\n((?:.+\n)+)", whole_text, re.MULTILINE):
         group = yaml.safe_load(text) if topics else {}
         whole = snapshot_text(*topics.split(","), number=int(number), **group) if topics else text
         (folder / file).parent.mkdir(parents=True, exist_ok=True)

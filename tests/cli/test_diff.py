@@ -52,32 +52,3 @@ def test_a_snapshot_is_compared_with_a_live_cluster() -> None:
     with dashboard(Replay()) as replay:
         found = data(EXAMPLE, replay.url)
     assert (found["after"]["kind"], found["topics"]) == ("dashboard", [])
-
-
-def stored(path: Path, command: str, *args: str) -> str:
-    ran = run(command, "-s", EXAMPLE, "-g", "order-svc", *args, "-o", "json")
-    assert ran.code == 0, ran.stderr
-    path.write_text(ran.stdout, encoding="utf-8")
-    return str(path)
-
-
-def test_a_stored_plan_says_whether_it_went_as_planned(tmp_path: Path) -> None:
-    plan = stored(tmp_path / "plan.json", "plan-rebalance", "--add", "1")
-    found = data(plan, LATER, "--fail-on", "differences>0")
-    assert found["summary"] == {"queues": 25, "differences": 0, "otherOwner": 0, "notYet": 0, "unknown": 0}
-    assert found["groups"][0]["placeholders"] == {"placeholder-01": "192.0.2.2@inst3"}
-    ran = run("diff", plan, LATER, "-o", "csv")  # no queue differs
-    assert (ran.code, len(ran.stdout.splitlines())) == (0, 1)
-    ran = run("diff", plan, EXAMPLE, "--fail-on", "not-yet>0")  # nobody has joined there
-    assert (ran.code, ran.stdout.splitlines()[0]) == (3, "13 of 25 queues as predicted; 12 not yet moved")
-    assert run("diff", plan, LATER, "--fail-on", "moved>0").code == 2
-
-
-def test_a_stored_simulation_is_compared_by_its_last_owners(tmp_path: Path) -> None:
-    file = stored(tmp_path / "simulation.json", "simulate-rebalance", "--event", "leave 192.0.2.2@inst2@5s")
-    found = data(file, EXAMPLE)
-    assert (found["groups"][0]["kind"], found["summary"]["queues"]) == ("simulation", 25)
-    assert found["summary"]["differences"] == found["summary"]["notYet"] > 0
-    (tmp_path / "broken.json").write_text('{"schema": "rmqlb/plan", "data": {}}', encoding="utf-8")
-    ran = run("diff", str(tmp_path / "broken.json"), EXAMPLE)
-    assert (ran.code, "it is not a plan or a simulation" in ran.stderr) == (2, True)

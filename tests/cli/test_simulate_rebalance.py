@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -136,19 +134,6 @@ def test_a_group_that_is_not_on_the_broker_is_not_affected(tmp_path: Path) -> No
     lines = run(*source, "-o", "table").stdout.splitlines()
     assert lines[0].startswith("restart-broker broker-b@30s, down 1m: 2 of 3 groups affected; ")
     assert next(line for line in lines if "bill-svc" in line).startswith("✓")
-
-
-def test_scripts_get_each_table_with_the_group() -> None:
-    def rows(section: str) -> list[dict[str, str]]:
-        text = run(*SOURCE, "-g", "*", *RESTART, "--section", section, "-o", "csv").stdout
-        return list(csv.DictReader(io.StringIO(text)))
-
-    unread = {
-        group["group"]: group["figures"]["unreadMs"] for group in data("-g", "*", *RESTART, base=SOURCE)["groups"]
-    }
-    assert {row["group"]: float(row["unreadMs"]) for row in rows("groups")} == unread
-    assert {row["topic"] for row in rows("producers")} == {"OrderEvents", "Skewed"}
-    assert {row["group"] for row in rows("windows")} == set(GROUPS)
 
 
 def test_a_running_cluster_is_read_once_for_groups_and_producers() -> None:

@@ -9,7 +9,7 @@ import pytest
 from rmqlb.verbs.strategies import KEYS
 from tests.support.mismatches import every_case
 
-from .run import EXAMPLE, envelope_of, error_of, run
+from .run import EXAMPLE, changed_example, envelope_of, error_of, run
 
 GROUP = ("-s", EXAMPLE, "--group", "order-svc")
 PLAN = ("plan-rebalance", *GROUP, "--add", "1")
@@ -72,22 +72,15 @@ def test_only_the_pinned_topic_goes_to_its_machines() -> None:
     assert not {"pin-over-all", "pin-no-consumer"} & findings.keys()
 
 
-# -- strategies that are named, of a group whose observed owners are those of CONSISTENT_HASH, which nobody reports
-
-
 FIRST = "192.0.2.2@inst0"
 RING = ("--strategy", "CONSISTENT_HASH")
 
 
-def with_go(tmp_path: Path) -> str:
-    document = json.loads(Path("examples/cluster.json").read_text("utf-8"))
+def with_go(document: Any) -> None:
     for group in document["data"]["groups"]:
-        for view in group["views"] or ():
-            for connection in view["connections"]:
-                if connection["clientId"] == FIRST:
-                    connection |= {"language": "GO", "version": "V4_5_2"}
-    (tmp_path / "go.json").write_text(json.dumps(document), "utf-8")
-    return str(tmp_path / "go.json")
+        for connection in (each for view in group["views"] or () for each in view["connections"]):
+            if connection["clientId"] == FIRST:
+                connection |= {"language": "GO", "version": "V4_5_2"}
 
 
 @pytest.mark.parametrize("redact", [(), ("--redact",)])
@@ -97,7 +90,9 @@ def test_a_snapshot_of_a_snapshot_keeps_client_libraries(tmp_path: Path, redact:
         return [[each["unassigned"], each["duplicateOwners"]] for each in data["strategies"]]
 
     again = str(tmp_path / "again.json")
-    Path(again).write_text(run("fetch-routes", "-s", with_go(tmp_path), *redact, "-o", "json", "-q").stdout, "utf-8")
+    Path(again).write_text(
+        run("fetch-routes", "-s", changed_example(tmp_path, with_go), *redact, "-o", "json", "-q").stdout, "utf-8"
+    )
     (group, first), *_ = (
         (each["group"], connection["clientId"])
         for each in json.loads(Path(again).read_text("utf-8"))["data"]["groups"]

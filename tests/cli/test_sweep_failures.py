@@ -6,10 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
-
 from rmqlb.cli.common.output_files import snapshot_text
-from rmqlb.cli.exit_codes import ExitCode
 from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
 
 from .run import EXAMPLE, data_of, run
@@ -58,12 +55,3 @@ def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path)
         figures = json.loads(run(*words, "-o", "json").stdout)["data"]["trials"]["figures"]
         owners_die = "crash" in one["gapCommand"] or "host-loss" in one["gapCommand"]
         assert (figures["longestGapMs"]["max"] > 0) == owners_die, one["gapCommand"]
-
-
-def test_a_cluster_in_which_nothing_can_be_judged_is_no_good_news() -> None:
-    empty = replace(consumers("g", (), ["T"]), reports={})
-    text = snapshot_text(cluster([empty], []), (), "fetch-routes")
-    ran = run("sweep-failures", "-s", "-", "-o", "table", stdin=text)
-    assert ran.code == ExitCode.DATA
-    assert ran.stdout.startswith("nothing could be judged: ")
-    assert "group g (the route of topic T is not known)" in ran.stdout
