@@ -33,6 +33,10 @@ class Line(NamedTuple):
     text: str
     expected: tuple[str, ...]
 
+    @property
+    def command(self) -> str:
+        return next(word for word in self.text.split() if "=" not in word)
+
     def words(self, folder: Path) -> list[str]:
         return ["" if word == "_" else word for word in shlex.split(self.text.replace("{}", str(folder)))]
 

@@ -1,7 +1,7 @@
 """Facts of answers: `tests/data/answers.txt`.
 
 `.path HOW value` is of the data of `-o json`, where `[]` is each of a list, `.a,b` several fields of one thing, and HOW is
-`=`, `>`, `has` (so many), `each` (all are it), `distinct` or `contains`. `first` is the first line of stdout (… goes on),
+`=`, `>`, `<`, `has` (so many), `each` (all are it), `distinct` or `contains`. `first` is the first line of stdout (… goes on),
 `shows` and `hides` are of stdout, `says` and `omits` of stderr, `finds` and `lacks` of the codes of findings.
 """
 
@@ -11,12 +11,12 @@ import json
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.mismatches import every_case
 from tests.support.schemas import must_fit
 
 from .recorded_lines import Line, lines_of, write_files
@@ -26,10 +26,19 @@ LINES = lines_of("answers.txt")
 HOW: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda found, value: bool(found == (pytest.approx(value) if isinstance(value, float) else value)),
     ">": lambda found, value: bool(found > value),
+    "<": lambda found, value: bool(found < value),
     "has": lambda found, value: len(found) == value,
     "each": lambda found, value: bool(found) and all(each == value for each in found),
-    "distinct": lambda found, value: sorted({*found}) == value,
+    "distinct": lambda found, value: [each for each, _ in groupby(sorted(found))] == value,
     "contains": lambda found, value: value in found,
+}
+
+
+SPOKEN = {
+    "shows": ("stdout", True),
+    "hides": ("stdout", False),
+    "says": ("stderr", True),
+    "omits": ("stderr", False),
 }
 
 
@@ -59,7 +68,8 @@ def is_so(fact: str, shown: Callable[..., Ran]) -> bool:
     if word in ("code", "first"):
         found = str(ran.code) if word == "code" else ran.stdout.partition("\n")[0]
         return found == text or (text.endswith("…") and found.startswith(text[:-1]))
-    return (text in (ran.stdout if word in ("shows", "hides") else ran.stderr)) == (word in ("shows", "says"))
+    stream, is_there = SPOKEN[word]
+    return (text in getattr(ran, stream)) == is_there
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +79,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@every_case("line", LINES, ids=lambda line: line.text[:90])
-def test_an_answer_has_its_facts(line: Line, folder: Path) -> None:
+def not_so(line: Line, folder: Path) -> list[str]:
     shown = cache(lambda *more: line.run(folder, *more))
     usual = () if any(fact.startswith("code ") for fact in line.expected) else ("code 0",)
-    assert [fact for fact in (*line.expected, *usual) if not is_so(fact, shown)] == []
+    return [fact for fact in (*line.expected, *usual) if not is_so(fact, shown)]
+
+
+@pytest.mark.parametrize("command", sorted({line.command for line in LINES}))
+def test_answers_have_their_facts(command: str, folder: Path) -> None:
+    lines = [line for line in LINES if line.command == command]
+    assert {line.text: wrong for line in lines if (wrong := not_so(line, folder))} == {}

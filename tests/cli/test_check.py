@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rmqlb.cli.check import check
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import GROUP, LIMITS
 from rmqlb.views.report import FORMATS as COMMON
@@ -55,6 +56,7 @@ def test_the_printed_policy_gives_the_same_as_none(source: str, tmp_path: Path) 
 def test_the_starter_explains_each_limit_and_can_be_written_out_in_full() -> None:
     text = run("check", "--print-policy").stdout
     assert all(re.search(rf"\b{name}: .*#", text) for name in LIMITS if name not in ("strategies", "lag"))
+    assert all(re.search(rf"\b{name}\b", check.__doc__ or "") for name in LIMITS)
     keys = "exclude|assume|movedOn.*|withoutLock|writableBrokers|lag|forbiddenFindings|waivers|  - rule|    group|    limit|    reason|    until"
     whole = re.sub(rf"^( *)# ({keys}): ", r"\1\2: ", text, flags=re.MULTILINE).replace("# waivers:", "waivers:")
     ran = run("check", "-p", "-", "-s", EXAMPLE, "-o", "json", stdin=whole)
