@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from rmqlb.model.policy import GROUP, LIMITS
 from rmqlb.views.report import FORMATS as COMMON
 from tests.support.mismatches import every_case
 from tests.support.openmetrics import Labels, Metrics, read_metrics
-from tests.support.replay_remoting import Replay, at, cluster
 
 from .run import EXAMPLE, ROOT, run
 
@@ -26,11 +24,6 @@ FORMATS = (*COMMON, "junit", "sarif", "prometheus")
 
 def rules(*texts: str) -> str:
     return f"rules: [{', '.join(f'{{name: r{i}, {text}}}' for i, text in enumerate(texts))}]\n"
-
-
-def checked(policy: str, servers: Sequence[Replay]) -> tuple[int | None, Any]:
-    ran = run("check", "-p", "-", *at(servers), "-o", "json", stdin=policy)
-    return ran.code, json.loads(ran.stdout)["data"]
 
 
 DUPLICATES = str(ROOT / "examples" / "four-groups.yaml")
@@ -73,25 +66,6 @@ def test_the_built_in_policy_finds_what_show_groups_calls_an_error() -> None:
     grave = {one["name"] for one in data["failed"] if one["severity"] == "error"}
     groups = json.loads(run("show-groups", "-s", DUPLICATES, "-o", "json").stdout)["data"]["groups"]
     assert grave == {one["group"] for one in groups if one["status"] == "error"}
-
-
-def test_a_live_cluster_with_gaps_is_incomplete_and_says_where() -> None:
-    policy = rules("groups: order-svc, limits: {idle: 0}", "topics: '*', limits: {minBrokers: 1}")
-    with cluster() as servers:
-        code, data = checked(policy, servers)
-        assert not any(server.forbidden for server in servers)
-    assert code == ExitCode.DATA
-    assert {one["name"]: one["why"] for one in data["incomplete"]} == {
-        "order-svc": "the route of topic Skewed is not known: it is listed and has no route",
-        "Skewed": "its route could not be read: it is listed and has no route",
-    }
-    assert [rule["passed"] for rule in data["rules"]] == [0, 1]
-
-
-def test_a_policy_for_topics_reads_no_group() -> None:
-    with cluster() as servers:
-        checked(rules("topics: OrderEvents, limits: {minBrokers: 1}"), servers)
-        assert not any("group" in what.lower() for server in servers for _, what in server.asked)
 
 
 @every_case("fmt", FORMATS)

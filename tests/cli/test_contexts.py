@@ -14,7 +14,7 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .configured import Desk, settings
-from .run import EXAMPLE, Ran, run
+from .run import EXAMPLE, ROOT, Ran, data_of, run
 
 CANARY = "c4nary/secret+4711"
 LOGIN = ("admin", CANARY)
@@ -248,3 +248,31 @@ def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> Non
             ran = typed(line + more, env)
             assert ran.code in (0, 2)
             assert [each for each in (CANARY, quote(CANARY, ""), encoded) if each in ran.stdout + ran.stderr] == []
+
+
+LATER = str(ROOT / "examples" / "cluster-later.json")
+
+
+def test_a_context_is_a_side_of_diff_by_its_name_and_a_file_goes_before_it(desk: Desk) -> None:
+    then, now = f"then: {{source: {EXAMPLE}}}", f"now: {{source: {LATER}, source-timeout: 9s}}"
+    desk.user(f"context: now\ncontexts:\n  {then}\n  {now}\n")
+    found = data_of("diff", "then", "now")
+    assert [found[side]["context"] for side in ("before", "after")] == ["then", "now"]
+    assert found["summary"]["moved"] == 18
+    ran = run("diff", "then", LATER)
+    assert f"context then: {EXAMPLE}" in ran.stderr
+    assert ran.stdout.splitlines()[1].startswith("then (2026-11-21")
+    assert data_of("diff", EXAMPLE, EXAMPLE)["after"]["context"] is None  # the active context is not compared
+    (desk.project / "now").write_bytes(Path(EXAMPLE).read_bytes())
+    assert data_of("diff", EXAMPLE, "now")["summary"]["groupsChanged"] == 0
+    ran = run("diff", EXAMPLE, "thenn")
+    assert (ran.code, ran.stdout) == (4, "")
+    assert "hint: did you mean then?" in ran.stderr
+
+
+def test_a_side_of_diff_logs_in_with_the_secret_of_its_context(desk: Desk) -> None:
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret('of the context')}'"))
+        ran = run("diff", EXAMPLE, "a", env={"RMQLB_PASSWORD": ""})
+    assert ran.code in (0, 5)
+    assert set(passwords(replay)) == {"of the context"}

@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.report import FORMATS
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
@@ -84,6 +86,36 @@ def test_a_snapshot_has_a_line_for_the_whole_and_for_each_topic_and_group() -> N
     for group in ("order-svc", "bill-svc", "audit-svc"):
         plan = ("plan-rebalance", "-g", group, "--remove-broker", "broker-b", "-o", "csv", "-s")
         assert run(*plan, "-", stdin=piped) == run(*plan, EXAMPLE)
+
+
+SEND = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
+
+
+@every_case(
+    "args",
+    [
+        ("--fail", "broker-*@#3-#5", "--send-retries", "1", "--messages", "6"),
+        ("--fail", "broker-*:read-only", "--route-poll", "1s", "--rate", "1", "--messages", "4"),
+        ("--fail", "broker-a", "--mode", "async", "--rate", "10", "--send-retries", "0", "--messages", "40"),
+        ("--fail", "broker-a", "--mode", "oneway", "--rate", "10", "--messages", "20"),
+    ],
+)
+def test_traced_jsonl_says_what_the_application_gets_as_json_does(args: tuple[str, ...]) -> None:
+    whole = data_of(*SEND, *args, "--trace")
+    lines = [json.loads(line) for line in run(*SEND, *args, "--trace", "-o", "jsonl", "-q").stdout.splitlines()]
+    assert [line for line in lines if "reason" not in line] == whole["attempts"]
+    assert [line for line in lines if "reason" in line] == whole["lostMessages"] != []
+    for at, line in enumerate(lines):
+        if "reason" in line:
+            assert line["message"] not in [later["message"] for later in lines[at + 1 :]]
+
+
+@pytest.mark.parametrize("fmt", ["json", "jsonl"])
+def test_a_share_of_nothing_is_no_success(fmt: str) -> None:
+    ran = run(*SEND, "--fail", "broker-*", "--messages", "3", "--fail-on", "share[broker-a]>60%", "-q", "-o", fmt)
+    assert (ran.code, len(ran.stdout.splitlines())) == (ExitCode.DATA, 9 if fmt == "jsonl" else 0)
+    assert "figure-not-seen" in ran.stderr
+    assert "no message is stored" in ran.stderr
 
 
 def peak(messages: int, folder: Path) -> int:

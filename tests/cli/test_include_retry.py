@@ -3,10 +3,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rmqlb.remoting.codes import RequestCode
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import at, cluster
 
 from .run import Ran, run
 
@@ -54,11 +52,3 @@ def test_a_group_that_does_not_read_it_is_told_apart(kind: dict[str, str], why: 
     assert found == ["T"]
     (told,) = [w["message"] for w in json.loads(ran.stdout)["findings"] if w["code"] == "not-subscribed"]
     assert ("--include-retry" in told, why in told) == (True, True)
-
-
-def test_a_live_source_is_asked_for_its_route_though_another_topic_is_named() -> None:
-    with cluster() as (a, b):
-        route = RequestCode.GET_ROUTEINFO_BY_TOPIC
-        a.answers[route, "topic=%RETRY%order-svc"] = a.answers[route, "topic=OrderEvents"]
-        ran = run("show-owners", *at((a, b)), "-g", "order-svc", "-t", "OrderEvents", "--include-retry", "-o", "json")
-        assert json.loads(ran.stdout)["data"]["topics"] == ["OrderEvents", "%RETRY%order-svc"]

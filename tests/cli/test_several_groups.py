@@ -4,11 +4,7 @@ import csv
 import io
 from pathlib import Path
 
-import pytest
-
-from rmqlb.remoting.codes import RequestCode
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import at, cluster
 
 from .run import EXAMPLE, ROOT, changed_example, envelope_of, error_of, run
 
@@ -100,13 +96,3 @@ def test_a_table_of_a_program_has_the_groups_in_its_first_column(command: tuple[
     several, alone = rows(*BOTH), {group: rows("-g", group) for group in GROUPS}
     assert several[0] == ["group", *alone["order-svc"][0]]
     assert several[1:] == [[group, *row] for group in GROUPS for row in alone[group][1:]]
-
-
-@pytest.mark.parametrize("names", [("order-svc", "audit-svc"), ("[ao]*-svc",)])
-def test_a_live_source_is_asked_for_the_groups_and_for_their_list_only_by_a_pattern(names: tuple[str, ...]) -> None:
-    given = [part for name in names for part in ("-g", name)]
-    with cluster() as servers:
-        data = envelope_of("show-owners", *at(servers), *given, "--strategy", "AVG")["data"]
-        asked = {code for code, _ in servers[0].asked}
-    assert sorted(group["group"] for group in data["groups"]) == ["audit-svc", "order-svc"]
-    assert (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG in asked) == (len(names) == 1)

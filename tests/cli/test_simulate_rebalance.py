@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, changed_example, envelope_of, run
-from tests.support.replay_remoting import at, cluster
 from tests.support.schemas import problems
 
 SOURCE = ("simulate-rebalance", "-s", EXAMPLE)
@@ -134,12 +133,3 @@ def test_a_group_that_is_not_on_the_broker_is_not_affected(tmp_path: Path) -> No
     lines = run(*source, "-o", "table").stdout.splitlines()
     assert lines[0].startswith("restart-broker broker-b@30s, down 1m: 2 of 3 groups affected; ")
     assert next(line for line in lines if "bill-svc" in line).startswith("✓")
-
-
-def test_a_running_cluster_is_read_once_for_groups_and_producers() -> None:
-    with cluster() as servers:
-        found = data("-g", "*", *RESTART, base=("simulate-rebalance", *at(servers)))
-    assert {"order-svc", "audit-svc"} <= {group["group"] for group in found["groups"]}
-    assert found["summary"]["groupsAffected"] >= 2
-    assert found["producers"]
-    assert all(each["failures"][0]["brokerName"] == "broker-b" for each in found["producers"])

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.replay_remoting import at, cluster
-
 from .run import EXAMPLE, changed_example, data_of, run
 
 ASKED = ("size-group", "-s", EXAMPLE, "-g", "order-svc")
@@ -23,18 +21,6 @@ def changed(folder: Path, change: Callable[[Any], None]) -> str:
 
 def size(*more: str, of: tuple[str, ...] = ASKED) -> Any:
     return data_of(*of, *more)
-
-
-def test_of_a_running_cluster_a_new_group_is_sized_by_its_topics_alone() -> None:
-    with cluster() as servers:
-        source = ("size-group", *at(servers))
-        new = size(of=(*source, "-t", "OrderEvents"))
-        assert (new["group"], new["consumersNow"], new["replicaCounts"]["allowed"]) == (None, None, [1, 2, 4, 8, 16])
-        nothing = run(*source, "--consumers", "2..9")
-    assert nothing.stderr.splitlines() == [
-        "error: which group? [which-group]",
-        "hint: name it with --group; of a group that does not run yet name only its topics, with --topic",
-    ]
 
 
 def test_a_topic_that_is_lost_with_its_broker_is_found(tmp_path: Path) -> None:
@@ -93,3 +79,15 @@ def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:
     shown = run("size-group", "-s", path, "-g", "order-svc", "--consumers", "1..6", "-o", "plain").stdout
     assert f"now 3 consumers, which do not: {planned} queues unassigned" in shown
     assert "consumers subscribe to different topics" in shown
+
+
+def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path: Path) -> None:
+    def offline(document: Any) -> None:
+        (group,) = (each for each in document["data"]["groups"] if each["group"] == "audit-svc")
+        group |= {"views": [view | {"connections": []} for view in group["views"]], "consumeFromWhere": None}
+        group["queues"] = [queue | {"lastTimestamp": 0} for queue in group["queues"]]
+
+    line = ("plan-topic", "-s", changed_example(tmp_path, offline), "-t", "OrderEvents", "--queues")
+    late = "no consumer of 1 group is online (audit-svc): one that starts after producers have written"
+    assert late in run(*line, "16").stderr
+    assert "starts-later" not in run(*line, "4").stderr
