@@ -218,13 +218,6 @@ def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(d
         assert all(
             MINE in body.decode() or quote(MINE) in body.decode() or b"context" in body for body in replay.posted
         )
-    for args in (("config", "show"), SHOW):
-        ran = run(*args, "-s", "http://me@127.0.0.1:1", "--user", "other")
-        assert (ran.code, ran.stdout) == (2, "")
-        assert ran.stderr == "error: --user: --source names another user [usage]\nhint: name one of them only\n"
-    desk.user("context: a\ncontexts:\n  a: {source: 'http://me@127.0.0.1:1', user: other}\n")
-    place = f"{desk.user_file}, line 3, contexts.a"
-    assert run(*SHOW).stderr.startswith(f"error: {place}.user: {place}.source names another user [usage]\n")
 
 
 def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> None:

@@ -130,23 +130,14 @@ def secret_key(context: ActiveContext | None) -> str:
     return found()
 
 
-def test_the_environment_goes_before_the_context(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_come_from_the_environment_and_then_from_the_context(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQ", "of the context")
-    assert secret_key(ACTIVE) == "of the context"
-    monkeypatch.setenv("RMQLB_SECRET_KEY", "of the environment")
-    assert secret_key(ACTIVE) == secret_key(None) == "of the environment"
-
-
-def test_a_variable_that_is_empty_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MQ", "of the context")
-    for name in ("RMQLB_SECRET_KEY", "RMQLB_SECURITY_TOKEN"):
-        monkeypatch.setenv(name, "")
-    assert secret_key(ACTIVE) == "of the context"
+    for empty in ("RMQLB_SECRET_KEY", "RMQLB_SECURITY_TOKEN"):
+        monkeypatch.setenv(empty, "")
+    assert (secret_key(ACTIVE), opened(None).security_token) == ("of the context", None)
     with pytest.raises(UsageError, match="no secret key"):
         secret_key(None)
-    assert opened(None).security_token is None
-
-
-def test_the_token_is_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RMQLB_SECRET_KEY", "of the environment")
     monkeypatch.setenv("RMQLB_SECURITY_TOKEN", "token")
+    assert secret_key(ACTIVE) == secret_key(None) == "of the environment"
     assert opened(None).security_token == "token"
