@@ -27,7 +27,7 @@ def given(*texts: str) -> tuple[str, ...]:
     return tuple(part for text in texts for part in ("--strategy-option", text))
 
 
-def told(*line: str) -> tuple[Any, dict[str, str]]:
+def data_and_findings(*line: str) -> tuple[Any, dict[str, str]]:
     document = envelope_of(*line)
     return document["data"], {each["code"]: each["message"] for each in document["findings"]}
 
@@ -65,7 +65,7 @@ def test_a_key_that_no_strategy_looks_at_is_refused(key: str) -> None:
 
 def test_only_the_pinned_topic_goes_to_its_machines() -> None:
     named = ("--strategy", "PIN", "--strategy", "AVG", *given("pin=Skewed=10.0.0.2,10.0.0.3"))
-    data, findings = told("show-owners", *GROUP, *ON, *named)
+    data, findings = data_and_findings("show-owners", *GROUP, *ON, *named)
     for queue in data["queues"]:
         pinned, free = queue["owners"]["PIN-AVG"], queue["owners"]["AVG"]
         assert (pinned == free) if queue["topic"] == "OrderEvents" else pinned[0] in ("10.0.0.2@1", "10.0.0.3@1")
