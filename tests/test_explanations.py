@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.explanations import Explanation, explanation_report, explanations
-from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
-from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.explanations import Explanation, explanations
 from tests.support.codes import used_codes
 from tests.support.mismatches import every_case
-from tests.support.schemas import must_fit
 
 USED = list(used_codes())
 CATALOGUE = explanations()
@@ -49,16 +44,3 @@ def test_an_explanation_is_whole_sentences_in_a_line(code: str) -> None:
     for text in (one.means, one.why, one.todo):
         assert SENTENCES.fullmatch(text), text
         assert "  " not in text
-
-
-@every_case("code", CATALOGUE)
-def test_every_code_renders_in_every_format(code: str) -> None:
-    one = CATALOGUE[code]
-    told = explanation_report((code,), CATALOGUE, for_people=True).only(())
-    for text in (as_plain(told), as_markdown(told).replace("\\", "")):
-        assert [code in text, one.means in text, one.why in text, one.todo in text] == [True] * 4
-    report = explanation_report((code,), CATALOGUE)
-    assert as_csv(report.table).count("\r\n") == 2
-    value = envelope(report, "explain", ClusterSnapshot("built-in", "rmqlb"), ())
-    must_fit(json.loads(as_json(value)))
-    assert one.means in as_yaml(value)

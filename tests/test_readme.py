@@ -45,8 +45,8 @@ HELD_BY = {
     "rmqlb record -s rocketmq://10.0.0.1:9876": ("tests/cli/test_record.py", '"record"'),
     "rmqlb fetch-routes -s rocketmq://10.0.0.1:9876 --every": ("tests/cli/test_fetch_routes.py", '"--every"'),
     "rmqlb pipeline run -w warehouse snapshots": ("tests/pipeline/test_commands.py", '"--expect"'),
-    "rmqlb show-groups -s rocketmq://HOST:9876 --proxy": ("tests/cli/test_proxy.py", '"--proxy"'),
-    "rmqlb context add prod -s rocketmq://HOST:9876 --proxy": ("tests/cli/test_proxy.py", '"context", "add"'),
+    "rmqlb show-groups -s rocketmq://HOST:9876 --proxy": ("tests/cli/test_groups_without_owners.py", '"--proxy"'),
+    "rmqlb context add prod -s rocketmq://HOST:9876 --proxy": ("tests/cli/test_groups_without_owners.py", '"context", "add"'),
     "python -m pytest -q --figures": ("tests/conftest.py", "--figures"),
 }  # fmt: skip
 """How a line that no test of this file runs begins → the file that runs it, or that it runs, and what stands there."""

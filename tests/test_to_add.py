@@ -22,7 +22,7 @@ from rmqlb.cli.common import reading
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.main import app
-from rmqlb.cli.results import result_of
+from rmqlb.cli.results import RESULTS, result_of
 from rmqlb.engine.allocate import StrategySettings, allocate, allocate_for
 from rmqlb.engine.allocate.rules import NAMES, RULES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -169,7 +169,7 @@ def test_every_file_that_browsers_open_is_opened_by_one() -> None:
 
 @every_case("command", TREE.commands, ids=lambda command: command.name)
 def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(command: CommandPage) -> None:
-    assert [bad for bad in ALL if bad.line.split()[0] == command.name], "tests/cli/test_bad_input.py: a line of ALL"
+    assert [bad for bad in ALL if bad.line.command == command.name], "tests/cli/test_bad_input.py: a line of ALL"
     assert f"rmqlb {command.name}" in CHANGELOG, "a line in CHANGELOG.md"
 
 
@@ -203,6 +203,10 @@ def test_every_command_has_transcripts_a_page_and_a_schema(command: CommandPage)
     assert all(escaped(name) in page for option in command.options for name in option.names)
     assert all(escaped(example.split()[-1]) in page for example in command.help.examples)
     assert result_of(" ".join(command.path)) is not None, "give it a line in rmqlb/cli/results.py"
+
+
+def test_every_result_is_of_commands() -> None:
+    assert {name for result in RESULTS for name in result.commands} <= {" ".join(each.path) for each in SINGLE}
 
 
 def test_the_changelog_begins_with_the_version() -> None:

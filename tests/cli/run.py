@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +49,13 @@ def instead(line: Sequence[str], *options: str) -> list[str]:
         at = kept.index(name)
         kept[at : at + 2] = []
     return [*kept, *options]
+
+
+def changed_example(folder: Path, change: Callable[[Any], object]) -> str:
+    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    change(document)
+    (path := folder / "changed.json").write_text(json.dumps(document), encoding="utf-8")
+    return str(path)
 
 
 class Failed(NamedTuple):

@@ -14,7 +14,7 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .configured import Desk, settings
-from .run import EXAMPLE, Ran, run
+from .run import EXAMPLE, ROOT, Ran, data_of, run
 
 CANARY = "c4nary/secret+4711"
 LOGIN = ("admin", CANARY)
@@ -72,59 +72,11 @@ def test_paths_mean_the_same_from_every_folder(desk: Desk) -> None:
 def test_a_context_is_written_from_the_line_alone_and_again_only_with_replace(desk: Desk) -> None:
     env = {"RMQLB_SOURCE": "http://other", "RMQLB_USER": "me", "RMQLB_SOURCE_TIMEOUT": "9s", "RMQLB_CONTEXT": "nowhere"}
     assert typed("context add a", env).stderr.startswith("error: no source")
+    unprintable = typed("context add a -s http://h --user a\x1b[31m").stderr
+    assert unprintable.startswith("error: --user: it has a character that cannot be printed")
     desk.user("contexts:\n  b: {source: http://i, user: me}\n")
     assert typed("context add a -s http://h", env).code == typed("context add b -s http://j --replace").code == 0
     assert written(desk) == {"contexts": {"b": {"source": "http://j"}, "a": {"source": "http://h"}}}
-
-
-ADD = "add a -s http://h"
-LOGIN_IN_IT = "--source: it holds a login, and perhaps a password"
-BAD = {
-    "add a+b -s http://h": "NAME: 'a+b' cannot be the name of a context",
-    f"add {'x' * 65} -s http://h": f"NAME: '{'x' * 65}' cannot be the name of a context",
-    "add -s http://h": "missing argument 'NAME'",
-    "add a": "no source",
-    "add a -s -": "--source: it is neither a URL nor an absolute path",
-    "add a -s h:9876": "--source: it is neither a URL nor an absolute path",
-    "add a -s ftp://h": "--source: cannot read ftp:// sources",
-    "add a -s http://": "--source: it names no host",
-    "add a -s rocketmq://a,,b": "--source: it names no host",
-    f"add a -s http://me:{CANARY}@h": LOGIN_IN_IT,
-    f"add a -s http://me:{quote(CANARY, '')}@h": LOGIN_IN_IT,
-    f"add a -s rocketmq://{CANARY}@h": LOGIN_IN_IT,
-    f"add a -s http://h?token={CANARY}": "--source: a source's URL ends before ? and #",
-    "add a -s ''": "--source: it is empty",
-    f"{ADD} --secret {CANARY}": "--secret: that is not a place of a secret",
-    f"{ADD} --secret pass:{CANARY}": "--secret: that is not a place of a secret",
-    f"{ADD} --user a\x1b[31m": "--user: it has a character that cannot be printed",
-    f"{ADD} --source-timeout soon": "--source-timeout soon: not a time",
-    f"{ADD} --source-retries 21": "invalid value for '--source-retries'",
-    f"{ADD} --map-address x": "--map-address: 'x' is not FROM=TO",
-    "add there -s http://h": "there is a context there already",
-    "add a -s http://me@h --user other": "--user: --source names another user",
-    "use": "which context?",
-    "use there --none": "which context?",
-    "use thre": "there is no context 'thre'",
-    "show": "no context is active",
-    "show thre": "there is no context 'thre'",
-    "remove thre": "there is no context 'thre'",
-    "remove": "missing argument 'NAME'",
-    "lst": "no such command 'lst' [usage]\nhint: did you mean list?",
-}
-
-
-@every_case("line", BAD)
-def test_bad_input_is_one_line_and_changes_nothing(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk(tmp_path, monkeypatch)
-    desk.user("contexts:\n  there: {source: http://h}\n")
-    before = desk.user_file.read_bytes()
-    for more in ("", " --debug"):
-        ran = typed(f"context {line}{more}")
-        assert (ran.code, ran.stdout) == (2, "")
-        assert ran.stderr.startswith(f"error: {BAD[line]}")
-        assert len(ran.stderr.splitlines()) <= 2
-        assert CANARY not in ran.stderr
-    assert desk.user_file.read_bytes() == before
 
 
 def test_a_choice_of_the_environment_is_reported(desk: Desk) -> None:
@@ -172,15 +124,6 @@ def test_a_source_on_the_line_or_in_the_environment_replaces_every_context(
     origin = "--source" if source == "flag" else "RMQLB_SOURCE"
     assert (said == f"context here is not used: {origin} names the source") == as_close
     assert said.startswith("context") == as_close
-
-
-def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(desk: Desk) -> None:
-    desk.user(f"context: a\ncontexts:\n  a:\n    source: http://me:{CANARY}@h\n")
-    for args in (SHOW, ("context", "list"), ("context", "show"), ("config", "show"), (*SHOW, "--debug")):
-        ran = run(*args)
-        problem = "contexts.a.source: it holds a login, and perhaps a password"
-        assert (ran.code, ran.stdout, CANARY in ran.stderr) == (2, "", False)
-        assert ran.stderr.startswith(f"error: {desk.user_file}, line 4, {problem} [password-in-url]\n")
 
 
 @every_case("before", ["http://me:", "HTTPS://me:", " http://me:", "http:me:", "rocketmq://", "ftp://me:"])
@@ -275,13 +218,6 @@ def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(d
         assert all(
             MINE in body.decode() or quote(MINE) in body.decode() or b"context" in body for body in replay.posted
         )
-    for args in (("config", "show"), SHOW):
-        ran = run(*args, "-s", "http://me@127.0.0.1:1", "--user", "other")
-        assert (ran.code, ran.stdout) == (2, "")
-        assert ran.stderr == "error: --user: --source names another user [usage]\nhint: name one of them only\n"
-    desk.user("context: a\ncontexts:\n  a: {source: 'http://me@127.0.0.1:1', user: other}\n")
-    place = f"{desk.user_file}, line 3, contexts.a"
-    assert run(*SHOW).stderr.startswith(f"error: {place}.user: {place}.source names another user [usage]\n")
 
 
 def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> None:
@@ -305,3 +241,31 @@ def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> Non
             ran = typed(line + more, env)
             assert ran.code in (0, 2)
             assert [each for each in (CANARY, quote(CANARY, ""), encoded) if each in ran.stdout + ran.stderr] == []
+
+
+LATER = str(ROOT / "examples" / "cluster-later.json")
+
+
+def test_a_context_is_a_side_of_diff_by_its_name_and_a_file_goes_before_it(desk: Desk) -> None:
+    then, now = f"then: {{source: {EXAMPLE}}}", f"now: {{source: {LATER}, source-timeout: 9s}}"
+    desk.user(f"context: now\ncontexts:\n  {then}\n  {now}\n")
+    found = data_of("diff", "then", "now")
+    assert [found[side]["context"] for side in ("before", "after")] == ["then", "now"]
+    assert found["summary"]["moved"] == 18
+    ran = run("diff", "then", LATER)
+    assert f"context then: {EXAMPLE}" in ran.stderr
+    assert ran.stdout.splitlines()[1].startswith("then (2026-11-21")
+    assert data_of("diff", EXAMPLE, EXAMPLE)["after"]["context"] is None  # the active context is not compared
+    (desk.project / "now").write_bytes(Path(EXAMPLE).read_bytes())
+    assert data_of("diff", EXAMPLE, "now")["summary"]["groupsChanged"] == 0
+    ran = run("diff", EXAMPLE, "thenn")
+    assert (ran.code, ran.stdout) == (4, "")
+    assert "hint: did you mean then?" in ran.stderr
+
+
+def test_a_side_of_diff_logs_in_with_the_secret_of_its_context(desk: Desk) -> None:
+    with dashboard(Replay(login=LOGIN)) as replay:
+        desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret('of the context')}'"))
+        ran = run("diff", EXAMPLE, "a", env={"RMQLB_PASSWORD": ""})
+    assert ran.code in (0, 5)
+    assert set(passwords(replay)) == {"of the context"}

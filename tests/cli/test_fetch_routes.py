@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.sources.dump import read_document, split_documents
-from tests.support.mismatches import every_case
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
 from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
 
@@ -55,26 +53,6 @@ def test_a_dump_can_be_cut_down_and_piped_on() -> None:
     piped = run("plan-rebalance", "-s", "-", "-o", "json", stdin=cut.stdout)
     whole = run("plan-rebalance", "-s", EXAMPLE, "--group", "bill-svc", "-o", "json")
     assert json.loads(piped.stdout)["data"] == json.loads(whole.stdout)["data"]
-
-
-NO_MATCH = "warning: none of the topics matches {} [matches-nothing]"
-
-
-@every_case(
-    ("words", "code", "told"),
-    [
-        ("-o csv", 2, ["error: a snapshot cannot be written as csv [usage]", "hint: -o json, yaml or jsonl"]),
-        ("-t Skeww* -t TBW* -g *-svc", 0, [NO_MATCH.format("Skeww*"), NO_MATCH.format("TBW*")]),
-        ("--to no/where.json", 2, ["error: --to no/where.json: No such file or directory [cannot-write]"]),
-    ],
-)
-def test_what_is_wrong_is_a_line(
-    words: str, code: int, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = run("fetch-routes", "-s", EXAMPLE, *words.split())
-    assert (result.code, result.stderr.splitlines()) == (code, told)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_why_not(tmp_path: Path) -> None:
@@ -221,20 +199,3 @@ def test_the_map_is_for_the_user_alone_and_leads_back(tmp_path: Path) -> None:
     assert written["schema"] == "rmqlb/redact-map"
     assert "order-svc" in written["groups"]
     assert list(tmp_path.iterdir()) == [path]
-
-
-@every_case(
-    ("arguments", "problem"),
-    [
-        (("--redact-map", "x"), "--redact-map without --redact"),
-        (("--redact", "--redact-map", "-"), "--redact-map - would show the names"),
-        (("--redact", "--redact-map", "/nonexistent/x"), "--redact-map /nonexistent/x: No such file or directory"),
-    ],
-)
-def test_a_map_that_cannot_be_is_refused_before_anything_is_written(
-    arguments: tuple[str, ...], problem: str, tmp_path: Path
-) -> None:
-    done = run("fetch-routes", "-s", EXAMPLE, *arguments, "--to", str(tmp_path / "out.json"))
-    assert (done.code, done.stdout) == (ExitCode.USAGE, "")
-    assert done.stderr.splitlines()[0].startswith(f"error: {problem}")
-    assert list(tmp_path.iterdir()) == []

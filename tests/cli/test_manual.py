@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -104,16 +103,3 @@ def test_the_examples_of_the_pages_are_read(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(USER_EXAMPLE)
     (tmp_path / "config.yaml").chmod(0o600)
     assert list(read_user_file(str(tmp_path / "config.yaml")).contexts) == ["prod", "staging"]
-
-
-def test_all_files_go_where_man_and_the_shells_look() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-    data = project["targets"]["wheel"]["shared-data"]
-    assert data == {
-        "man": "share/man",
-        "completions/rmqlb.bash": "share/bash-completion/completions/rmqlb",
-        "completions/_rmqlb": "share/zsh/site-functions/_rmqlb",
-        "completions/rmqlb.fish": "share/fish/vendor_completions.d/rmqlb.fish",
-    }
-    assert all(path in data or path.startswith("man/") for path in FILES)
-    assert {"man", "completions", "docs"} <= set(project["targets"]["sdist"]["include"])

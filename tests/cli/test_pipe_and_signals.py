@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -43,15 +42,6 @@ def test_a_command_ends_quietly_with_its_reader(line: str, tmp_path: Path) -> No
     done = shell(f"rmqlb {line} -q | head -1; echo ${{PIPESTATUS[0]}}")
     first, code = done.stdout.splitlines()
     assert (bool(first), code, done.stderr) == (True, "0", "")
-
-
-@every_case("fmt", ["json", "jsonl"])
-def test_what_one_command_fetches_the_next_one_plans_with(fmt: str) -> None:
-    changes = "--group order-svc --remove-broker broker-b -o json"
-    piped = shell(f"rmqlb fetch-routes -s {EXAMPLE} -o {fmt} | rmqlb plan-rebalance -s - {changes}")
-    alone = shell(f"rmqlb plan-rebalance -s {EXAMPLE} {changes}")
-    assert (piped.returncode, piped.stderr) == (0, "")
-    assert json.loads(piped.stdout)["data"] == json.loads(alone.stdout)["data"]
 
 
 def test_a_closed_stream_loses_only_what_goes_there() -> None:

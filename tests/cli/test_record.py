@@ -12,7 +12,7 @@ from tests.support.moving_group import GROUP, Moment, moving
 from tests.support.replay_remoting import refusing_address
 from tests.support.schemas import must_fit
 
-from .run import EXAMPLE, RECORDING, command, environment, error_of, run
+from .run import RECORDING, command, environment, error_of, run
 
 X, Y = "10.0.0.1@x", "10.0.0.2@y"
 ALONE, SHARED = Moment({X: "a0-7 b0-7"}), Moment({X: "a0-7", Y: "b0-7"})
@@ -139,61 +139,7 @@ def test_looks_are_a_second_apart_at_least_and_the_last_is_at_the_end() -> None:
     assert (data["looks"], data["figures"]["changed"], data["ended"]) == (2, 8, "time")
 
 
-def predicted(tmp_path: Path, *line: str) -> str:
-    path = tmp_path / "predicted.json"
-    path.write_text(run(line[0], "-s", EXAMPLE, "-g", GROUP, *line[1:], "-o", "json").stdout)
-    return str(path)
-
-
-def against(path: str, *more: str) -> dict[str, Any]:
-    ran = run("record", "--replay", RECORDING, "--against", path, "-o", "json", *more)
-    document = json.loads(ran.stdout)
-    must_fit(document)
-    found: dict[str, Any] = document["data"]
-    return found
-
-
 def test_a_recording_is_shown_again_as_it_was() -> None:
     text = Path(RECORDING).read_text()
     assert run("record", "--replay", RECORDING, "-o", "json").stdout == text
     assert run("record", "--replay", "-", "-o", "json", stdin=text).stdout == text
-
-
-def test_the_recording_of_a_join_is_as_the_plan_of_it(tmp_path: Path) -> None:
-    data = against(predicted(tmp_path, "plan-rebalance", "--add", "192.0.2.2@inst3"))
-    assert {queue["outcome"] for queue in data["comparison"]["queues"]} == {"as-predicted"}
-    assert len(data["comparison"]["queues"]) == 25
-    data = against(predicted(tmp_path, "plan-rebalance", "--add", "1"), "--fail-on", "differences>0")
-    assert data["comparison"]["placeholders"] == {"placeholder-01": "192.0.2.2@inst3"}
-    assert data["conditions"] == [{"condition": "differences>0", "value": 0, "met": False}]
-
-
-def test_another_plan_is_a_difference_and_one_of_another_group_is_refused(tmp_path: Path) -> None:
-    path = predicted(tmp_path, "plan-rebalance", "--add", "192.0.2.2@inst3", "--to-strategy", "AVG_BY_CIRCLE")
-    ran = run("record", "--replay", RECORDING, "--against", path, "--fail-on", "differences>0", "-o", "table")
-    assert ran.code == ExitCode.CONDITION
-    assert "with another owner" in ran.stdout.splitlines()[1]
-    assert "queues that differ from the prediction" in ran.stdout
-    Path(path).write_text(run("plan-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--add", "1", "-o", "json").stdout)
-    ran = run("record", "--replay", RECORDING, "--against", path)
-    assert ran.code == ExitCode.USAGE
-    assert error_of(ran.stderr).message == f"--against {path}: it is not of order-svc"
-
-
-def test_a_simulation_is_compared_in_time_too(tmp_path: Path) -> None:
-    path = predicted(tmp_path, "simulate-rebalance", "--event", "join 192.0.2.2@inst3@5s")
-    compared = against(path)["comparison"]
-    assert (compared["kind"], compared["alignedBy"], compared["differences"]) == ("simulation", "first-change", 0)
-    at = "2026-11-21T02:02:07.358Z"  # the event, 5 s too early
-    compared = against(path, "--event-at", at)["comparison"]
-    assert compared["alignedBy"] == "event-at"
-    assert {each["outcome"] for each in compared["queues"]} == {"later", "as-predicted"}
-    ran = run("record", "--replay", RECORDING, "--against", path, "--event-at", at, "--fail-on", "later>5")
-    assert ran.code == ExitCode.CONDITION
-
-
-def test_the_picture_is_that_of_simulations() -> None:
-    ran = run("record", "--replay", RECORDING, "--svg", "-")
-    assert ran.code == 0
-    assert "order-svc: 12 of 25 queues changed owners" in ran.stdout
-    assert "unknown" in ran.stdout

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -22,13 +21,6 @@ SHOW = ("show-route", "--topic", "Skewed")
 LONG = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--all")
 SHORT = (*SHOW, "-s", EXAMPLE, "--section", "brokers")
 LAST = "CONSISTENT_HASH"
-
-
-def test_the_format_may_come_from_the_environment_and_the_flag_goes_before() -> None:
-    env = {"RMQLB_OUTPUT": "json"}
-    assert json.loads(run(*SHOW, "-s", EXAMPLE, env=env).stdout)["schema"] == "rmqlb/route"
-    assert run(*SHOW, "-s", EXAMPLE, "-o", "csv", env=env).stdout.startswith("topic,")
-    assert json.loads(run(*SHOW, "-s", "no-such-file", env=env).stderr)["schema"] == "rmqlb/error"
 
 
 @every_case("name", ["routes", "x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])

@@ -22,10 +22,10 @@ from rmqlb.views.report import Report, Rows
 from tests.cli.run import EXAMPLE, command, run
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_pipe_and_signals import shell
+from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 from tests.support.schemas import must_fit
-from tests.test_formats import snapshot
 
 GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
@@ -129,7 +129,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "source.json"
-    file.write_text(snapshot(["first-one"]))
+    file.write_text(snapshot_text("T", number=3, clientIds=["first-one"]))
     return file
 
 
@@ -153,7 +153,7 @@ def test_on_a_terminal_the_screen_is_redrawn_and_put_back(source: Path) -> None:
         terminal.until(shows(terminal, "first-one", "every 0.1s"))
         replaced(source, "{")
         terminal.until(shows(terminal, "STALE: not read at ", "first-one"))
-        replaced(source, snapshot(["other"]))
+        replaced(source, snapshot_text("T", number=3, clientIds=["other"]))
         terminal.until(shows(terminal, "other", without="STALE"))
         assert "first-one" not in "\n".join(terminal.lines)
         assert terminal.lines[0].endswith("Z, every 0.1s; Ctrl-C ends")

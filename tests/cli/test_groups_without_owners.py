@@ -21,7 +21,8 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
 from tests.support.replay_dashboard import failure
-from tests.support.replay_remoting import Answer, Replay, at, cluster, refusal, success
+from tests.support.replay_proxy import captured, proxy_replay
+from tests.support.replay_remoting import Answer, Replay, at, cluster, refusal, remoting, success
 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
@@ -34,22 +35,23 @@ POP_MODES = (
 )
 
 
-def route_of(*brokers: str) -> bytes:
-    return json.dumps(
-        {
-            "queueDatas": [{"brokerName": b, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6} for b in brokers],
-            "brokerDatas": [
-                {"brokerName": b, "cluster": "c", "brokerAddrs": {"0": f"127.0.0.1:{port}"}}
-                for b, port in zip(brokers, (10911, 20911), strict=False)
-            ],
-        }
-    ).encode()
+def answer(value: object) -> Answer:
+    return success(json.dumps(value).encode())
 
 
-def stats(broker: str, *topics: str, read: int = 0, tps: float = 0.0) -> bytes:
+def route_of(*brokers: str) -> Answer:
+    queues = [{"brokerName": b, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6} for b in brokers]
+    places = [
+        {"brokerName": b, "cluster": "c", "brokerAddrs": {"0": f"127.0.0.1:{port}"}}
+        for b, port in zip(brokers, (10911, 20911), strict=False)
+    ]
+    return answer({"queueDatas": queues, "brokerDatas": places})
+
+
+def stats(broker: str, *topics: str, tps: float = 0.0) -> bytes:
     table = ",".join(
         f'{{"brokerName":"{broker}","queueId":{i},"topic":"{topic}"}}:'
-        f'{{"brokerOffset":36,"consumerOffset":36,"lastTimestamp":{read},"pullOffset":36}}'
+        f'{{"brokerOffset":36,"consumerOffset":36,"lastTimestamp":0,"pullOffset":36}}'
         for topic in topics
         for i in range(2)
     )
@@ -57,34 +59,30 @@ def stats(broker: str, *topics: str, read: int = 0, tps: float = 0.0) -> bytes:
 
 
 def running(*, popped: str | None, held: str | None, own: bool = False) -> bytes:
-    """What a member of 5.5.0 said of itself, shortened."""
+    """What a consumer of 5.5.0 said of itself, shortened."""
     key = '{{"brokerName":"broker-a","queueId":{0},"topic":"{1}"}}'
-    pop = (
-        f'{key.format(-1, popped)}:{{"droped":false,"lastPopTimestamp":1795317239143,"waitAckCount":0}}'
-        if popped
-        else ""
-    )
-    pull = ",".join(f'{key.format(i, held)}:{{"droped":false}}' for i in range(2)) if held else ""
-    properties = (
-        f'{{"clientRebalance":"{str(own).lower()}","allocateMessageQueueStrategy":"a.AllocateMessageQueueAveragely@1"}}'
-    )
-    return f'{{"mqPopTable":{{{pop}}},"mqTable":{{{pull}}},"properties":{properties}}}'.encode()
+    pop = f'{key.format(-1, popped)}:{{"droped":false,"lastPopTimestamp":1795317239143,"waitAckCount":0}}'
+    pull = ",".join(f'{key.format(i, held)}:{{"droped":false}}' for i in range(2))
+    properties = {
+        "clientRebalance": str(own).lower(),
+        "allocateMessageQueueStrategy": "a.AllocateMessageQueueAveragely@1",
+    }
+    tables = f'"mqPopTable":{{{pop if popped else ""}}},"mqTable":{{{pull if held else ""}}}'
+    return f'{{{tables},"properties":{json.dumps(properties)}}}'.encode()
 
 
 def known(group: str, *topics: str) -> dict[tuple[int, str], Answer]:
     return {
-        (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, ""): success(json.dumps({"topicList": topics}).encode()),
-        (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""): success(
-            json.dumps({"subscriptionGroupTable": {group: {}}}).encode()
-        ),
+        (RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, ""): answer({"topicList": topics}),
+        (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""): answer({"subscriptionGroupTable": {group: {}}}),
     }
 
 
 def pop_group(*, default: bool = False) -> dict[tuple[int, str], Answer]:
-    """`pop-svc`, whose one member lets brokers assign PopT and PullT; without `setConsumeMode` by their default."""
-    subscriptions: dict[str, object] = {topic: {} for topic in ("PopT", "PullT", "%RETRY%pop-svc")}
-    members = {"connectionSet": [{"clientId": "127.0.0.1@p1", "version": 513}], "subscriptionTable": subscriptions}
-    told = {
+    """`pop-svc`, whose one consumer lets brokers assign PopT and PullT; without `setConsumeMode` by their default."""
+    members = {
+        "connectionSet": [{"clientId": "127.0.0.1@p1", "version": 513}],
+        "subscriptionTable": {topic: {} for topic in ("PopT", "PullT", "%RETRY%pop-svc")},
         "consumeType": "CONSUME_PASSIVELY",
         "messageModel": "CLUSTERING",
         "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
@@ -93,8 +91,8 @@ def pop_group(*, default: bool = False) -> dict[tuple[int, str], Answer]:
     topics = ("PopT", "PullT", "%RETRY%pop-svc")
     return {
         **known("pop-svc", "PopT", "PullT"),
-        **{(ROUTE, f"topic={topic}"): success(route_of("broker-a")) for topic in topics},
-        (MEMBERS, "consumerGroup=pop-svc"): success(json.dumps(members | told).encode()),
+        **{(ROUTE, f"topic={topic}"): route_of("broker-a") for topic in topics},
+        (MEMBERS, "consumerGroup=pop-svc"): answer(members),
         (STATS, "consumerGroup=pop-svc"): success(stats("broker-a", "PopT", "PullT")),
         (RUNNING, "consumerGroup=pop-svc&clientId=127.0.0.1@p1"): success(running(popped=None, held="PullT")),
         (MODES, ""): success(b'{"messageRequestModeMap":{}}' if default else POP_MODES),
@@ -106,7 +104,7 @@ def grpc_group(polling: int | None, *, tps: float = 0.0) -> dict[tuple[int, str]
     """`grpc-svc`, whose consumers are connected to a Proxy: no broker lists any."""
     waiting = refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED) if polling is None else success(pollingNum=str(polling))
     return {
-        (ROUTE, "topic=GrpcT"): success(route_of("broker-a", "broker-b")),
+        (ROUTE, "topic=GrpcT"): route_of("broker-a", "broker-b"),
         **known("grpc-svc", "GrpcT"),
         (STATS, "consumerGroup=grpc-svc"): success(stats("broker-a", "GrpcT", tps=tps)),
         (POLLING, "consumerGroup=grpc-svc&topic=GrpcT&queueId=-1"): waiting,
@@ -153,12 +151,12 @@ def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
     usual = pop[0].answers[ASSIGNMENT, ""]
 
     def answered(text: str) -> dict[str, Any]:
-        def answer(request: RemotingCommand) -> Any:
+        def assigned(request: RemotingCommand) -> Any:
             is_pulled = b'"PullT"' in (request.body or b"")
             assert callable(usual)
             return success(f'{{"messageQueueAssignments":[{text}]}}'.encode()) if is_pulled else usual(request)
 
-        pop[0].answers[ASSIGNMENT, ""] = answer
+        pop[0].answers[ASSIGNMENT, ""] = assigned
         data: dict[str, Any] = json.loads(run("show-owners", *at(pop), "-g", "pop-svc", "-o", "json").stdout)
         return data
 
@@ -267,11 +265,10 @@ def test_messages_that_both_brokers_gave_out_in_the_last_minute_are_a_sign_too()
 
 def test_a_broker_before_5_is_asked_nothing_that_it_might_not_answer() -> None:
     old = Replay(version="4.9.7")
-    known = b'{"subscriptionGroupTable":{"g":{}}}'
-    old.answers[RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""] = success(known)
+    old.answers[RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, ""] = answer({"subscriptionGroupTable": {"g": {}}})
     old.answers[STATS, "consumerGroup=g"] = success(stats("legacy-a", "LegacyTopic"))
     with cluster(old) as (broker,):
-        ran = run("show-owners", "-s", f"rocketmq://{broker.address}", "--map-address", broker.mapped, "-g", "g")
+        ran = run("show-owners", *at((broker,)), "-g", "g")
     assert error_of(ran.stderr).code == "no-consumer-online"
     assert not {request.code for request in broker.requests} & {ASSIGNMENT, MODES, POLLING}
 
@@ -300,3 +297,102 @@ def test_a_dashboard_tells_when_what_the_group_read_last_was_stored(age_s: int, 
         failed = error_of(run("plan-rebalance", "-s", server.url, "-g", "order-svc").stderr)
     assert failed.code == code
     assert ("probably connected to a Proxy" in failed.message) == (code == "behind-proxy")
+
+
+# Their consumers, as a Proxy tells them.
+
+PUSH = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
+
+
+def answers(group: str) -> dict[tuple[int, str], Answer]:
+    return {
+        (ROUTE, "topic=Pulled"): route_of("broker-a", "broker-b"),
+        **known(group, "Pulled"),
+        (STATS, f"consumerGroup={group}"): captured("broker-a-stats"),
+        (POLLING, f"consumerGroup={group}&topic=Pulled&queueId=-1"): success(pollingNum="0"),
+    }
+
+
+@pytest.fixture
+def brokers(request: pytest.FixtureRequest) -> Iterator[tuple[Replay, ...]]:
+    yield from serving(answers(getattr(request, "param", "grpc-svc")))
+
+
+@pytest.fixture
+def proxy() -> Iterator[Replay]:
+    with remoting(proxy_replay(grpc_svc="grpc-svc", simple_svc="simple-svc", java_svc="java-svc")) as running:
+        yield running
+
+
+def test_show_owners_says_who_may_read_what(brokers: tuple[Replay, ...], proxy: Replay, tmp_path: Path) -> None:
+    path = str(tmp_path / "cluster.json")
+    live = [*at(brokers), "--proxy", proxy.address]
+    assert run("fetch-routes", *live, "-g", "grpc-svc", "--to", path).code == 0
+    for source in (live, ["-s", path]):
+        assert run("show-owners", *source, "-g", "grpc-svc").stdout.splitlines()[0] == (
+            "grpc-svc, 2 consumers: behind a Proxy, no consumer owns a queue; every consumer may read every queue; "
+            "4 queues, lag 0+"
+        )
+        data = data_of("show-owners", *source, "-g", "grpc-svc")
+        queues = [{"brokerName": b, "queueId": -1, "consumers": [*PUSH]} for b in ("broker-a", "broker-b")]
+        unknown: dict[str, Any] = {"strategy": None, "popShareQueueNums": [], "assumed": False, "byProxy": True}
+        assert data["popTopics"] == [{"topic": "Pulled", "queues": queues, **unknown}]
+        assert (data["queues"], data["strategies"], data["hidden"], len(data["offsets"])) == ([], [], None, 4)
+
+
+@pytest.mark.parametrize("brokers", ["grpc-svc", "simple-svc"], indirect=True)
+def test_a_group_that_a_proxy_lists_is_neither_offline_nor_unowned(
+    brokers: tuple[Replay, ...], proxy: Replay, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    group = request.node.callspec.params["brokers"]
+    live = [*at(brokers), "--proxy", proxy.address]
+    (line,) = data_of("show-groups", *live, "-g", group)["groups"]
+    consumers = 2 if group == "grpc-svc" else 1
+    assert (line["status"], line["consumers"], line["unassigned"]) == ("inOrder", consumers, None)
+    assert [finding["code"] for finding in line["findings"]] == ["behind-proxy"]
+    shown = data_of("show-consumers", *live, "-g", group)["consumers"]
+    kinds = {(each["consumeType"], each["language"], len(each["notListedBy"])) for each in shown}
+    assert kinds == {("grpc", "JAVA", 0)}
+    assert {address["proxyAddr"] for each in shown for address in each["addresses"]} == {proxy.address}
+    (finding,) = json.loads(run("diagnose", *live, "-g", group, "--looks", "1", "-o", "json").stdout)["data"][
+        "findings"
+    ]
+    assert (finding["code"], finding["evidence"][0]["source"]) == ("behind-proxy", f"Proxy {proxy.address}")
+    for command in (("simulate-rebalance", "--event", "crash #0@10s"), ("plan-rollout",), ("record", "--for", "1s")):
+        failed = error_of(run(*command, *live, "-g", group).stderr)
+        assert failed.code == "behind-proxy", command
+        assert "gRPC clients" in failed.message
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY.replace('"*"', group))
+    judged = json.loads(run("check", *live, "-p", str(policy), "-o", "json").stdout)["data"]
+    assert [one["limit"] for one in judged["notApplicable"]] == ["unassigned"]
+    assert (judged["failed"], judged["incomplete"]) == ([], [])
+
+
+@pytest.mark.parametrize("brokers", ["java-svc"], indirect=True)
+def test_consumers_of_the_remoting_protocol_behind_a_proxy_share_the_queues(
+    brokers: tuple[Replay, ...], proxy: Replay
+) -> None:
+    live = [*at(brokers), "--proxy", proxy.address, "-g", "java-svc"]
+    owners = [queue["owners"]["AVG"] for queue in data_of("show-owners", *live, "--strategy", "AVG")["queues"]]
+    assert owners == [["127.0.0.1@j1"]] * 2 + [["127.0.0.1@j2"]] * 2
+    assert not [request for broker in brokers for request in broker.requests if request.code == RUNNING]
+    alone = error_of(run("show-owners", *live[:-4], "-g", "java-svc").stderr)
+    assert alone.message.endswith("it is offline, or behind a Proxy")
+
+
+def test_a_proxy_is_asked_nothing_but_who_is_online(brokers: tuple[Replay, ...], proxy: Replay) -> None:
+    run("show-owners", *at(brokers), "--proxy", proxy.address, "-g", "grpc-svc")
+    assert {request.code for request in proxy.requests} == {RequestCode.GET_CONSUMER_CONNECTION_LIST}
+
+
+def test_a_context_names_the_proxies_of_its_cluster(
+    brokers: tuple[Replay, ...], proxy: Replay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    source = at(brokers)
+    assert run("context", "add", "prod", *source, "--proxy", proxy.address).code == 0
+    ran = run("show-owners", "--context", "prod", "-g", "grpc-svc")
+    assert "grpc-svc, 2 consumers: behind a Proxy" in ran.stdout
+    compared = run("diff", "prod", "prod", "-g", "grpc-svc", "-o", "json")
+    assert compared.code == 0, compared.stderr

@@ -1,0 +1,74 @@
+"""The command lines of a file in `tests/data/`: `$ NAME=VALUE command words < file`, what is expected below each.
+
+`{}` is the folder of the files of the test. `= name` begins a file that ends at an empty line, `= name T,U 3` a snapshot of
+group g on topics with 3 queues, whose keys are below, `= name by command` what a command prints. EXAMPLE, LATER, … are files of examples/. `_` alone is an empty
+argument, and `<x*300>` a character so many times.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from tests.support.builders import snapshot_text
+
+from .run import EXAMPLE, RECORDING, ROOT, SKEWED, Ran, run
+
+_PATHS = {
+    "EXAMPLE": EXAMPLE,
+    "SKEWED": SKEWED,
+    "RECORDING": RECORDING,
+    "POLICY": str(ROOT / "examples" / "policy.yaml"),
+    "LATER": str(ROOT / "examples" / "cluster-later.json"),
+    "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
+    "FAULTS": str(ROOT / "examples" / "faults.json"),
+}
+
+
+class Line(NamedTuple):
+    text: str
+    expected: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        return next(word for word in self.text.split() if "=" not in word)
+
+    def words(self, folder: Path) -> list[str]:
+        return ["" if word == "_" else word for word in shlex.split(self.text.replace("{}", str(folder)))]
+
+    def run(self, folder: Path, *more: str, **env: str) -> Ran:
+        words, stdin = self.words(folder), None
+        while re.match(r"[A-Z_]+=", words[0]):
+            name, _, env[name] = words.pop(0).partition("=")
+        if "<" in words:
+            *words, _, file = words
+            stdin = Path(file).read_bytes()
+        return run(*words, *more, stdin=stdin, env=env)
+
+
+def _text(name: str) -> str:
+    text = (ROOT / "tests" / "data" / name).read_text(encoding="utf-8")
+    for word, path in _PATHS.items():
+        text = re.sub(rf"\b{word}\b", path, text)
+    return re.sub(r"<(.)\*(\d+)>", lambda found: found[1] * int(found[2]), text)
+
+
+def lines_of(name: str) -> list[Line]:
+    found = re.findall(r"^\$ (.*)\n((?:[^\n$#=].*\n)*)", _text(name), re.MULTILINE)
+    return [Line(text, tuple(expected.splitlines())) for text, expected in found]
+
+
+def write_files(name: str, folder: Path) -> None:
+    whole_text = _text(name)
+    for file, text in re.findall(r"^= (\S+) by (.+)", whole_text, re.MULTILINE):
+        (folder / file).write_text(Line(text, ()).run(folder).stdout, encoding="utf-8")
+    for file, topics, number, text in re.findall(r"^= (\S+)(?: (\S+) (\d+))?\n((?:.+\n)+)", whole_text, re.MULTILINE):
+        group = yaml.safe_load(text) if topics else {}
+        whole = snapshot_text(*topics.split(","), number=int(number), **group) if topics else text
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(whole.replace("{}", str(folder)), encoding="utf-8")
+        (folder / file).chmod(0o600)

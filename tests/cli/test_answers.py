@@ -1,0 +1,91 @@
+"""Facts of answers: `tests/data/answers.txt`.
+
+`.path HOW value` is of the data of `-o json`, where `[]` is each of a list, `.a,b` several fields of one thing, and HOW is
+`=`, `>`, `<`, `has` (so many), `each` (all are it), `distinct` or `contains`. `first` is the first line of stdout (… goes on),
+`shows` and `hides` are of stdout, `says` and `omits` of stderr, `finds` and `lacks` of the codes of findings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.schemas import must_fit
+
+from .recorded_lines import Line, lines_of, write_files
+from .run import Ran
+
+LINES = lines_of("answers.txt")
+HOW: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda found, value: bool(found == (pytest.approx(value) if isinstance(value, float) else value)),
+    ">": lambda found, value: bool(found > value),
+    "<": lambda found, value: bool(found < value),
+    "has": lambda found, value: len(found) == value,
+    "each": lambda found, value: bool(found) and all(each == value for each in found),
+    "distinct": lambda found, value: [each for each, _ in groupby(sorted(found))] == value,
+    "contains": lambda found, value: value in found,
+}
+
+
+SPOKEN = {
+    "shows": ("stdout", True),
+    "hides": ("stdout", False),
+    "says": ("stderr", True),
+    "omits": ("stderr", False),
+}
+
+
+def at(value: Any, steps: list[str]) -> Any:
+    if not steps:
+        return value
+    first, *rest = steps
+    if first == "[]":
+        return [at(each, rest) for each in value]
+    if first[0] == "[":
+        return at(value[int(first[1:-1])], rest)
+    names = first[1:].split(",")
+    return at(value[names[0]], rest) if len(names) == 1 else [value[name] for name in names]
+
+
+def is_so(fact: str, shown: Callable[..., Ran]) -> bool:
+    word, _, text = fact.partition(" ")
+    if word.startswith(".") or word in ("finds", "lacks"):
+        document = json.loads(shown("-o", "json").stdout)
+        must_fit(document)
+        if not word.startswith("."):
+            codes, named = {each["code"] for each in document["findings"]}, {*text.split()}
+            return codes >= named if word == "finds" else codes.isdisjoint(named)
+        how, _, expected = text.partition(" ")
+        return HOW[how](at(document["data"], re.findall(r"\[-?\d*\]|\.[^.\[]+", word)), json.loads(expected))
+    ran = shown()
+    if word in ("code", "first"):
+        found = str(ran.code) if word == "code" else ran.stdout.partition("\n")[0]
+        return found == text or (text.endswith("…") and found.startswith(text[:-1]))
+    stream, is_there = SPOKEN[word]
+    return (text in getattr(ran, stream)) == is_there
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("answers")
+    write_files("answers.txt", folder)
+    return folder
+
+
+def not_so(line: Line, folder: Path) -> list[str]:
+    shown = cache(lambda *more: line.run(folder, *more))
+    usual = () if any(fact.startswith("code ") for fact in line.expected) else ("code 0",)
+    return [fact for fact in (*line.expected, *usual) if not is_so(fact, shown)]
+
+
+@pytest.mark.parametrize("command", sorted({line.command for line in LINES}))
+def test_answers_have_their_facts(command: str, folder: Path) -> None:
+    lines = [line for line in LINES if line.command == command]
+    assert {line.text: wrong for line in lines if (wrong := not_so(line, folder))} == {}

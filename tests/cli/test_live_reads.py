@@ -1,0 +1,170 @@
+"""What commands read of running clusters, and what they make of the answers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.remoting.codes import RequestCode
+from tests.support.replay_dashboard import dashboard
+from tests.support.replay_remoting import Replay, at, cluster, refusing, remoting, success
+
+from .run import EXAMPLE, data_of, error_of, run
+
+Servers = tuple[Replay, ...]
+ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    with cluster() as running:
+        yield running
+        assert not any(server.forbidden for server in running)
+
+
+def codes_asked(servers: Servers) -> Counter[int]:
+    return Counter(request.code for server in servers for request in server.requests)
+
+
+def test_show_groups_reads_with_so_many_requests_and_no_more(servers: Servers) -> None:
+    found = {each["group"]: each for each in data_of("show-groups", *at(servers), "--source-retries", "0")["groups"]}
+    assert set(found) == {"order-svc", "audit-svc", "bill-svc"}
+    assert found["order-svc"]["consumers"] == 3
+    asked = codes_asked(servers)
+    assert asked[RequestCode.GET_CONSUMER_CONNECTION_LIST] <= 2 * len(found)
+    assert asked[RequestCode.GET_CONSUME_STATS] <= 2 * len(found)
+    assert asked[RequestCode.GET_CONSUMER_RUNNING_INFO] <= sum(each["consumers"] or 0 for each in found.values())
+    assert asked[RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG] == 2
+
+
+def test_a_broker_that_refuses_makes_findings_and_unknown_figures(servers: Servers) -> None:
+    for server in servers:
+        server.faults[RequestCode.GET_CONSUMER_RUNNING_INFO] = refusing(1, "busy")
+        server.faults[RequestCode.GET_CONSUME_STATS] = refusing(1, "busy")
+    (order,) = data_of("show-groups", *at(servers), "--source-retries", "0", "-g", "order-svc")["groups"]
+    assert (order["status"], order["lag"], order["lagAtLeast"]) == ("warning", None, None)
+    assert {finding["code"] for finding in order["findings"]} == {"unread", "no-route", "assumed-strategy"}
+
+
+def test_a_dashboard_is_read_too() -> None:
+    """The recorded list of groups is older than the groups; a name in full is asked for all the same."""
+    with dashboard() as server:
+        listed = run("show-groups", "-s", server.url, "-g", "*-svc")
+        (order,) = data_of("show-groups", "-s", server.url, "-g", "order-svc")["groups"]
+        compared = data_of("diff", EXAMPLE, server.url)
+    assert (listed.code, error_of(listed.stderr).code) == (4, "group-not-found")
+    assert (order["group"], order["consumers"], order["queues"], order["unassigned"]) == ("order-svc", 3, 25, 0)
+    assert (compared["after"]["kind"], compared["topics"]) == ("dashboard", [])
+
+
+def test_consumers_of_a_running_cluster(servers: Servers) -> None:
+    rows = data_of("show-consumers", *at(servers), "-g", "order-svc")["consumers"]
+    assert [row["clientId"] for row in rows] == [f"192.0.2.2@inst{number}" for number in range(3)]
+    assert {(row["language"], len(row["addresses"])) for row in rows} == {("JAVA", 2)}
+
+
+@pytest.mark.parametrize("names", [("order-svc", "audit-svc"), ("[ao]*-svc",)])
+def test_groups_are_listed_only_for_a_pattern(names: tuple[str, ...], servers: Servers) -> None:
+    given = [part for name in names for part in ("-g", name)]
+    data = data_of("show-owners", *at(servers), *given, "--strategy", "AVG")
+    assert sorted(group["group"] for group in data["groups"]) == ["audit-svc", "order-svc"]
+    assert (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG in codes_asked(servers)) == (len(names) == 1)
+
+
+def test_the_route_of_a_retry_topic_is_asked_for_though_another_topic_is_named(servers: Servers) -> None:
+    answers = servers[0].answers
+    answers[ROUTE, "topic=%RETRY%order-svc"] = answers[ROUTE, "topic=OrderEvents"]
+    data = data_of("show-owners", *at(servers), "-g", "order-svc", "-t", "OrderEvents", "--include-retry")
+    assert data["topics"] == ["OrderEvents", "%RETRY%order-svc"]
+
+
+def test_a_simulation_reads_once_for_groups_and_producers(servers: Servers) -> None:
+    restart = ("--event", "restart-broker broker-b@30s, down 1m")
+    found = data_of("simulate-rebalance", *at(servers), "-g", "*", *restart)
+    assert {"order-svc", "audit-svc"} <= {group["group"] for group in found["groups"]}
+    assert found["summary"]["groupsAffected"] >= 2
+    assert {each["failures"][0]["brokerName"] for each in found["producers"]} == {"broker-b"}
+
+
+def test_a_new_group_is_sized_by_its_topics_alone(servers: Servers) -> None:
+    new = data_of("size-group", *at(servers), "-t", "OrderEvents")
+    assert (new["group"], new["consumersNow"], new["replicaCounts"]["allowed"]) == (None, None, [1, 2, 4, 8, 16])
+    assert error_of(run("size-group", *at(servers), "--consumers", "2..9").stderr) == (
+        "which group?",
+        "which-group",
+        "name it with --group; of a group that does not run yet name only its topics, with --topic",
+    )
+
+
+def checked(policy: str, servers: Servers) -> tuple[int | None, Any]:
+    ran = run("check", "-p", "-", *at(servers), "-o", "json", stdin=policy)
+    return ran.code, json.loads(ran.stdout)["data"]
+
+
+def test_a_check_of_a_cluster_with_gaps_is_incomplete_and_says_where(servers: Servers) -> None:
+    group, topics = "{name: g, groups: order-svc, limits: {idle: 0}}", "{name: t, topics: '*', limits: {minBrokers: 1}}"
+    code, data = checked(f"rules: [{group}, {topics}]", servers)
+    assert code == ExitCode.DATA
+    assert {one["name"]: one["why"] for one in data["incomplete"]} == {
+        "order-svc": "the route of topic Skewed is not known: it is listed and has no route",
+        "Skewed": "its route could not be read: it is listed and has no route",
+    }
+    assert [rule["passed"] for rule in data["rules"]] == [0, 1]
+
+
+def test_a_policy_for_topics_reads_no_group(servers: Servers) -> None:
+    checked("rules: [{name: t, topics: OrderEvents, limits: {minBrokers: 1}}]", servers)
+    assert not any("group" in what.lower() for server in servers for _, what in server.asked)
+
+
+CONFIG = b'{"attributes":{%s},"order":false,"perm":6,"readQueueNums":8,"topicName":"OrderEvents","writeQueueNums":8}'
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"), [(b'"message.type":"TRANSACTION"', " -a +message.type=TRANSACTION"), (b"", "")]
+)
+def test_a_broker_says_the_type_of_a_topic(attributes: bytes, expected: str, servers: Servers) -> None:
+    """As `AdminBrokerProcessor.getTopicConfig` of 5.5.0 answers; without the attribute a topic is NORMAL."""
+    for server in servers:
+        server.answers[RequestCode.GET_TOPIC_CONFIG, "topic=OrderEvents"] = success(CONFIG % attributes)
+    ran = run("plan-topic", *at(servers), "-t", "OrderEvents", "--add-broker", "broker-c", "-o", "json")
+    assert ran.code in (ExitCode.OK, ExitCode.DATA), ran.stderr
+    (first,) = json.loads(ran.stdout)["data"]["steps"][0]["commands"]
+    assert first["text"].endswith(f"-r 8 -w 8 -p 4{expected}")
+    assert "message-type-unknown" not in ran.stderr
+
+
+SEND = ("simulate-send", "-o", "json", "--messages", "20", "-s")
+TEMPLATE = {
+    "queueDatas": [{"brokerName": "broker-a", "readQueueNums": 8, "writeQueueNums": 8, "perm": 7}],
+    "brokerDatas": [{"brokerName": "broker-a", "cluster": "c", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
+}
+
+
+def test_a_producer_of_a_new_topic_takes_the_templates_queues() -> None:
+    new = ("--topic", "OrderEvent")
+    with remoting(Replay(answers={(int(ROUTE), "topic=TBW102"): success(json.dumps(TEMPLATE).encode())})) as replay:
+        asked = run(*SEND, f"rocketmq://{replay.address}", *new)
+    for ran in (asked, run(*SEND, "-", *new, stdin=json.dumps({"TBW102": TEMPLATE}))):
+        value = json.loads(ran.stdout)
+        assert [queue["queueId"] for queue in value["data"]["queues"]] == [0, 1, 2, 3]
+        (finding,) = [finding["message"] for finding in value["findings"] if finding["code"] == "new-topic"]
+        assert "topic OrderEvent does not exist" in finding
+
+
+def test_a_producer_asks_the_nameserver_for_the_route_and_nothing_else() -> None:
+    with remoting() as replay:
+        ran = run(*SEND, f"rocketmq://{replay.address}", "--topic", "OrderEvents")
+        asked = {code for code, _ in replay.asked}
+        missing = run(*SEND, f"rocketmq://{replay.address}", "--topic", "OrderEvent")
+    value = json.loads(ran.stdout)
+    assert value["source"]["kind"] == "nameserver"
+    assert sum(queue["stored"] for queue in value["data"]["queues"]) == 20
+    assert (asked, replay.forbidden, missing.code, missing.stdout) == ({ROUTE}, [], 4, "")
+    error = json.loads(missing.stderr)["error"]
+    assert ("OrderEvent" in error["message"], error["hint"]) == (True, "did you mean OrderEvents?")
