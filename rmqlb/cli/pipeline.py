@@ -146,7 +146,7 @@ def _run(
 ) -> None:
     """The steps of a command: whatever can be refused without Java is refused first."""
     from rmqlb.pipeline import ingest
-    from rmqlb.pipeline.spark import SparkSettings, must_be_ready, parse_conf, spark_session
+    from rmqlb.pipeline.spark import SparkSettings, fit, must_be_ready, parse_conf, spark_session
     from rmqlb.pipeline.warehouse import Warehouse, first_kept, is_uri, location, make_folder
 
     terminal = Terminal(f"pipeline {verb}", output, more_formats=("prometheus",))
@@ -165,15 +165,17 @@ def _run(
     from rmqlb.pipeline.report.page import write
 
     result, interrupted = PipelineResult(place), False
-    size = sum(file.length for file in local) if not uris and not is_uri(place) else _UNKNOWN_SIZE
+    size = _UNKNOWN_SIZE if uris else sum(file.length for file in local)
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
         with spark_session(settings, size) as spark:
             warehouse = Warehouse(spark, place)
             with warehouse.writing() if paths is not None or judged else nullcontext(enter_result=False) as interrupted:
                 if paths is not None:
-                    progress("ingest", 0, len(local))
-                    result = ingest.ingest(warehouse, local, uris, read.cluster if read else None, force=where.force)
+                    files = [*local, *ingest.files_at(warehouse, uris)]
+                    fit(spark, settings, sum(file.length for file in files))
+                    progress("ingest", 0, len(files))
+                    result = ingest.ingest(warehouse, files, read.cluster if read else None, force=where.force)
                     if keep_days is not None:
                         first = first_kept(warehouse.nights(), keep_days, last_day())
                         result = replace(result, dropped=tuple(warehouse.drop_before(first)))
@@ -184,7 +186,9 @@ def _run(
             if to is not None:
                 progress("report", 0, 0)
                 verdict = result.verdict or judge.verdict_of_last_night(warehouse, asked)
-                result = replace(result, page=write(spark, warehouse, Path(to), asked.policy).page, verdict=verdict)
+                shown = write(spark, warehouse, Path(to), asked.policy)
+                verdict = None if verdict is None else replace(verdict, line=shown.line)
+                result = replace(result, page=shown.page, verdict=verdict)
     show(result, terminal, interrupted=interrupted)
 
 

@@ -88,15 +88,22 @@ def _file(path: str) -> ReadFile:
     return ReadFile(path, state.st_size, state.st_mtime_ns // 1_000_000)
 
 
+def files_at(warehouse: Warehouse, uris: Iterable[str]) -> Iterator[ReadFile]:
+    for uri in uris:
+        found = warehouse.files_in(uri)
+        if not found:
+            raise DataError(f"{uri}: there is no file to read", hint="name a file or a folder that Hadoop reads")
+        yield from found
+
+
 def ingest(
-    warehouse: Warehouse, local: Sequence[ReadFile], uris: Sequence[str], cluster: str | None = None, *, force: bool
+    warehouse: Warehouse, files: Sequence[ReadFile], cluster: str | None = None, *, force: bool
 ) -> PipelineResult:
     """Read the new files, with `force` all, and write their nights (raises DataError).
 
     This process must be the only writer. `cluster` names the cluster of all files; by default the path or the brokers
     do.
     """
-    files = [*local, *(file for uri in uris for file in _files_at(warehouse, uri))]
     nights = warehouse.nights()
     digests = _digests(files, cluster)
     chosen = files if force else _unknown(warehouse, files, nights, digests)
@@ -106,13 +113,6 @@ def ingest(
     reader = DocumentReader(cluster, __version__, last_day())
     staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED)), "read")
     return _write(warehouse, staged, chosen, digests, broken, len(files))
-
-
-def _files_at(warehouse: Warehouse, uri: str) -> list[ReadFile]:
-    found = warehouse.files_in(uri)
-    if not found:
-        raise DataError(f"{uri}: there is no file to read", hint="name a file or a folder that Hadoop reads")
-    return found
 
 
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:

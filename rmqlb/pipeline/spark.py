@@ -114,21 +114,25 @@ def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
     return conf
 
 
+_FEW_JOBS = {
+    # A query over a few thousand rows ends before its generated code is compiled.
+    "spark.sql.codegen.wholeStage": "false",
+    # Each stage of an adaptive plan is a job.
+    "spark.sql.adaptive.enabled": "false",
+    # A broadcast join is a job of its own.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
 def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
     """The settings of a session for so many bytes of input, the user's among them."""
     is_small = size < SMALL
     small = {
-        # A query over a few thousand rows ends before its generated code is compiled.
-        "spark.sql.codegen.wholeStage": "false",
-        # Each stage of an adaptive plan is a job.
-        "spark.sql.adaptive.enabled": "false",
-        # A broadcast join is a job of its own.
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
         "spark.driver.memory": "1g",
         # The second compiler and parallel collectors never earn back their start in a minute. Without that compiler
         # Java reserves 48 MB for compiled code, which one run fills.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
-        "spark.sql.shuffle.partitions": "1",
         "spark.default.parallelism": "1",
     }
     large = {
@@ -147,9 +151,17 @@ def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
         "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         **(small if is_small and settings.is_local else large),
+        **(_FEW_JOBS if is_small else {}),
         **settings.conf,
         **_RESULTS,
     }
+
+
+def fit(spark: SparkSession, settings: SparkSettings, size: int) -> None:
+    """Set what a running session may still change, once the size of its input is known."""
+    for key, value in _FEW_JOBS.items() if size < SMALL else ():
+        if key not in settings.conf:
+            spark.conf.set(key, value)
 
 
 @contextmanager

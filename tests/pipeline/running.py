@@ -8,7 +8,7 @@ from typing import Any
 
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.pipeline_result import PipelineResult
-from rmqlb.pipeline.ingest import find_files, ingest
+from rmqlb.pipeline.ingest import files_at, find_files, ingest
 from rmqlb.pipeline.judge import Asked, judge
 from rmqlb.pipeline.tables import TABLES, Row, columns
 from rmqlb.pipeline.warehouse import Warehouse
@@ -31,7 +31,7 @@ def ingest_files(
 ) -> PipelineResult:
     local, uris = find_files([str(each) for each in inputs])
     with warehouse.writing():
-        return ingest(warehouse, local, uris, cluster, force=force)
+        return ingest(warehouse, [*local, *files_at(warehouse, uris)], cluster, force=force)
 
 
 def judge_nights(warehouse: Warehouse, asked: Asked | None = None, *, force: bool = False) -> PipelineResult:
