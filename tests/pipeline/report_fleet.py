@@ -168,9 +168,9 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
         t.Figures: [
             *(figure("west", group, day) for group in ("orders", "pay") for day in (FIRST, BEFORE, NIGHT)),
             *(figure("east", "orders", day, lag=5, lagAtLeast=5) for day in (FIRST, BEFORE)),
-            figure("east", "orders", lag=5000, lagAtLeast=5000, maxLagPerConsumer=4000, unassigned=1, imbalance=2.0),
+            figure("east", "orders", lag=50000, lagAtLeast=50000, maxLagPerConsumer=40000, unassigned=1, imbalance=2.0),
             figure("east", "orders", strategy="CONSISTENT_HASH", runs=False, status=None, imbalance=1.5, moved=2),
-            figure("east", "skewed", imbalance=2.5, maxQueuesPerConsumer=5, idle=1, mismatches=2),
+            figure("east", "skewed", imbalance=2.5, maxQueuesPerConsumer=15, idle=1, mismatches=2),
             figure("east", "pop", strategy=None, sharesQueues=False, code="assigned-by-pop", lagAtLeast=7, lag=None),
             figure("east", "lost", code="unknown-strategy", problem="no strategy", **lost),
             figure("north", "fresh", duplicateOwners=2),
@@ -211,7 +211,7 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
         ],
         t.Changes: [
             *(change("east", "orders", "queue-moved", day, **of) for day in (FIRST, BEFORE, NIGHT) for of in moved),
-            change("east", "orders", "consumer-joined", subject="y@1"),
+            *(change("east", "orders", "consumer-joined", day, subject="y@1") for day in (FIRST, BEFORE, NIGHT)),
             change("west", "pay", "strategy", before=strategies[0], after=strategies[1]),
             change("west", "pay", "finding-gone", subject="idle-consumers"),
             change("west", "new", "group-new"),
@@ -220,7 +220,7 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
 
 
 def hostile_rows() -> Rows:
-    lagging = {"lagAtLeast": 5000, "imbalance": 3.0, "idle": 1}
+    lagging = {"lagAtLeast": 50000, "maxQueuesPerConsumer": 20, "imbalance": 3.0, "idle": 1}
     texts = ("topic", "message", "value", "bound", "rule", "command")
     policy = {"verdict": "failed", "kind": "policy"}
     return {

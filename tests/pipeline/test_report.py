@@ -193,7 +193,8 @@ def test_what_a_silent_cluster_had_is_not_gone_and_a_new_cluster_has_nothing_new
 
 
 def test_a_page_shows_the_first_rows_and_counts_the_others(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [figure(cluster, f"g{number:02}", lagAtLeast=2000 + number) for cluster in "ab" for number in range(25)]
+    rows = [figure(cluster, f"g{at:02}", maxLagPerConsumer=20000 + at) for cluster in "ab" for at in range(25)]
+    rows = [{**row, "lagAtLeast": row["maxLagPerConsumer"]} for row in rows]
     found = ask(spark, written(tmp_path, {t.Figures: rows, t.Snapshots: [snapshot("a"), snapshot("b")]}))
     assert (len(found.of("lag")), found.count("lag")) == (20, 50)
     assert (len(found.of("lag", "b")), found.count("lag", "b")) == (20, 25)
@@ -203,12 +204,40 @@ def test_a_page_shows_the_first_rows_and_counts_the_others(spark: SparkSession, 
 
 def test_thresholds_keep_what_is_small_off_the_page_and_a_policy_sets_them(found: Answers) -> None:
     assert [row["group"] for row in found.of("lag")] == ["orders"], "5 and 7 messages are no signal"
-    assert [row["group"] for row in found.of("imbalanced")] == ["skewed", "orders"]
+    assert [row["group"] for row in found.of("imbalanced")] == ["skewed"], "of orders no consumer has twice the mean"
     text = "rules: [{name: a, groups: ['*'], limits: {lag: 5, imbalance: 2.2, idle: 1}}, "
     text += "{name: b, groups: [x], limits: {lag: 9, strategies: [AVG]}}]"
     assert thresholds_of(parse_policy(text, "policy", NAMES)) == Thresholds(lag=5, imbalance=2.2)
     assert thresholds_of(None) == Thresholds()
     assert ">= 2.2" in queries(Thresholds(imbalance=2.2))["imbalanced"].where
+    assert [thresholds_of(None, compared).nights for compared in (1, 3, 6, 30)] == [3, 3, 5, 17]
+
+
+LISTED: tuple[tuple[str, dict[str, Any], bool, bool], ...] = (  # figures, whether lag and imbalance are listed
+    ("many quiet queues", {"queues": 400, "maxQueuesPerConsumer": 100, "maxLagPerConsumer": 90_000}, False, False),
+    ("a slow consumer", {"queues": 400, "maxQueuesPerConsumer": 100, "maxLagPerConsumer": 1_000_000}, True, False),
+    ("lag unknown in part", {"maxQueuesPerConsumer": 1, "maxLagPerConsumer": None, "lagAtLeast": 40_000}, True, False),
+    ("a queue more than consumers", {"consumers": 8, "queues": 9, "maxQueuesPerConsumer": 2}, False, False),
+    ("few queues", {"consumers": 8, "queues": 9, "maxQueuesPerConsumer": 6}, False, False),
+    ("all remainders to one", {"consumers": 8, "queues": 16, "maxQueuesPerConsumer": 10}, False, True),
+)
+
+
+def test_lists_leave_out_what_size_and_rounding_cause(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        {
+            **figure("c", name),
+            **more,
+            "imbalance": 2.0,
+            "meanQueuesPerConsumer": more.get("queues", 4) / more.get("consumers", 4),
+        }
+        for name, more, *_ in LISTED
+    ]
+    rows.append(figure("c", "more consumers than queues", idle=3, consumers=7))
+    found = ask(spark, written(tmp_path, {t.Figures: rows, t.Snapshots: [snapshot("c")]}))
+    assert not found.of("owners")
+    assert {row["group"] for row in found.of("lag")} == {name for name, _, lag, _ in LISTED if lag}
+    assert {row["group"] for row in found.of("imbalanced")} == {name for name, *_, listed in LISTED if listed}
 
 
 HEADINGS = """
@@ -219,9 +248,10 @@ Clusters | Silent clusters: no snapshot of 2026-11-21 | Clusters with a snapshot
 Last nights | Groups as they run, night by night | Findings, night by night
 Changes from the night before, night by night
 Changes | What changed since 2026-11-20, other than findings
-Unstable groups: queues taken over in 3 nights or more since 2026-11-19
-Groups | Unassigned queues, duplicate owners, mismatches and idle consumers
-Imbalance of 1.5 or more, of groups with a queue for each consumer | Lag of 1,000 messages or more
+Unstable groups: consumers joined or left in 3 nights or more since 2026-11-19
+Groups | Unassigned queues, duplicate owners and mismatches
+Imbalance of 2 or more, and 8 queues more than the mean, of groups with a queue for each consumer
+Lag of 10,000 messages or more per queue
 Strategies | Imbalance by strategy: as groups run it, and as if every group ran it
 Failures | What losing one broker would do
 Losses that leave queues unassigned, with duplicate owners, or without a lock
@@ -248,7 +278,8 @@ def test_the_page_of_the_fleet(found: Answers) -> None:
     ]
     silent = page.tables["Silent clusters: no snapshot of 2026-11-21"]
     assert silent[1] == ["south", "2026-11-20", "south reported nothing"]
-    assert page.tables["Lag of 1,000 messages or more"][1] == ["east", "orders", "2", "4", "5,000", "4,000", "80%"]
+    lag = page.tables["Lag of 10,000 messages or more per queue"][1]
+    assert lag == ["east", "orders", "2", "4", "50,000", "40,000", "80%"]
     assert page.tables["POP, Proxy and broadcasting groups"][1][:5] == ["east", "pop", "CONSUME_POP", "CLUSTERING", "2"]
     assert {page_name(cluster) for cluster in CLUSTERS} <= set(page.links)
     for heading, rows in page.tables.items():

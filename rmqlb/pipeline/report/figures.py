@@ -32,17 +32,30 @@ if TYPE_CHECKING:
 TOP = 20  # rows of a list on a page
 
 
-class Thresholds(Struct, frozen=True):
-    """The least values that the page lists; a policy's own limits replace them."""
+_LAG = "coalesce(t.maxLagPerConsumer / nullif(t.maxQueuesPerConsumer, 0), t.lagAtLeast / nullif(t.queues, 0)) >= 10000"
+_IMBALANCED = "t.maxQueuesPerConsumer >= greatest(2 * ceil(t.meanQueuesPerConsumer), ceil(t.meanQueuesPerConsumer) + 8)"
 
-    lag: float = 1000  # unread messages of a group
-    imbalance: float = 1.5
-    nights: int = 3  # with takeovers, for a group that is not stable
+
+class Thresholds(Struct, frozen=True):
+    """The least values that the page lists; a policy's own limits are of a group's lag and imbalance.
+
+    The defaults are what size and rounding do not cause: lag grows with the number of queues, and queues are not split.
+    """
+
+    lag: float | None = None
+    imbalance: float | None = None
+    nights: int = 3  # with consumers that joined or left, for a group that is not stable
 
     @property
     def texts(self) -> dict[str, str]:  # for `tables.toml`
-        lag = str(max(1, round(self.lag)))
-        return {"nights": str(self.nights), "imbalance:g": f"{self.imbalance:g}", "lag": lag}
+        found = {"nights": str(self.nights), "lagging": _LAG, "lag": "10,000 messages or more per queue"}
+        found |= {"imbalanced": _IMBALANCED, "imbalance": "2 or more, and 8 queues more than the mean"}
+        if self.lag is not None:
+            lag = max(1, round(self.lag))
+            found |= {"lagging": f"t.lagAtLeast >= {lag}", "lag": f"{lag:,} messages or more"}
+        if self.imbalance is not None:
+            found |= {"imbalanced": f"t.imbalance >= {self.imbalance:g}", "imbalance": f"{self.imbalance:g} or more"}
+        return found
 
 
 class Nights(Struct, frozen=True):
@@ -291,15 +304,18 @@ class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
     unchanged: bool = False  # the pages were there already, made from the same tables
 
 
-def thresholds_of(policy: Policy | None) -> Thresholds:
-    """The lowest limits of the policy, otherwise the default thresholds."""
+def thresholds_of(policy: Policy | None, compared: int = 0) -> Thresholds:
+    """The lowest limits of the policy, otherwise the default thresholds.
+
+    A group whose consumers change in one night of ten is not unstable, so more than half of the nights must be such.
+    """
     bounds: dict[str, list[float]] = {}
     for rule in policy.rules if policy else ():
         for limit in rule.limits:
             if isinstance(limit.bound, (int, float)):
                 bounds.setdefault(limit.name, []).append(limit.bound)
     least = {name: min(bounds[name]) for name in ("lag", "imbalance") if name in bounds}
-    return replace(Thresholds(), **least)
+    return Thresholds(nights=max(3, compared // 2 + 2), **least)
 
 
 def verdict_of(found: Answers, page: str) -> FleetVerdict:

@@ -121,7 +121,7 @@ class _Table(Struct, frozen=True):
 
 def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) -> list[_Table]:
     made, limits, nights = [], found.thresholds, found.nights
-    named = {"night": nights.night, "previous": nights.previous, "since": nights.since, "nights": limits.nights}
+    named = {"night": nights.night, "previous": nights.previous, "since": nights.since, **limits.texts}
     for table in of:
         name, empty = table["name"], table.get("empty", "")
         rows, query = found.of(name, scope), found.queries[name]
@@ -130,7 +130,7 @@ def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) 
         keys = [key for key in (*(query.per or ()), *query.columns) if scope is None or key != "cluster"]
         columns = [(_words(key), any(type(row[key]) in (int, float) for row in rows)) for key in keys]
         cells = [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in keys] for row in rows]
-        title = table.get("title", "").format_map(named | {"imbalance": limits.imbalance, "lag": limits.lag})
+        title = table.get("title", "").format_map(named)
         left_out, sql = max(0, found.count(name, scope) - len(rows)), _sql(query.shown(scope))
         made.append(_Table(name, title, table.get("note", ""), empty, columns, cells, left_out, sql))
     return made
@@ -272,13 +272,15 @@ def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | 
     if not window:
         problem = f"{warehouse.place} has no complete night to report on"
         raise DataError(problem, hint="make one first: rmqlb pipeline run", code="table-not-found")
-    thresholds = thresholds_of(policy)
+    thresholds = thresholds_of(policy, len(window) - 1)
     made_from = short(__version__, warehouse.place, thresholds, [(day, markers[day]) for day in window])
     stored = _stored(to)
     if stored is not None and stored.made_from == made_from:
         return replace(stored.verdict, unchanged=True)
     nights = Nights(window[-1], window[-2] if len(window) > 1 else None, window[0])
-    found = answers(Warehouse(spark.newSession(), warehouse.place), nights, window, thresholds)
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", spark.conf.get("spark.sql.shuffle.partitions") or "1")
+    found = answers(Warehouse(session, warehouse.place), nights, window, thresholds)
     verdict = verdict_of(found, str(to / _INDEX))
     pages = {one.page: cluster_page(found, one) for one in verdict.clusters}
     _write(to, {**pages, _INDEX: fleet_page(found, verdict)}, verdict, made_from, stored)
