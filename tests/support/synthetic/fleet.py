@@ -49,8 +49,6 @@ STRATEGIES = {"AVG": 80, "AVG_BY_CIRCLE": 10, "CONSISTENT_HASH": 10}
 _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
 _VIEWS = 2
 """Brokers that list a group's consumers; more of them make snapshots larger and say the same."""
-_HOT = 0.004
-"""Share of the queues whose consumers have fallen behind."""
 _DAY_MS = 86_400_000
 _CLASSES = {name: java_class for java_class, name in JAVA_CLASSES.items()}
 _WORDS = ("order", "stock", "ship", "bill", "audit", "user", "cart", "price", "mail", "trace", "alert", "refund")
@@ -72,6 +70,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
         faults, odd_names, churn: share, 0 to 1, of groups with a fault, of odd names, of groups that change in a night.
         other_clients: share of groups, among those without a fault, with Go, C++, mixed, POP or gRPC clients.
         retry_queues: also the groups' `%RETRY%` queues, one on each broker.
+        hot: share of the queues whose consumers have fallen behind.
     """
 
     seed: int = 0
@@ -84,6 +83,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
     churn: float = 0.1
     other_clients: float = 0.1
     retry_queues: bool = True
+    hot: float = 0.004
 
 
 class Fault(StrEnum):
@@ -127,6 +127,13 @@ def generate(shape: FleetShape, folder: str) -> None:
             path.write_bytes(gzip.compress(document(snapshot), 4, mtime=0))
 
 
+def planted(shape: FleetShape) -> dict[tuple[str, str], Fault | Clients]:
+    """The cluster and name of each group with a fault, or with clients of two languages."""
+    clusters = [_Cluster(shape, number) for number in range(shape.clusters)]
+    all_groups = {(of.name, group.name): group.fault or group.clients for of in clusters for group in of.groups}
+    return {name: kind for name, kind in all_groups.items() if isinstance(kind, Fault) or kind is Clients.MIXED}
+
+
 def document(snapshot: ClusterSnapshot) -> bytes:
     source = {"kind": snapshot.kind, "endpoint": snapshot.endpoint, "takenAt": snapshot.taken_at}
     head = {"schema": SCHEMA, "formatVersion": FORMAT_VERSION, "command": "fetch-routes", "source": source}
@@ -147,7 +154,7 @@ class _Cluster:
         topics = [self._topic(at, random, odd) for at in range(_part(shape.topics, shape.clusters, number))]
         random.shuffle(topics)
         self._routes = {route.topic: route for route in topics}
-        self._groups = list(self._draw_groups(random, topics, odd))
+        self.groups = list(self._draw_groups(random, topics, odd))
         queues = [queue for route in topics for queue in route.subscribe_queues()]
         self._rates = {queue: random.lognormvariate(8, 2) for queue in queues}  # messages per day
         self._first = {queue: random.randrange(10**7) for queue in queues}
@@ -253,12 +260,12 @@ class _Cluster:
         taken_at = datetime.combine(FIRST + timedelta(days=night), time(2, self._number, 7), UTC)
         seen = Seen(f"rocketmq://10.{self._number}.255.1:9876", taken_at)
         random = self._random("night", night)
-        for group in self._groups if night else ():
+        for group in self.groups if night else ():
             self._change(random, group)
         written = {
             queue: self._first[queue] + int(rate * (night + random.random())) for queue, rate in self._rates.items()
         }
-        groups = {group.name: self._seen(group, night, seen, written, random) for group in self._groups}
+        groups = {group.name: self._seen(group, night, seen, written, random) for group in self.groups}
         return ClusterSnapshot(
             kind="nameserver",
             endpoint=seen.where,
@@ -316,7 +323,7 @@ class _Cluster:
         seen: Seen,
         random: Random,
     ) -> QueueState:
-        lag = int(random.lognormvariate(1.5, 2) * (2000 if random.random() < _HOT else 1))
+        lag = int(random.lognormvariate(1.5, 2) * (2000 if random.random() < self._shape.hot else 1))
         key = group.name, queue
         self._read[key] = max(self._read.get(key, 0), written - min(lag, written))
         days = min((written - self._read[key]) / max(self._rates[queue], 1), 30)
