@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -40,15 +40,19 @@ os.killpg(0, signal.SIGKILL)
 
 
 @contextmanager
-def standalone_master(folder: Path) -> Iterator[str]:
+def standalone_master(folder: Path, workers: int = 1) -> Iterator[str]:
+    """A master with workers of two cores in all; its address."""
     package = "org.apache.spark.deploy"
     here = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     with _server([f"{package}.master.Master", *here], folder, "master") as log:
         address = _said(log, r"Starting Spark master at (spark://\S+)")
         _said(log, r"I have been elected leader")
-        room = ["--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work")]
-        with _server([f"{package}.worker.Worker", *here, *room, address], folder, "worker") as worker:
-            _said(worker, r"Successfully registered with master")
+        room = ["--cores", str(2 // workers), "--memory", "1g", "--work-dir", str(folder / "work")]
+        with ExitStack() as running:
+            for number in range(workers):
+                program = [f"{package}.worker.Worker", *here, *room, address]
+                worker = running.enter_context(_server(program, folder, f"worker-{number}"))
+                _said(worker, r"Successfully registered with master")
             yield address
 
 
