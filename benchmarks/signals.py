@@ -1,8 +1,8 @@
 """Which planted faults the pipeline's page lists: `python -m benchmarks.signals`, with DuckDB.
 
 A synthetic fleet gets faults, `rmqlb pipeline run` judges its nights, and the page's queries run without their limit.
-A listed group is right if it has a planted fault of the signal's kinds. Groups of clients in two languages, some of
-which are at fault, are left out.
+A listed group is right if it has a planted fault of the signal's kinds. Groups in two languages, of which only some are
+at fault, are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.synthetic.fleet import Clients, Fault, FleetShape, document, 
 FAULTS, TOP = 60, 20  # two thirds of the faults are the generator's, of its kinds in turn; the page shows the top rows
 NEW, LAG, IMBALANCE = "new", "lag", "imbalance"
 OF_QUEUES = (Fault.UNASSIGNED, Fault.DUPLICATE_OWNERS, Fault.MISMATCHES, NEW)
-SIGNALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+SIGNALS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # → the start of a table's title, and kinds of faults
     "worst groups": ("Groups with errors first", OF_QUEUES),
     "new findings": ("New since", (NEW,)),
     "lag": ("Lag of", (LAG,)),
@@ -41,7 +41,6 @@ SIGNALS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "unstable groups": ("Unstable groups", (Fault.FLAPPING,)),
     "owners": ("Unassigned queues, duplicate", OF_QUEUES),
 }
-"""The signal → the start of its table's title, and the kinds of faults that it is about."""
 Named = tuple[str, str]  # cluster and group
 
 
@@ -81,8 +80,8 @@ def with_small_topics(snapshot: ClusterSnapshot, name: str) -> ClusterSnapshot:
 def plant(folder: Path, number: int, taken: Mapping[Named, str]) -> dict[Named, str]:
     """Put so many more faults into the last night, of the kinds in turn."""
     own: dict[Named, str] = {}
-    paths = {path.parent.parent.name.removeprefix("cluster="): path for path in sorted(folder.glob("*/*/*.gz"))}
-    for place, (cluster, path) in enumerate(sorted(paths.items())):
+    paths = {path.parts[-3].removeprefix("cluster="): path for path in sorted(folder.glob("*/*/*.gz"))}
+    for place, (cluster, path) in enumerate(paths.items()):
         snapshot = read(path)
         fit = [name for name, group in snapshot.groups.items() if (cluster, name) not in taken and fits(group)]
         wanted = len(range(place, number, len(paths)))
@@ -109,13 +108,11 @@ def listed(page: str, title: str) -> list[Named]:
     with duckdb.connect() as reader:
         for views in texts[-3], texts[-1]:
             reader.execute(views)
-        (_, found, below) = page.partition(f"<h3>{title}")
-        query = re.search(r"<pre>(.*?)</pre>", below, re.DOTALL)
-        if not found or query is None or "<table>" not in below[: query.start()]:
+        query = re.search(r"<pre>(.*?)</pre>", page.partition(f"<h3>{title}")[2], re.DOTALL)
+        if query is None:  # a table without rows is not on the page
             return []
-        answer = reader.sql(re.sub(r" LIMIT \d+$", "", unescape(query[1])))
-        at = [answer.columns.index("cluster"), answer.columns.index("group")]
-        return list(dict.fromkeys((row[at[0]], row[at[1]]) for row in answer.fetchall()))
+        answer = reader.sql(unescape(query[1]).rpartition(" LIMIT ")[0])
+        return list(dict.fromkeys(answer.project('cluster, "group"').fetchall()))
 
 
 def rows(page: str, faults: Mapping[Named, str]) -> Iterable[Sequence[object]]:
@@ -132,7 +129,7 @@ def main() -> None:
     options = ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--groups", type=int, default=2000)
     options.add_argument("--nights", type=int, default=7)
-    options.add_argument("--keep", type=Path, help="a folder for snapshots, warehouse and page")
+    options.add_argument("--keep", type=Path, metavar="FOLDER")
     given = options.parse_args()
     few = {"faults": FAULTS * 2 / 3 / given.groups, "retry_queues": False, "hot": 0}
     shape = FleetShape(seed=3, groups=given.groups, topics=given.groups // 5, days=given.nights, **few)
@@ -146,9 +143,8 @@ def main() -> None:
         line = [sys.executable, "-m", "rmqlb", "pipeline", "run", "-q", str(snapshots), "-w", str(folder / "wh")]
         run([*line, "--to", str(page)], check=True, stdout=DEVNULL, env=clean_environment())  # noqa: S603
         table = list(rows((page / "index.html").read_text("utf-8"), faults))
-    what = f"{machine()}\n{shape.groups} groups, {FAULTS} faults, {shape.days} nights"
     headers = ("signal", "planted", "listed", "precision", "recall", f"right of the first {TOP}")
-    sys.stdout.write(f"{what}\n\n{markdown(headers, table)}\n")
+    sys.stdout.write(f"{machine()}\n\n{markdown(headers, table)}\n")
 
 
 if __name__ == "__main__":
