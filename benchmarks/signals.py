@@ -30,7 +30,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from tests.support.synthetic.faults import read
 from tests.support.synthetic.fleet import Clients, Fault, FleetShape, document, generate, planted
 
-FAULTS, TOP = 60, 20  # two thirds of the faults are the generator's, of its kinds in turn; the page shows the top rows
+FAULTS, TOP = 60, 20  # two thirds of the faults are the generator's, of its kinds in turn
 NEW, LAG, IMBALANCE = "new", "lag", "imbalance"
 OF_QUEUES = (Fault.UNASSIGNED, Fault.DUPLICATE_OWNERS, Fault.MISMATCHES, NEW)
 SIGNALS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # → the start of a table's title, and kinds of faults
@@ -46,8 +46,7 @@ Named = tuple[str, str]  # cluster and group
 
 def unassigned(group: ConsumerGroup) -> ConsumerGroup:
     """Leave every third queue without an owner."""
-    third = {queue for number, queue in enumerate(group.queues) if number % 3 == 0}
-    without = {queue: replace(state, owners=frozenset()) for queue, state in group.queues.items() if queue in third}
+    without = {queue: replace(state, owners=frozenset()) for queue, state in list(group.queues.items())[::3]}
     return replace(group, queues={**group.queues, **without})
 
 
@@ -131,8 +130,8 @@ def main() -> None:
     options.add_argument("--nights", type=int, default=7)
     options.add_argument("--keep", type=Path, metavar="FOLDER")
     given = options.parse_args()
-    few = {"faults": FAULTS * 2 / 3 / given.groups, "retry_queues": False, "hot": 0}
-    shape = FleetShape(seed=3, groups=given.groups, topics=given.groups // 5, days=given.nights, **few)
+    few = {"topics": given.groups // 5, "faults": FAULTS * 2 / 3 / given.groups, "retry_queues": False, "hot": 0}
+    shape = FleetShape(seed=3, groups=given.groups, days=given.nights, **few)
     with TemporaryDirectory() as scratch:
         folder = given.keep or Path(scratch)
         snapshots, page = folder / "snapshots", folder / "page"
