@@ -137,7 +137,8 @@ def local(snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pl
     folder = tmp_path_factory.mktemp("local")
     warehouse = folder / "warehouse"
     place = Place(str(warehouse), str(snapshots), lambda: in_folder(warehouse))
-    place.run(folder)
+    said = place.run(folder)
+    assert json.loads((folder / "page" / "verdict.json").read_text())["verdict"]["line"] in said.splitlines()
     assert {each.split("/")[0] for each in place.rows} >= {"_nights", "snapshots", "assignments", "findings", "changes"}
     return place, folder
 
