@@ -110,6 +110,7 @@ def test_settings_follow_the_size_of_the_input_and_the_user_wins() -> None:
     asked = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "7"}
     conf = session_conf(SparkSettings("yarn", asked), 0)
     assert {key: conf[key] for key in asked} == asked
+    assert conf["spark.sql.adaptive.enabled"] == "false", "few jobs on a cluster, too"
     assert (conf["spark.sql.session.timeZone"], conf["spark.sql.ansi.enabled"]) == ("UTC", "true")
 
 
