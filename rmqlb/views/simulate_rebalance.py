@@ -22,12 +22,11 @@ from rmqlb.model.simulate_rebalance import (
     OwnerState,
     QueueTimeline,
     RebalanceResult,
-    RebalanceResults,
     SimulatedEvent,
-    SimulationsSummary,
     Takeover,
     timers_in_ms,
 )
+from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.model.words import counted, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
