@@ -24,7 +24,6 @@ from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.words import are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, statuses
-from rmqlb.views.queue_lists import figures
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places
 from rmqlb.views.show_groups import consumers_text
 
@@ -75,7 +74,7 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
         *columns_from("status=:sign group outcome/hidden"),
         Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
         Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
-        *figures("unassigned/1 duplicateOwners/2", groups, within="counts"),
+        *columns_of(GroupCounts, "unassigned?/1 duplicateOwners?/2", path="counts"),
         Column("lag", "lagText", "number", fold=5, of=lambda each: _lag_text(each.counts)),
         *columns_of(GroupCounts, "lag lagAtLeast=at_least", path="counts", hidden=("lag", "lagAtLeast")),
         Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),

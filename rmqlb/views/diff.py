@@ -192,8 +192,7 @@ def _lag(groups: Sequence[GroupDiff]) -> Section:
         Column("group", "group"),
         Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
         Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
-        *columns_from("lagGrowth=growth produced consumed", "number"),
-        Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
+        *columns_from("lagGrowth=growth produced consumed offsetsBack?", "number"),
     )
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
     shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
@@ -213,8 +212,7 @@ def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Secti
         Column("explained by", "how", of=_explained_by),
         Column("causes", "causes", shown=False, of=lambda queue: ", ".join(queue.causes)),
         Column("basis", "basis", quiet=True),
-        Column("lag before", "lagBefore", "number", fold=1, shown=any(queue.lag_before for queue in found)),
-        Column("lag after", "lagAfter", "number", fold=2, shown=any(queue.lag_after for queue in found)),
+        *columns_from("lagBefore?/1 lagAfter?/2", "number"),
     )
     return _by_group(name, title, columns, queues)
 

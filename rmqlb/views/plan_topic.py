@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb.model.finding import WARNING
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
-from rmqlb.model.words import counted, messages
+from rmqlb.model.words import counted, messages, runs, span
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import Block, Part, Report, Section, about, percent
 
@@ -129,13 +129,9 @@ def _queues(queues: Sequence[QueueName]) -> str:
     """
     if not queues:
         return "no queue"
-    parts = []
-    for name, of_broker in groupby(queues, key=lambda queue: queue.broker_name):
-        numbers = [queue.queue_id for queue in of_broker]
-        whole = numbers == list(range(numbers[0], numbers[-1] + 1))
-        ids = f"{numbers[0]}-{numbers[-1]}" if whole and len(numbers) > 1 else ",".join(map(str, numbers))
-        parts.append(f"{name} {ids}")
-    return ", ".join(parts)
+    by_broker = groupby(queues, key=lambda queue: queue.broker_name)
+    ids = ((name, runs(queue.queue_id for queue in own)) for name, own in by_broker)
+    return ", ".join(f"{name} {','.join(map(span, found))}" for name, found in ids)
 
 
 def _effects(step: Step) -> Iterator[str]:

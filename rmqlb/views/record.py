@@ -175,7 +175,7 @@ def _consumers(found: Sequence[ConsumerRecording]) -> Section:
         Column("", "letter", styles=letter_styles(letters), of=lambda each: letters[each.client_id]),
         Column("consumer", "clientId"),
         *columns_of(ConsumerRecording, "queuesBefore=before queuesAfter=after gained lost"),
-        Column("events", "events", shown=any(events.values()), of=lambda each: events[each.client_id]),
+        Column("events", "events", spare=True, of=lambda each: events[each.client_id]),
     )
     brief = worst([each.gained + each.lost + len(each.changes) + len(each.silences) for each in found], _MOST_ROWS)
     return Section("consumers", "consumers: queues before and after", columns, rows_of(columns, found), 2, brief=brief)

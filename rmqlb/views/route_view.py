@@ -7,7 +7,7 @@ from msgspec import Struct
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, span
 from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.report import Report, Rows, Section, utc_text
 
@@ -142,10 +142,6 @@ def _perm_text(perm: int) -> str:
 
 def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
     for _, run in groupby(enumerate(queues), lambda found: (found[1].broker_name, found[1].queue_id - found[0])):
-        first, *more = run
-        (start, begin), (stop, end) = first, more[-1] if more else first
-        yield _span(start, stop), begin.broker_name, _span(begin.queue_id, end.queue_id)
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
+        places, found = zip(*run, strict=True)
+        ids = range(found[0].queue_id, found[-1].queue_id + 1)
+        yield span(range(places[0], places[-1] + 1)), found[0].broker_name, span(ids)

@@ -148,7 +148,6 @@ def _sdks(found: KeyQueues) -> Section:
         Column("live", "live", of=lambda sdk: "yes" if sdk.live else "no"),
         *columns_of(KeyedSdk, "queuesUsed mostKeys moved", hidden=hidden),
         Column("moved share", "movedShare", "share", shown=bool(found.changes)),
-        Column("unknown", "unknown", "prose", shown=any(each.unknown is not None for each in found.sdks)),
-        Column("note", "note", "prose"),
+        *columns_from("unknown? note", "prose"),
     )
     return Section("sdks", "SDKs", columns, rows_of(columns, found.sdks), named_only=True)

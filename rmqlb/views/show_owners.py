@@ -15,7 +15,6 @@ from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import (
     OwnerLine,
     Owners,
-    figures,
     owner_lines,
     owner_section,
     pop_facts,
@@ -297,7 +296,7 @@ def _queues(report: OwnersReport) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("observed owner", "ownersObserved", kind, shown=bool(report.observed_queues)),
-        Column("lag", "lag", "number", shown=any(queue.lag for queue in report.queues)),
+        Column("lag", "lag", "number", spare=True),
         *(Column(s.strategy, s.strategy, kind) for s in report.strategies),
     )
     rows = tuple(
@@ -322,7 +321,7 @@ def _consumers(report: OwnersReport) -> Section:
     columns = (
         *columns_from("index=#:label clientId=consumer"),
         *(Column(s.strategy, s.strategy, "number") for s in strategies),
-        Column("idle because", "idleReason", shown=any(s.idle for s in strategies)),
+        Column("idle because", "idleReason", spare=True),
     )
     rows: list[tuple[Cell, ...]] = []
     for index, client_id in enumerate(dict.fromkeys(report.sorted_consumers)):
@@ -338,8 +337,7 @@ def _summary(report: OwnersReport) -> Section:
         Column("min", "minQueuesPerConsumer", "number", of=attrgetter("fewest")),
         Column("max", "maxQueuesPerConsumer", "number", of=attrgetter("most")),
         Column("mean", "meanQueuesPerConsumer", "number", of=attrgetter("mean")),
-        *columns_from("imbalance", "number"),
-        *figures("idle unassigned duplicateOwners", report.strategies),
+        *columns_from("imbalance idle? unassigned? duplicateOwners?", "number"),
         Column("mismatches", "mismatches", "number", shown=bool(report.observed_queues)),
     )
     return Section("summary", "summary", columns, rows_of(columns, report.strategies), heads=1)
@@ -347,7 +345,7 @@ def _summary(report: OwnersReport) -> Section:
 
 def _groups(reports: Sequence[OwnersReport]) -> Section:
     def figure(title: str, key: str, fold: int, of: Callable[[OwnersReport], Cell]) -> Column:
-        return Column(title, key, "number", fold=fold, shown=any(map(of, reports)), of=of)
+        return Column(title, key, "number", fold=fold, spare=True, of=of)
 
     def own(report: OwnersReport) -> StrategyOwners | None:
         return basis(report) if report.strategies else None

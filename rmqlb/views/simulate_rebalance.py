@@ -292,7 +292,7 @@ def _takeovers(found: RebalanceResult) -> Section:
         Column("starts at", "startRule"),
         Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one in takeovers)),
         Column("redelivered, the last", "redeliveredMs", "ms"),
-        Column("messages", "redelivered", "number", shown=any(one.redelivered for one in takeovers)),
+        Column("messages", "redelivered", "number", spare=True),
         Column("because", "startReason", quiet=True),
     )
     brief = worst([one.unread_ms or 0 for one in takeovers], _MOST_QUEUES)
@@ -327,13 +327,10 @@ def _steps(found: RebalanceResult) -> Section:
 def _events(found: RebalanceResult) -> Section:
     """A screen shows them if neither the first line nor the table of consumers has all of them."""
     events, consumers = found.events, set(found.client_ids)
-    reads, writes = attrgetter("read_queues"), attrgetter("write_queues")
     columns = (
-        *columns_from("atMs=at:ms kind=event subject=of:clients"),
-        Column("strategy", "strategy", shown=any(event.strategy for event in events)),
-        Column("broker", "brokerName", shown=any(event.broker_name for event in events)),
-        Column("read queues", "readQueueNums", "number", shown=any(map(reads, events)), of=reads),
-        Column("write queues", "writeQueueNums", "number", shown=any(map(writes, events)), of=writes),
+        *columns_from("atMs=at:ms kind=event subject=of:clients strategy? brokerName=broker?"),
+        Column("read queues", "readQueueNums", "number", spare=True, of=attrgetter("read_queues")),
+        Column("write queues", "writeQueueNums", "number", spare=True, of=attrgetter("write_queues")),
         Column("as written", "text", shown=False),
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
@@ -353,7 +350,7 @@ def _consumers(found: RebalanceResult) -> Section:
         Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
         *columns_from("clientId=consumer queuesAtStart=before:number queuesAtEnd=after:number taken:number"),
-        Column("events", "events", shown=any(happens.values()), of=lambda part: ", ".join(happens[part.client_id])),
+        Column("events", "events", spare=True, of=lambda part: ", ".join(happens[part.client_id])),
     )
     changes = [
         part.taken + abs(part.queues_at_end - part.queues_at_start) + len(happens[part.client_id])

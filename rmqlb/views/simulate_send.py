@@ -294,7 +294,7 @@ def _brokers(report: SendReport) -> Section:
         *columns_of(BrokerTally, "brokerName=broker queues"),
         *_counts(BrokerTally, report.brokers),
         Column("isolations", "isolations", "number", shown=report.producer.latency_fault),
-        Column("left out for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
+        Column("left out for", "isolatedMs", "ms", spare=True),
     )
     return Section("brokers", "brokers", columns, rows_of(columns, report.brokers), heads=1)
 

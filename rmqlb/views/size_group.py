@@ -1,10 +1,9 @@
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from operator import attrgetter
 
 from rmqlb.model.finding import WARNING
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, runs, span
 from rmqlb.views.columns import Cell, Column, columns_from, rows_of
 from rmqlb.views.report import BETWEEN, Report, Section, duration, percent
 
@@ -38,9 +37,7 @@ def _curve(size: GroupSize) -> Section:
 
     columns = (
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
-        *columns_from("consumers imbalance idle", "number"),
-        Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in points)),
-        Column("duplicate owners", "duplicateOwners", "number", shown=any(point.duplicate_owners for point in points)),
+        *columns_from("consumers imbalance idle unassigned? duplicateOwners?", "number"),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
         after("with consumers lost", "imbalanceAfterLoss", "after_loss", shown=bool(limits.survive)),
         after("with a broker lost", "imbalanceAfterBrokerLoss", "after_broker_loss", shown=limits.survive_broker),
@@ -150,11 +147,9 @@ def _ranges(numbers: Sequence[int], most: int = _MOST_RANGES) -> str:
     >>> _ranges([1, 2, 3, 5, 8, 9]), _ranges([2, 4, 6], most=2), _ranges([])
     ('1-3, 5, 8-9', '2, 4 and 1 more', 'none')
     """
-    starts = [0, *(at for at, (one, other) in enumerate(pairwise(numbers), start=1) if other > one + 1), len(numbers)]
-    parts = [numbers[begin:end] for begin, end in pairwise(starts) if end > begin]
-    texts = [f"{part[0]}-{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts[:most]]
-    left = sum(map(len, parts[most:]))
-    return (", ".join(texts) or "none") + (f" and {left} more" if left else "")
+    found = runs(numbers)
+    left = sum(map(len, found[most:]))
+    return (", ".join(map(span, found[:most])) or "none") + (f" and {left} more" if left else "")
 
 
 def _named(size: GroupSize, point: SizePoint) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
 from rmqlb.model.times import milliseconds
+from rmqlb.model.words import span
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column
 from rmqlb.views.formats.palette import BAD, WARN, owner_style
 from rmqlb.views.report import Section, duration, worst
@@ -87,8 +88,7 @@ class Strip(Struct, frozen=True):
 
     @property
     def queue_ids(self) -> str:
-        first, last = self.queues[0].queue.queue_id, self.queues[-1].queue.queue_id
-        return str(first) if first == last else f"{first}-{last}"
+        return span(range(self.queues[0].queue.queue_id, self.queues[-1].queue.queue_id + 1))
 
     @property
     def badness(self) -> float:

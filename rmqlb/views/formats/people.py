@@ -204,20 +204,21 @@ def for_people(section: Section) -> Section:
     Rows that only `--section` shows are omitted, and so are columns without information; the title has the only value
     of a quiet column.
     """
-    title = section.title
+    title, columns = section.title, list(enumerate(section.columns))
+    hidden = {at for at, one in columns if not one.shown or (one.spare and not any(row[at] for row in section.rows))}
     if section.brief is not None:
         section = replace(section, rows=tuple(section.rows[place] for place in section.brief), brief=None)
         title += f", {section.chosen}" if section.chosen else ""
     constant = {
         at: section.rows[0][at]
-        for at, column in enumerate(section.columns)
+        for at, column in columns
         if column.quiet and section.rows and len({row[at] for row in section.rows}) == 1
     }
-    if all(at in constant or not column.shown for at, column in enumerate(section.columns)):
+    if len(hidden | constant.keys()) == len(columns):
         constant = {}  # otherwise the table would have no column
     values = [str(value) for value in constant.values() if value is not None]
     title += f": {', '.join(values)}" if values else ""
-    keep = [at for at, column in enumerate(section.columns) if column.shown and at not in constant]
+    keep = [at for at, _ in columns if at not in hidden and at not in constant]
     heads = sum(at in keep for at in range(section.heads))
     return replace(_only(section, keep), title=title, heads=heads)
 
