@@ -9,7 +9,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.explanations import Explanation, explanation_report, explanations
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
-from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.formats.people import as_plain
 from tests.support.codes import used_codes
 from tests.support.mismatches import every_case
 from tests.support.schemas import must_fit
@@ -55,7 +55,7 @@ def test_an_explanation_is_whole_sentences_in_a_line(code: str) -> None:
 def test_every_code_renders_in_every_format(code: str) -> None:
     one = CATALOGUE[code]
     told = explanation_report((code,), CATALOGUE, for_people=True).only(())
-    for text in (as_plain(told), as_markdown(told).replace("\\", "")):
+    for text in (as_plain(told), as_plain(is_markdown=True, report=told).replace("\\", "")):
         assert [code in text, one.means in text, one.why in text, one.todo in text] == [True] * 4
     report = explanation_report((code,), CATALOGUE)
     assert as_csv(report.table).count("\r\n") == 2

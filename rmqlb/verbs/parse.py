@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import SEVERITIES, Severity
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.conditions import Condition, Figures
     from rmqlb.engine.plan.changes import NewBroker, QueueCount
 
+Value = TypeVar("Value")
 _NUMBER = re.compile(r"[+-]?\d+")
 _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
@@ -142,25 +143,32 @@ def file_lines(path: str, option: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:
-    """`--sdk [ID=]NAME[@VERSION]`: the client library of all consumers, or None, and client id → its own."""
+def by_consumer(
+    texts: Sequence[str], option: str, read: Callable[[str], Value]
+) -> tuple[Value | None, dict[str, Value]]:
+    """`[ID=]VALUE`: the value of all consumers, or None, and client ID → its own (raises UsageError)."""
+    usual: Value | None = None
+    by_id: dict[str, Value] = {}
+    for text in texts:
+        client_id, equals, value = text.rpartition("=")
+        if client_id in by_id or (not equals and usual is not None):
+            raise UsageError(f"{option} {text}: it is given twice", code="given-twice")
+        try:
+            found = read(value.lower())
+        except UsageError as error:
+            raise UsageError(error.problem, prefix=f"{option} {text}: ", hint=error.hint, code=error.code) from None
+        if equals:
+            by_id[client_id] = found
+        else:
+            usual = found
+    return usual, by_id
+
+
+def sdk(name: str) -> str:
     from rmqlb.engine.allocate.sdks import sdk_named
 
-    usual: str | None = None
-    by_id: dict[str, str] = {}
-    for text in texts:
-        client_id, equals, name = text.rpartition("=")
-        if client_id in by_id or (not equals and usual is not None):
-            raise UsageError(f"--sdk {text}: it is given twice", code="given-twice")
-        try:
-            sdk_named(name.lower())
-        except UsageError as error:
-            raise UsageError(error.problem, prefix=f"--sdk {text}: ", hint=error.hint, code=error.code) from None
-        if equals:
-            by_id[client_id] = name.lower()
-        else:
-            usual = name.lower()
-    return usual, by_id
+    sdk_named(name)
+    return name
 
 
 def require_members(said: Iterable[str], client_ids: Collection[str], option: str) -> None:

@@ -17,6 +17,7 @@ character counts. sign: a severity or a status. prose: a sentence, which wraps b
 """
 RIGHT = ("number", "label", "ms", "share")
 Cell = str | int | float | tuple[str, ...] | None
+"""A truth is read as yes or no."""
 NOT_THERE: Cell = ("-",)
 """In a column of client IDs, for something that does not exist and so has no known owner."""
 CHANGE_SIGNS = {"same": "=", "moved": "~", "assigned": "+", "unassigned": "!", "added": "+", "removed": "-"}

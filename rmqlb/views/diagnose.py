@@ -195,8 +195,8 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
         Column("queues", "queues", "number", of=lambda finding: len(finding.queues)),
         Column("consumers", "consumers", of=lambda finding: " ".join(finding.consumers)),
         *columns_from("consequence remedy", "prose"),
-        Column("explains all", "reproduces", of=lambda finding: _yes_no(finding, "reproduces")),
-        Column("fixes all", "fixesAll", of=lambda finding: _yes_no(finding, "fixes_all")),
+        Column("explains all", "reproduces", of=lambda finding: getattr(finding.explains, "reproduces", None)),
+        Column("fixes all", "fixesAll", of=lambda finding: getattr(finding.explains, "fixes_all", None)),
     )
     causes = len({each.code for each in found.findings if _is_cause(each)})
     blocks = tuple(
@@ -210,11 +210,6 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
     )
     brief = first_places(len(found.findings), _MOST_FINDINGS)
     return Section("findings", "", columns, rows_of(columns, found.findings), brief=brief, blocks=blocks)
-
-
-def _yes_no(finding: GroupFinding, name: str) -> Cell:
-    value = getattr(finding.explains, name, None)
-    return None if value is None else "yes" if value else "no"
 
 
 def _is_cause(finding: GroupFinding) -> bool:

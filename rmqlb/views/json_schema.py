@@ -21,7 +21,7 @@ from msgspec import Struct
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
-from rmqlb.views.columns import Column, columns_from, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from, rows_of
 from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.report import Report, Section
 
@@ -162,10 +162,10 @@ def keys_report(schema: Schema) -> Report:
     return Report(schema["title"], schema, (f"{schema['title']}: {schema['description']}",), (section,))
 
 
-def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:
+def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[Cell, ...]]:
     for name, inner in schema["properties"].items():
         path = f"{prefix}{name}"
-        yield path, _type(inner), "yes" if name in schema["required"] else "no", inner["description"]
+        yield path, _type(inner), name in schema["required"], inner["description"]
         for inner_schema, suffix in _objects_in(inner, defs):
             yield from _rows(inner_schema, defs, f"{path}{suffix}.")
 

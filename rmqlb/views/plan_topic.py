@@ -157,9 +157,8 @@ def _effects(step: Step) -> Iterator[str]:
 def _steps(plan: TopicChangePlan) -> Section:
     columns = (
         _STEP,
-        Column("what", "kind"),
-        Column("done", "done", of=lambda step: _yes_no(step.done)),
-        *columns_from("estimatedMs=estimated:ms readableQueues=readable:number writableQueues=writable:number"),
+        *columns_from("kind=what done estimatedMs=estimated:ms"),
+        *columns_from("readableQueues=readable writableQueues=writable", "number"),
     )
     return Section("steps", "steps", columns, rows_of(columns, plan.steps), audience="scripts")
 
@@ -201,10 +200,5 @@ def _queue(queue: QueueName | None) -> Cell:
 
 
 def _checked(checked: StepCheck) -> Section:
-    holds = Column("holds", "holds", of=lambda each: None if each.holds is None else _yes_no(each.holds))
-    columns = (Column("wait for", "kind"), holds, Column("found", "found", "prose"))
+    columns = columns_from("kind=wait_for holds found:prose")
     return Section("checked", f"step {checked.number}", columns, rows_of(columns, checked.conditions))
-
-
-def _yes_no(fact: bool) -> str:
-    return "yes" if fact else "no"

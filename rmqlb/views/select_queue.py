@@ -144,8 +144,7 @@ def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
 def _sdks(found: KeyQueues) -> Section:
     hidden = () if found.changes else ("moved",)
     columns = (
-        *columns_of(KeyedSdk, "sdk=SDK mirrors vectors"),
-        Column("live", "live", of=lambda sdk: "yes" if sdk.live else "no"),
+        *columns_from("sdk=SDK mirrors vectors:number live"),
         *columns_of(KeyedSdk, "queuesUsed mostKeys moved", hidden=hidden),
         Column("moved share", "movedShare", "share", shown=bool(found.changes)),
         *columns_from("unknown? note", "prose"),

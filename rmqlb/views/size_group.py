@@ -6,6 +6,7 @@ from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, Size
 from rmqlb.model.words import counted, runs, span
 from rmqlb.views.columns import Cell, Column, columns_from, rows_of
 from rmqlb.views.report import BETWEEN, Report, Section, duration, percent
+from rmqlb.views.timeline import ruler
 
 _MOST_RANGES = 12
 _MOST_POINTS = 12
@@ -276,11 +277,5 @@ def _cell(point: SizePoint, low: float, wide: int, *, is_first: bool, is_limit: 
 
 
 def _ruler(numbers: Sequence[int], wide: int) -> str:
-    width = len(numbers) * wide
-    ruler = ""
-    for at, number in enumerate(numbers):
-        place, label = at * wide, str(number)
-        is_round = at == 0 or number % _BETWEEN_TICKS == 0
-        if is_round and place >= len(ruler) + bool(ruler) and place + len(label) <= width:
-            ruler = ruler.ljust(place) + label
-    return ruler.ljust(width)
+    labels = ((at * wide, str(n)) for at, n in enumerate(numbers) if at == 0 or n % _BETWEEN_TICKS == 0)
+    return ruler(len(numbers) * wide, labels)

@@ -5,7 +5,7 @@ none, outage, no such queue, unknown owners, one owner; among equal states the l
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count, pairwise
 from string import ascii_letters, digits
 from typing import Protocol
@@ -248,12 +248,17 @@ def _title(edges: Sequence[int], consumers: int) -> str:
 
 def _ruler(edges: Sequence[int]) -> str:
     width = len(edges) - 1
-    ruler = ""
-    for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):
-        place, label = bisect_right(edges, tick) - 1, duration(milliseconds(tick))
-        if place >= len(ruler) + bool(ruler) and place + len(label) <= width:
-            ruler = ruler.ljust(place) + label
-    return ruler.ljust(width)
+    times = ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1))
+    return ruler(width, ((bisect_right(edges, time) - 1, duration(milliseconds(time))) for time in times))
+
+
+def ruler(width: int, labels: Iterable[tuple[int, str]]) -> str:
+    """Labels at their places, as many as fit."""
+    drawn = ""
+    for place, label in labels:
+        if place >= len(drawn) + bool(drawn) and place + len(label) <= width:
+            drawn = drawn.ljust(place) + label
+    return drawn.ljust(width)
 
 
 def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:

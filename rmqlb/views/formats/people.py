@@ -227,10 +227,6 @@ def _more(section: Section) -> str:
     return f"and {len(section.rows) - len(section.brief or ())} more: --section {section.name} shows all"
 
 
-def as_markdown(report: Report) -> str:
-    return as_plain(report, is_markdown=True)
-
-
 def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     quote = safe_markdown if is_markdown else str
     parts = [*markdown_lead(report)] if is_markdown else [*filter(None, ["\n".join(map(visible, report.facts))])]
@@ -289,6 +285,8 @@ def cell_text(column: Column, cell: Cell, labels: Mapping[str, str] = _NO_LABELS
     """The text of a cell: a question mark for unknown, words for no owner."""
     if cell is None:
         return _OF_NOTHING.get(column.kind, "?")
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or "(unassigned)"
     if isinstance(cell, int | float) and column.kind in _OF_NUMBER:
