@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
-from rmqlb.cli.common.pictures import PictureOptions
+from rmqlb.cli.common.output_files import PictureOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.show_or_watch import show_verb
@@ -86,7 +86,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.pictures import draw
+    from rmqlb.cli.common.output_files import draw
     from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
     from rmqlb.model.simulate_rebalance import RebalanceResult
     from rmqlb.verbs import simulate_rebalance as verb
