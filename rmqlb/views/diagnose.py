@@ -24,7 +24,7 @@ from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.words import are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, statuses
-from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places
+from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places, section_of
 from rmqlb.views.show_groups import consumers_text
 
 _MOST_FINDINGS = 8
@@ -81,7 +81,7 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
         Column("unknown", "unknown", "number", shown=False, of=lambda each: len(each.unknown)),
         Column("diagnosis", "diagnosis", "prose", of=lambda each: sentence(each, brief=True)),
     )
-    return Section("groups", "groups", columns, rows_of(columns, groups))
+    return section_of("groups", "groups", columns, groups)
 
 
 def sentence(found: Diagnosis, *, brief: bool = False) -> str:
@@ -208,8 +208,7 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
         )
         for each in found.findings
     )
-    brief = first_places(len(found.findings), _MOST_FINDINGS)
-    return Section("findings", "", columns, rows_of(columns, found.findings), brief=brief, blocks=blocks)
+    return section_of("findings", "", columns, found.findings, first=_MOST_FINDINGS, blocks=blocks)
 
 
 def _is_cause(finding: GroupFinding) -> bool:

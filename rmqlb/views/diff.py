@@ -22,7 +22,7 @@ from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.route import MASTER_ID
 from rmqlb.model.words import counted, have, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
-from rmqlb.views.report import Report, Rows, Section, duration, first_places, worst
+from rmqlb.views.report import Report, Rows, Section, duration, first_places, section_of, worst
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
@@ -196,7 +196,7 @@ def _lag(groups: Sequence[GroupDiff]) -> Section:
     )
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
     shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
-    section = Section("lag", "lag", columns, rows_of(columns, moved), heads=1, brief=shown, chosen="where it grew most")
+    section = section_of("lag", "lag", columns, moved, heads=1, brief=shown, chosen="where it grew most")
     return section if any(growths) else replace(section, brief=None, named_only=True)
 
 

@@ -21,9 +21,9 @@ from msgspec import Struct
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
-from rmqlb.views.columns import Cell, Column, columns_from, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.envelope import Envelope, PrintedResult
-from rmqlb.views.report import Report, Section
+from rmqlb.views.report import Report, Section, section_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
@@ -151,7 +151,7 @@ def schemas_report(results: Sequence[PrintedResult]) -> Report:
     )
     schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, meaning(each)) for each in results)
     facts = (f"{len(schemas)} results have a JSON Schema; rmqlb schema COMMAND prints that of the command's -o json",)
-    section = Section("schemas", "schemas", columns, rows_of(columns, schemas), heads=1)
+    section = section_of("schemas", "schemas", columns, schemas, heads=1)
     return Report("rmqlb/schemas", Schemas(schemas), facts, (section,))
 
 

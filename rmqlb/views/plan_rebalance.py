@@ -19,7 +19,7 @@ from rmqlb.model.words import all_or_some, are, counted, have, messages, named, 
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import Owners, owner_lines, owner_section, pop_facts, pop_title, severity_of
-from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, about, labels, worst
+from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, about, labels, section_of, worst
 
 _MOST_CONSUMERS = 8
 _MOST_NOTABLE = 1_000_000
@@ -257,7 +257,7 @@ def _consumers(plan: RebalancePlan) -> Section:
     changed = [c.gained + c.lost + _MOST_NOTABLE * bool(_note(c)) for c in shown]
     brief = worst(changed, _MOST_CONSUMERS) if len(shown) > _MOST_CONSUMERS + 1 else None
     chosen = "those whose queues change most"
-    return Section("consumers", "consumers", columns, rows_of(columns, shown), heads=2, brief=brief, chosen=chosen)
+    return section_of("consumers", "consumers", columns, shown, heads=2, brief=brief, chosen=chosen)
 
 
 def _note(consumer: ConsumerPlan) -> str:
@@ -340,8 +340,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
         Column("moved, fewest", "movedFewest", "number", shown=ranged, of=over_places("fewest")),
         Column("moved, most", "movedMost", "number", shown=ranged, of=over_places("most")),
     )
-    rows = rows_of(columns, plan.comparison)
-    return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
+    return section_of("strategies", "the same change under each strategy", columns, plan.comparison, heads=1)
 
 
 def _summary(plan: RebalancePlan) -> Section:
@@ -373,7 +372,7 @@ def _groups(plans: Sequence[RebalancePlan]) -> Section:
         Column("converges in", "convergenceMs", fold=4, of=_converges),
         Column("strategy", "strategy", fold=6, of=_strategies),
     )
-    return Section("groups", "groups", columns, rows_of(columns, plans))
+    return section_of("groups", "groups", columns, plans)
 
 
 def _moved(plan: RebalancePlan) -> Cell:

@@ -9,7 +9,7 @@ from rmqlb.model.message_queue import QueueName
 from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
 from rmqlb.model.words import counted, messages, runs, span
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Block, Part, Report, Section, about, percent
+from rmqlb.views.report import Block, Part, Report, Section, about, percent, section_of
 
 _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",
@@ -160,7 +160,7 @@ def _steps(plan: TopicChangePlan) -> Section:
         *columns_from("kind=what done estimatedMs=estimated:ms"),
         *columns_from("readableQueues=readable writableQueues=writable", "number"),
     )
-    return Section("steps", "steps", columns, rows_of(columns, plan.steps), audience="scripts")
+    return section_of("steps", "steps", columns, plan.steps, audience="scripts")
 
 
 def _tables(plan: TopicChangePlan) -> Iterator[Section]:
@@ -189,7 +189,7 @@ def _tables(plan: TopicChangePlan) -> Iterator[Section]:
     brokers = columns_of(BrokerQueues, "brokerName=broker readQueueNums=readable writeQueueNums=writable perm")
     for found in (
         table("groups", "groups after each step", groups, lambda step: step.groups),
-        Section("keys", "keys that go to another queue", keys, rows_of(keys, moved)),
+        section_of("keys", "keys that go to another queue", keys, moved),
         table("brokers", "brokers after each step", brokers, lambda step: step.brokers),
     ):
         yield replace(found, named_only=True)
@@ -201,4 +201,4 @@ def _queue(queue: QueueName | None) -> Cell:
 
 def _checked(checked: StepCheck) -> Section:
     columns = columns_from("kind=wait_for holds found:prose")
-    return Section("checked", f"step {checked.number}", columns, rows_of(columns, checked.conditions))
+    return section_of("checked", f"step {checked.number}", columns, checked.conditions)

@@ -7,7 +7,7 @@ from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.words import counted
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Report, Rows, Section, first_places, percent
+from rmqlb.views.report import Report, Rows, Section, first_places, percent, section_of
 
 _MOST_KEYS = 20
 _MOST_COLUMNS = 6
@@ -32,7 +32,7 @@ def key_queues_report(found: KeyQueues) -> Report:
     known = {title: sdk for title, sdk in shown.items() if sdk.unknown is None}
     pairs: tuple[Section, ...] = ()
     if found.pairs:
-        scripts = Section("pairs", "SDKs compared", _PAIR, rows_of(_PAIR, found.pairs), audience="scripts")
+        scripts = section_of("pairs", "SDKs compared", _PAIR, found.pairs, audience="scripts")
         pairs = (_pairs_screen(found, known), scripts)
     moved = (_moved_screen(known),) if found.changes else ()
     facts = (*_change_facts(found, known), *_sdk_facts(found, known))
@@ -129,9 +129,8 @@ def _moved_screen(known: Shown) -> Section:
 def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
     title = f"keys that go to different queues, of {len(found.keys)}"
     if len(known) > _MOST_COLUMNS:
-        rows = rows_of(_PAIR, sorted(found.pairs, key=attrgetter("differ"), reverse=True))
-        brief = first_places(len(rows), _MOST_PAIRS)
-        return Section("pairs", title, _PAIR, rows, audience="screen", brief=brief, chosen=f"the {_MOST_PAIRS} largest")
+        pairs, chosen = sorted(found.pairs, key=attrgetter("differ"), reverse=True), f"the {_MOST_PAIRS} largest"
+        return section_of("pairs", title, _PAIR, pairs, audience="screen", first=_MOST_PAIRS, chosen=chosen)
     differ: dict[frozenset[str], Cell] = {frozenset((pair.sdk, pair.other_sdk)): pair.differ for pair in found.pairs}
     columns = (Column("SDK", "sdk"), *(Column(name, sdk.sdk, "number") for name, sdk in known.items()))
     rows = tuple(
@@ -149,4 +148,4 @@ def _sdks(found: KeyQueues) -> Section:
         Column("moved share", "movedShare", "share", shown=bool(found.changes)),
         *columns_from("unknown? note", "prose"),
     )
-    return Section("sdks", "SDKs", columns, rows_of(columns, found.sdks), named_only=True)
+    return section_of("sdks", "SDKs", columns, found.sdks, named_only=True)

@@ -4,9 +4,9 @@ from rmqlb.model.diagnosis import GroupCounts, GroupFinding
 from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
 from rmqlb.model.words import at_least, counted, messages, named, of_all
-from rmqlb.views.columns import Cell, Column, columns_from, rows_of
+from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.of_groups import statuses
-from rmqlb.views.report import Report, Rows, Section, labels
+from rmqlb.views.report import Report, Rows, Section, labels, section_of
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -155,7 +155,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
         *columns_from("imbalance:number/3 basis/hidden"),
         Column("worst finding", "worstFinding", "prose", spare=True, of=lambda one: worst_text(one, one.findings)),
     )
-    return Section("groups", "groups", columns, rows_of(columns, lines))
+    return section_of("groups", "groups", columns, lines)
 
 
 def _findings(lines: tuple[GroupLine, ...]) -> Section:
@@ -204,7 +204,7 @@ def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
         Column("not listed by", "notListedBy", spare=True, of=lambda one: _words(one.not_listed_by)),
         Column("findings", "findings", "prose", spare=True, of=lambda one: _words(one.findings)),
     )
-    return Section("consumers", "consumers", columns, rows_of(columns, processes), heads=3)
+    return section_of("consumers", "consumers", columns, processes, heads=3)
 
 
 def _words(names: Sequence[str] | None) -> str | None:

@@ -4,8 +4,8 @@ from operator import attrgetter
 from rmqlb.model.finding import WARNING
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
 from rmqlb.model.words import counted, runs, span
-from rmqlb.views.columns import Cell, Column, columns_from, rows_of
-from rmqlb.views.report import BETWEEN, Report, Section, duration, percent
+from rmqlb.views.columns import Cell, Column, columns_from
+from rmqlb.views.report import BETWEEN, Report, Section, duration, percent, section_of
 from rmqlb.views.timeline import ruler
 
 _MOST_RANGES = 12
@@ -47,7 +47,7 @@ def _curve(size: GroupSize) -> Section:
         Column("why not", "whyNot", "prose", of=why),
     )
     title = f"sizes under {size.strategy}{_on_queues(size)}"
-    return Section("curve", title, columns, rows_of(columns, points), brief=_around(size))
+    return section_of("curve", title, columns, points, brief=_around(size))
 
 
 def _on_queues(size: GroupSize) -> str:
@@ -82,7 +82,7 @@ def _candidates(size: GroupSize) -> Section:
     found = [each.consumers for each in size.candidates]
     order = sorted(range(len(found)), key=lambda at: (found[at] is None, found[at] or 0, at))
     brief = tuple(sorted(order[:_MOST_CANDIDATES])) if len(order) > _MOST_CANDIDATES else None
-    return Section("candidates", "what was compared", columns, rows_of(columns, size.candidates), brief=brief)
+    return section_of("candidates", "what was compared", columns, size.candidates, brief=brief)
 
 
 def _topics(size: GroupSize) -> Section:
@@ -93,7 +93,7 @@ def _topics(size: GroupSize) -> Section:
         Column("messages per second", "ratePerSecond", "number", shown=has_rate),
         Column("consume time", "consumeMs", "ms", shown=has_rate),
     )
-    return Section("topics", "topics", columns, rows_of(columns, size.topics), named_only=not has_rate, heads=1)
+    return section_of("topics", "topics", columns, size.topics, named_only=not has_rate, heads=1)
 
 
 def _work(size: GroupSize) -> Iterator[str]:
