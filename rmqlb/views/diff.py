@@ -23,6 +23,7 @@ from rmqlb.model.route import MASTER_ID
 from rmqlb.model.words import counted, have, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
 from rmqlb.views.report import Report, Rows, Section, duration, first_places, section_of, worst
+from rmqlb.views.route_view import perm_text
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
@@ -312,16 +313,7 @@ def _differences(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
     if before.write_queue_nums != after.write_queue_nums:
         yield f"{before.write_queue_nums} → {counted(after.write_queue_nums, 'write queue')}"
     if before.perm != after.perm:
-        yield f"{_perm(before.perm)} → {_perm(after.perm)}"
+        yield f"{perm_text(before.perm)[:2]} → {perm_text(after.perm)[:2]}"
     if before.broker_addrs != after.broker_addrs:
         was, becomes = (each.broker_addrs.get(str(MASTER_ID)) for each in (before, after))
         yield f"master {was or 'none'} → {becomes or 'none'}" if was != becomes else "other slaves"
-
-
-def _perm(perm: int) -> str:
-    """The permission in mqadmin's form.
-
-    >>> _perm(6), _perm(4), _perm(0)
-    ('RW', 'R-', '--')
-    """
-    return ("R" if perm & 4 else "-") + ("W" if perm & 2 else "-")

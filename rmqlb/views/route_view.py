@@ -76,7 +76,7 @@ def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
             broker_name=name,
             broker_addrs={str(i): addr for i, addr in sorted(broker.broker_addrs.items())} if broker else {},
             has_master=bool(broker and broker.has_master),
-            perm_text=None if data is None else _perm_text(data.perm),
+            perm_text=None if data is None else perm_text(data.perm),
             **of_both,
         )
 
@@ -135,8 +135,12 @@ def _slaves(broker: RouteBroker) -> str:
     return " ".join(f"{number}={addr}" for number, addr in broker.broker_addrs.items() if number != "0") or "none"
 
 
-def _perm_text(perm: int) -> str:
-    """`PermName.perm2String`: 6 is RW-."""
+def perm_text(perm: int) -> str:
+    """The permission in mqadmin's form (`PermName.perm2String`).
+
+    >>> perm_text(6), perm_text(4), perm_text(0)
+    ('RW-', 'R--', '---')
+    """
     return "".join(letter if perm & bit == bit else "-" for bit, letter in _PERMS)
 
 
