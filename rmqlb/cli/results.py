@@ -66,6 +66,10 @@ def result_of(text: str) -> PrintedResult | None:
     return None
 
 
+def schema_of(data: object) -> str:
+    return next(each.name for each in RESULTS if each.struct.endswith(f".{type(data).__name__}"))
+
+
 def result_names() -> list[str]:
     """The commands and names that `result_of` finds, but for names without `rmqlb/`."""
     commands = dict.fromkeys(command for result in RESULTS for command in result.commands)

@@ -57,6 +57,12 @@ class Section(Struct, frozen=True):
     scales: int = 0  # top rows of a picture that are its scale, without style
     blocks: tuple[Block, ...] | None = None  # blocks instead of a table; `brief` chooses among them
 
+    @property
+    def more(self) -> str:
+        """The line below the section about what people do not see of it, if anything."""
+        left = 0 if self.brief is None else len(self.rows if self.blocks is None else self.blocks) - len(self.brief)
+        return f"and {left} more: --section {self.name} shows all" if left else ""
+
     def unless_empty(self) -> Section:
         return replace(self, named_only=self.named_only or not self.rows)
 

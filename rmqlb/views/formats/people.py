@@ -50,8 +50,8 @@ def print_tables(report: Report, console: Console) -> None:
         drawn = _drawn(section, console)
         console.print()
         console.print(_fitting(_with_heads(for_people(drawn), console), report.labels, console))
-        if drawn.brief is not None:
-            console.print(Text(_more(drawn)))
+        if drawn.more:
+            console.print(Text(drawn.more))
     if report.closing:
         console.print()
     for line in report.closing:
@@ -223,10 +223,6 @@ def for_people(section: Section) -> Section:
     return replace(_only(section, keep), title=title, heads=heads)
 
 
-def _more(section: Section) -> str:
-    return f"and {len(section.rows) - len(section.brief or ())} more: --section {section.name} shows all"
-
-
 def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     quote = safe_markdown if is_markdown else str
     parts = [*markdown_lead(report)] if is_markdown else [*filter(None, ["\n".join(map(visible, report.facts))])]
@@ -241,7 +237,7 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
         rights = [column.kind in RIGHT for column in section.columns]
         table = drawn_table(titles, rows, rights, "github" if is_markdown else "simple")
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
-        more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
+        more = ("\n\n" if is_markdown else "\n") + quote(whole.more) if whole.more else ""
         parts.append(f"{heading}\n{table}{more}")
     if report.closing:
         parts.append("\n".join(quote(visible(line)) for line in report.closing))
