@@ -27,7 +27,9 @@ RESULTS = (
     _result("plan-of-groups", "plan-rebalance", "model.plan.PlanOfGroups"),
     _result("topic-plan", "plan-topic", "model.plan_topic.TopicChangePlan"),
     _result("simulate-rebalance", "simulate-rebalance", "model.simulate_rebalance.RebalanceResult"),
-    _result("simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance.RebalanceResults"),
+    _result(
+        "simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance_of_groups.RebalanceResults"
+    ),
     _result("plan-rollout", "plan-rollout", "model.plan_rollout.Rollout"),
     _result("group-size", "size-group", "model.size_group.GroupSize"),
     _result("sweep-failures", "sweep-failures", "model.sweep_failures.FailureSweep"),
@@ -62,6 +64,10 @@ def result_of(text: str) -> PrintedResult | None:
         if text in (*result.commands, result.name, result.name.removeprefix("rmqlb/")):
             return result
     return None
+
+
+def schema_of(data: object) -> str:
+    return next(each.name for each in RESULTS if each.struct.endswith(f".{type(data).__name__}"))
 
 
 def result_names() -> list[str]:

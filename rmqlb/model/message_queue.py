@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import groupby, islice
 from typing import Annotated
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rmqlb.model.java import sort_key
+from rmqlb.model.words import runs, span
 
 
 class MessageQueue(Struct, frozen=True, rename="camel"):
@@ -65,20 +66,17 @@ def queue_ranges(queues: Iterable[MessageQueue], most: int = 4) -> str:
     >>> queue_ranges(a), queue_ranges([*b, *a], most=3)
     ('T a 0-2,5', 'T a 0-2,5, b 0-2 and 1 more')
     """
-    ranges: list[list[MessageQueue]] = []
-    for queue in sort_queues(queues):
-        last = ranges[-1][-1] if ranges else None
-        if last and replace(last, queue_id=last.queue_id + 1) == queue:
-            ranges[-1].append(queue)
-        else:
-            ranges.append([queue])
-    topics: dict[str, dict[str, list[str]]] = {}
-    for first, *others in ranges[:most]:
-        ids = f"{first.queue_id}-{others[-1].queue_id}" if others else f"{first.queue_id}"
-        topics.setdefault(first.topic, {}).setdefault(first.broker_name, []).append(ids)
-    left = sum(map(len, ranges[most:]))
-    more = f" and {left} more" if left else ""
-    of_brokers = {
-        topic: [f"{broker} {','.join(ids)}" for broker, ids in brokers.items()] for topic, brokers in topics.items()
-    }
-    return "; ".join(f"{topic} {', '.join(texts)}" for topic, texts in of_brokers.items()) + more
+    shown: dict[str, dict[str, list[str]]] = {}
+    found = (
+        (*where, run)
+        for where, own in groupby(sort_queues(queues), key=lambda queue: (queue.topic, queue.broker_name))
+        for run in runs(queue.queue_id for queue in own)
+    )
+    for topic, broker, run in islice(found, most):
+        shown.setdefault(topic, {}).setdefault(broker, []).append(span(run))
+    left = sum(len(run) for *_, run in found)
+    texts = (
+        f"{topic} " + ", ".join(f"{broker} {','.join(ids)}" for broker, ids in brokers.items())
+        for topic, brokers in shown.items()
+    )
+    return "; ".join(texts) + (f" and {left} more" if left else "")

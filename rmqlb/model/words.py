@@ -54,3 +54,22 @@ def named(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
+
+
+def runs(numbers: Iterable[int]) -> list[range]:
+    """Ascending numbers as ranges without gaps.
+
+    >>> runs([0, 1, 2, 5]), [span(run) for run in runs([0, 1, 2, 5])]
+    ([range(0, 3), range(5, 6)], ['0-2', '5'])
+    """
+    found: list[range] = []
+    for number in numbers:
+        if found and number == found[-1].stop:
+            found[-1] = range(found[-1].start, number + 1)
+        else:
+            found.append(range(number, number + 1))
+    return found
+
+
+def span(run: range) -> str:
+    return str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}"

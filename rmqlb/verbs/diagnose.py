@@ -24,8 +24,7 @@ from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, is_pattern
 from rmqlb.model.words import named
 from rmqlb.verbs import amounts
-from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.parse import each_matches, names_of
 from rmqlb.verbs.source import AnySource, Earlier, Reader, reader
 from rmqlb.verbs.source import earlier as earlier_snapshot
 from rmqlb.verbs.strategies import reported_strategies

@@ -17,8 +17,7 @@ from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
-from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import conditions, names_of
+from rmqlb.verbs.parse import conditions, each_matches, names_of
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, reader

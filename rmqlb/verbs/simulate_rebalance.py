@@ -13,7 +13,8 @@ from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import NEWEST, Latency, SendScenario
-from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, SimulationsSummary
+from rmqlb.model.simulate_rebalance import RebalanceResult
+from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
 from rmqlb.model.system_names import is_system_topic

@@ -25,7 +25,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, envelope
-from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.formats.people import as_plain
 from rmqlb.views.formats.text import width as columns
 from rmqlb.views.row_changes import row_changes
 from tests.support.any_value import any_of
@@ -189,7 +189,7 @@ def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnos
         assert on_a_terminal(report.only((), screen=True, everything=True), width)
         must_fit(json.loads(as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))))
         assert as_plain(report)
-        assert as_markdown(report)
+        assert as_plain(is_markdown=True, report=report)
         assert report.rows is not None
         assert len(as_json_lines(report.rows).splitlines()) == len(report.rows.items)
         for section in report.sections:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rmqlb.model.finding import Finding
 from rmqlb.views.columns import Column
 from rmqlb.views.formats.blocks import command_lines
-from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
+from rmqlb.views.formats.people import as_plain, print_tables
 from rmqlb.views.formats.text import width as columns
 from rmqlb.views.report import Block, Part, Report, Section
 from tests.cli.run import EXAMPLE, run
@@ -89,9 +89,9 @@ def test_many_findings_and_information_of_one_kind_are_counted_and_shown_on_requ
     many = [Finding("idle-consumers", f"c{number} is idle") for number in range(20)]
     text = on_a_terminal(VERDICT.with_findings(many), 80)
     assert ("c7 is idle" in text, "c8 is idle" in text, "and 12 more: --all shows all" in text) == (True, False, True)
-    assert "and 12 more: \\-\\-all" not in as_markdown(VERDICT.with_findings(many))
+    assert "and 12 more: \\-\\-all" not in as_plain(is_markdown=True, report=VERDICT.with_findings(many))
     everything = VERDICT.only((), screen=True, everything=True)
-    whole = as_markdown(everything.with_findings(many))
+    whole = as_plain(is_markdown=True, report=everything.with_findings(many))
     assert ("c19 is idle" in whole, "more" in whole) == (True, False)
     alike = [Finding("placeholder-ids", f"g{number}: they sort last", severity="info") for number in range(3)]
     text = on_a_terminal(VERDICT.with_findings([*FINDINGS, *alike, Finding("x", "other", severity="info")]), 200)
@@ -127,7 +127,11 @@ SHORT = Section("letters", "letters", LETTERS, (("x",), ("y",), ("z",)), brief=(
 
 
 def test_people_see_brief_rows_and_how_to_see_the_rest() -> None:
-    for text in (as_plain(report(SHORT)), as_markdown(report(SHORT)), on_a_terminal(report(SHORT), 60)):
+    for text in (
+        as_plain(report(SHORT)),
+        as_plain(is_markdown=True, report=report(SHORT)),
+        on_a_terminal(report(SHORT), 60),
+    ):
         assert "y" not in text.replace("--section letters", "").replace("any", "")
         assert text.rstrip().endswith("and 1 more: --section letters shows all")
     named = as_plain(report(SHORT).only(("letters",)))

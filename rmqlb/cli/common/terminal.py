@@ -119,6 +119,11 @@ class Terminal:
             check_sections(command, options.section)
             self._check_lines()
 
+    @property
+    def writes_data_alone(self) -> bool:
+        """Whether only the data of a report is written, so that the report needs no table."""
+        return self.format in ("json", "yaml") and not self._options.section
+
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
         """Write the result to stdout, and its findings to stderr unless they are part of the format."""
         findings = tuple(findings)

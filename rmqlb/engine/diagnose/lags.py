@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil, inf
-from statistics import median
 from typing import Literal
 
 from msgspec import Struct
@@ -387,6 +386,8 @@ def _slow_listener(
     if mean is None or not usual:
         problem = f"{own} or the others do not report how long calls of their listeners take"
         raise DataError(problem, hint=ASK_OTHERWISE)
+    from statistics import median
+
     # Times below 1 ms mean nothing.
     limit = SLOWER * max(median(usual), 1.0)
     if mean >= limit and any(share[queue].is_behind for queue in late):

@@ -100,6 +100,8 @@ def as_csv(section: Section) -> str:
 def _plain(cell: Cell) -> str | int | float:
     if cell is None:
         return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
     if isinstance(cell, tuple):
         cell = " ".join(cell)
     return safe_cell(visible(cell)) if isinstance(cell, str) else cell

@@ -1,10 +1,15 @@
+"""What happens over time: to groups, to messages that consumers receive, and to messages that producers send."""
+
 from functools import partial
-from typing import get_args
+from typing import Any, get_args
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own, shown
-from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
+from rmqlb.cli.common.output_files import PictureOptions
+from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.show_or_watch import show_verb
+from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.send_scenario import NEWEST
@@ -20,6 +25,93 @@ from rmqlb.model.simulate_receive import (
 )
 
 _CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
+
+_happens, _trials = Panel("What happens"), Panel("Trials")
+
+
+class RebalanceOptions(PictureOptions, MemberOptions, GroupsOptions):
+    explain: bool = shown.flag("List what each consumer does when, and why.")
+    events: Texts = _happens(
+        "--event 'VERB WHO@TIME'", "Something that happens, as 'leave ID@30s', or @FILE with one per line; repeatable."
+    )
+    duration: Text = _happens("--for TIME", "Simulate for that time; default: until it has converged.")
+    all_new: bool = _happens.flag("All consumers start at 0s; default: they have run for a while.")
+    broadcasting: bool = _happens.flag("BROADCASTING; default: what the source says, or CLUSTERING.")
+    trials: Text = _trials("N", "Also run N times with other phases of the clocks: p50, p95 and max.")
+    trial: str = _trials("K", "Which of them to look at, from 0.", "0")
+    seed: int = _trials("", "Random seed.", 1)
+    fail_on: Texts = shown(
+        "CONDITION", "Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable."
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        from rmqlb.verbs.rebalance_events import event_texts
+
+        return super().arguments() | {"events": event_texts(self.events or ())}
+
+
+@command
+def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output: OutputOptions) -> None:
+    """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
+
+    Examples:
+      rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --event 'join 192.0.2.2@inst3@30s'
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s' --explain --trials 100
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --rate 500
+      --event 'rolling-restart *@30s, every 60s, down 15s' -o json
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --orderly
+      rmqlb simulate-rebalance -s examples/cluster.json -g '*' --event 'restart-broker broker-b@30s, down 1m'
+
+    An event is VERB WHO@TIME, times counting from the start:
+      join ID@T[, strategy S], join N@T with placeholder IDs
+      leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
+      freeze ID@T or ID@T-T: a stopped process, a long GC pause
+      broker-down NAME@T or NAME@T-T[, with slaves], broker-loss the same
+      restart-broker NAME@T, down TIME[, with slaves]
+      broker-up NAME@T, a new one NAME[:READ[:WRITE]]@T
+      route-change [TOPIC:][BROKER=]READ[/WRITE]@T, in queues per broker
+      restart ID@T, down TIME[, as ID]
+      rolling-restart ID…@T, every TIME, down TIME[, at once N]
+      strategy-change S@T, every TIME, down TIME[, order ID…]
+
+    ID may be a pattern, or #N, the N-th of the first consumers from 0 on.
+    Restarts may end in ', by crash', ', new ids' and ', same ids'.
+
+    Timers: rebalance-wait, rebalance-min, route-poll, heartbeat, persist,
+    pull-delay, pull-idle, pull-hold, lock-renewal, lock-life, lock-retry,
+    unlock-delay, release-wait, channel-expiry, broker-scan, socket-idle,
+    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration,
+    start, connect, close.
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
+    5 endpoint unreachable.
+    """
+    from rmqlb.cli.common.output_files import draw
+    from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
+    from rmqlb.model.simulate_rebalance import RebalanceResult
+    from rmqlb.verbs import simulate_rebalance as verb
+    from rmqlb.verbs.selection import select
+    from rmqlb.views.simulate_rebalance import group_facts, rebalance_report
+
+    terminal = Terminal("simulate-rebalance", output)
+    options.check()
+    for option in options.files if select(options.group).several else ():
+        raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
+    simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
+    with terminal.progress(verb="simulating") as progress:
+        found = simulated(progress=progress)
+    tried = conditions_of(found)
+    require_known(tried, RATE_HINT)
+    report = rebalance_report(found)
+    if isinstance(found, RebalanceResult):
+        draw(found, group_facts(found), report, found.meta.findings, options, terminal)
+    if options.fill_stdout:
+        terminal.warn(found.meta.findings)
+    else:
+        terminal.show(report, found.meta.snapshot, found.meta.findings)
+    judge(tried, terminal)
+
+
 _SIMPLE = "leave it out, or --type simple"
 
 
@@ -156,3 +248,32 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
     )
     hint = "no message is received: ask for left"
     show_verb(simulated, receive_report, terminal, verb="simulating", unknown_hint=hint)
+
+
+@command(without=("proxy",))
+def simulate_send(source: SourceOptions, options: SendOptions, output: OutputOptions) -> None:
+    """Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
+
+    Examples:
+      rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s- --rate 100 --for 2m --compare
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b:timeout --fail-on 'lost>0' -o json
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail 'broker-*@#45-#60' --messages 100 -o jsonl
+
+    A failure is BROKER[@FROM-TO][:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is
+    refused (the default), timeout, slow=800ms, read-only, a store status or a response code by RocketMQ's name or
+    number.
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
+    5 endpoint unreachable.
+    """
+    from rmqlb.cli.common.send_question import answer, read_question
+    from rmqlb.engine.send.findings import SEND_FIGURES
+    from rmqlb.verbs import parse
+
+    terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
+    conditions = parse.conditions(options.fail_on, SEND_FIGURES)
+    if options.topic is None:
+        raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
+    question = read_question(source, options.topic, options, terminal)
+    answer(question, terminal, conditions, trace=options.trace or "attempts" in (output.section or ()))
