@@ -9,9 +9,8 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under, why_idle
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.model.evenness import QueuesPerConsumer
 from rmqlb.model.group import QueueState
-from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.owners import ConsumerQueues, QueueOwners
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -68,42 +67,20 @@ def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> No
     seen = {q[0]: "x", q[1]: "", q[2]: "z", q[4]: "x"}
     states = {queue: QueueState(frozenset(ids.split()), 9, queue.queue_id) for queue, ids in seen.items()}
     report = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], states=states)
-    no_reasons = {"AVG": None, "CONFIG": None}
-    assert report == OwnersReport(
-        "g",
-        ("T",),
-        ("x", "x", "y"),
-        (
-            QueueOwners("T", "a", 0, ("x",), 9, {"AVG": ("x",), "CONFIG": ()}, no_reasons),
-            QueueOwners("T", "a", 1, (), 8, {"AVG": ("x",), "CONFIG": ()}, no_reasons),
-            QueueOwners("T", "a", 2, ("z",), 7, {"AVG": (), "CONFIG": ()}, no_reasons),
-            QueueOwners("T", "a", 3, None, None, {"AVG": ("y",), "CONFIG": ("x",)}, no_reasons),
-            QueueOwners("T", "a", 9, None, None, {"AVG": (), "CONFIG": ("x",)}, no_reasons),
-        ),
-        (
-            StrategyOwners(
-                *(4, 0, 1, 0, 2, QueuesPerConsumer(1, 1.5, 2), 4 / 3),
-                strategy="AVG",
-                consumers=(ConsumerQueues("x", 2, None), ConsumerQueues("y", 1, None)),
-                mismatches=2,
-            ),
-            StrategyOwners(
-                *(5, 1, 3, 0, 2, QueuesPerConsumer(0, 1.0, 2), 2.0),
-                strategy="CONFIG",
-                consumers=(ConsumerQueues("x", 2, None), ConsumerQueues("y", 0, "no queue is configured for it")),
-                mismatches=2,
-            ),
-        ),
+    rows = ((0, ("x",), 9, ("x",), ()), (1, (), 8, ("x",), ()), (2, ("z",), 7, (), ()), (3, None, None, ("y",), ("x",)))
+    assert (report.group, report.topics, report.sorted_consumers) == ("g", ("T",), ("x", "x", "y"))
+    assert report.queues == tuple(
+        QueueOwners("T", "a", number, observed, lag, {"AVG": avg, "CONFIG": config}, {"AVG": None, "CONFIG": None})
+        for number, observed, lag, avg, config in (*rows, (9, None, None, (), ("x",)))
     )
+    idle = "no queue is configured for it"
+    assert [(each.strategy, each.mismatches, each.consumers) for each in report.strategies] == [
+        ("AVG", 2, (ConsumerQueues("x", 2, None), ConsumerQueues("y", 1, None))),
+        ("CONFIG", 2, (ConsumerQueues("x", 2, None), ConsumerQueues("y", 0, idle))),
+    ]
     explained = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], explain=True)
     assert [each.mismatches for each in explained.strategies] == [None, None]
     assert [queue.reasons["CONFIG"] for queue in explained.queues] == ["by configuration"] * 4 + [None]
-
-
-def test_reasons_of_owners_and_of_idle_members_are_the_strategys() -> None:
-    found = assign(route(a=1), Members(("x", "y"), "AVG"), explain=True)
-    assert found.reasons == {MessageQueue("T", "a", 0): "queue 0 is in block 0..0 of consumer 0"}
-    assert found.idle == {"y": "consumer 1 of 2 (counted from 0), and only 1 queues"}
 
 
 def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:

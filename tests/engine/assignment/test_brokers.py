@@ -205,20 +205,15 @@ def test_each_broker_of_a_topic_is_asked_for_each_consumer_with_the_strategy_of_
 
 
 def test_a_broker_answers_by_its_own_list() -> None:
+    """Broker b lists x alone, which therefore has every queue there."""
     seen = asked_group({"a": "x y", "b": "x"})
     half = {"x": (("a", 0), ("a", 1)), "y": (("b", 0), ("b", 1))}
-    answers = {
-        each: answer(*half[each.client_id])
-        for each in brokers.assignment_questions(seen, [T])
-        if each.broker_name == "a"
-    }
-    alone = AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))
-    answers[alone] = answer(*half["x"], *half["y"])
+    questions = brokers.assignment_questions(seen, [T])
+    answers = {each: answer(*half[each.client_id]) for each in questions if each.broker_name == "a"}
+    answers[AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))] = answer(*half["x"], *half["y"])
     asked = brokers.compare_assignments(seen, [T], answers)
-    assert [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked] == [
-        ("a", 2, ("PULL",), ()),
-        ("b", 1, ("PULL",), ()),
-    ]
+    found = [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked]
+    assert found == [("a", 2, ("PULL",), ()), ("b", 1, ("PULL",), ())]
     assert list(brokers.assignment_findings(asked, 3)) == []
 
 

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -99,21 +100,22 @@ def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, w
 
 
 def test_members_are_sorted_and_keep_their_duplicates() -> None:
-    assert consumers.rebalanced_members(group("b a a")) == ("a", "a", "b")
-    assert consumers.rebalanced_members(replace(group(), views=())) == ()
-    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
-    asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
-    assert consumers.assigned_by_broker(asking, ("a", "b", "c", "d")) == (
-        True,
-        {"c": False},
-    )  # new consumers do as most
-    assert consumers.assigned_by_broker(asking, ("a", "c")) == (False, {"a": True})
-
-
-def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_brokers() -> None:
+    """GRPC clients that only a Proxy lists count in a group that no broker lists consumers of."""
     view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
-    assert consumers.rebalanced_members(replace(group("a b"), proxies=(view,))) == ("a", "b", "p")
-    assert consumers.rebalanced_members(replace(group("a"), views=(), proxies=(view,))) == ("h@1@0@zz", "p")
+    for seen, expected in (
+        (group("b a a"), ("a", "a", "b")),
+        (replace(group(), views=()), ()),
+        (replace(group("a b"), proxies=(view,)), ("a", "b", "p")),
+        (replace(group("a"), views=(), proxies=(view,)), ("h@1@0@zz", "p")),
+    ):
+        assert consumers.rebalanced_members(seen) == expected
+    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
+
+
+@every_case(("ids", "expected"), [("abcd", (True, {"c": False})), ("ac", (False, {"a": True}))])
+def test_new_consumers_are_assigned_as_most_are(ids: str, expected: tuple[bool, dict[str, bool]]) -> None:
+    asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
+    assert consumers.assigned_by_broker(asking, tuple(ids)) == expected
 
 
 ASK = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
@@ -288,50 +290,52 @@ def test_different_strategies_are_held_against_the_observed_owners_together() ->
     )
 
 
-def speaking(connections: dict[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:
+def speaking(connections: Mapping[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:
     listed = tuple(Connection(i, None, language, version) for i, (language, version) in connections.items())
     return ConsumerGroup("g", HERE, views=(MemberView(listed, HERE),), **rest)
 
 
-def test_each_consumer_runs_what_its_connection_says_and_the_most_frequent_is_usual() -> None:
-    seen = speaking({"a": ("GO", "V4_5_2"), "b": ("JAVA", "V5_5_0"), "c": ("GO", "V4_5_2"), "d": ("CPP", "V4_6_0")})
-    assert consumers.group_sdks(seen, "abcd") == consumers.GroupSdks("go", {"b": "java", "d": "cpp"})
-    assert consumers.group_sdks(seen, "ab").usual == "java"
-    assert (consumers.group_sdks(None, ()), consumers.group_sdks(None, (), given="go").usual) == (
-        consumers.GroupSdks(),
-        "go",
-    )
-    assert consumers.group_sdks(speaking({"a": (None, None)}), "a") == consumers.GroupSdks(assumed=frozenset("a"))
-    views = tuple(MemberView((Connection("a", None, language, None),), HERE) for language in (None, "GO"))
-    assert consumers.group_sdks(ConsumerGroup("g", HERE, views=views), ("a",)).usual == "go"  # another broker tells it
+GRPC = "h@7@1@abc"
+Sdks = consumers.GroupSdks
+GO, JAVA, CPP = ("GO", "V4_5_2"), ("JAVA", "V5_5_0"), ("CPP", "V4_6_0")
+MOST_RUN_GO = speaking({"a": GO, "b": JAVA, "c": GO, "d": CPP})
+TWO = speaking({"a": JAVA, "b": GO})
+LATER_BROKER = tuple(MemberView((Connection("a", None, language, None),), HERE) for language in (None, "GO"))
+
+
+@every_case(("seen", "ids", "given", "expected"), [
+    (MOST_RUN_GO, "abcd", {}, Sdks("go", {"b": "java", "d": "cpp"})),
+    (MOST_RUN_GO, "ab", {}, Sdks("java", {"a": "go"})),
+    (None, "", {}, Sdks()),
+    (None, "", {"given": "go"}, Sdks("go")),
+    (speaking({"a": (None, None)}), "a", {}, Sdks(assumed=frozenset("a"))),
+    (ConsumerGroup("g", HERE, views=LATER_BROKER), "a", {}, Sdks("go")),
+    # what the user names goes before what connections say
+    (TWO, "ab", {"given": "cpp"}, Sdks("cpp")),
+    (TWO, "ab", {"given_of": {"b": "cpp", "c": "go@3.1"}}, Sdks("java", {"b": "cpp", "c": "go"}, assumed=frozenset("c"))),
+])  # fmt: skip
+def test_the_most_frequent_library_is_usual(
+    seen: ConsumerGroup | None, ids: str, given: dict[str, Any], expected: consumers.GroupSdks
+) -> None:
+    assert consumers.group_sdks(seen, ids, **given) == expected
 
 
 def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> None:
-    grpc = "h@7@1@abc"
-    seen = speaking(
-        {
-            "a": ("PYTHON", "V4_6_0"),
-            "b": ("GO", "V5_0_0"),
-            "c": ("RUST", None),
-            "d": ("JAVA", None),
-            grpc: ("RUST", "5"),
-        }
-    )
-    found = consumers.group_sdks(seen, ("a", "b", "c", "d", grpc))
+    said = {
+        "a": ("PYTHON", "V4_6_0"),
+        "b": ("GO", "V5_0_0"),
+        "c": ("RUST", None),
+        "d": ("JAVA", None),
+        GRPC: ("RUST", "5"),
+    }
+    found = consumers.group_sdks(speaking(said), tuple(said))
     assert found.sdk_of == {"a": "cpp", "b": "go"}
     assert [(each.code, each.consumers) for each in found.findings] == [("assumed-sdk", (i,)) for i in "cba"]
     assert found.findings[1].message == (
         "consumers run GO V5_0_0, whose rules are not known: predicted by those of go "
         "(apache/rocketmq-client-go 2.0.0 to 2.1.2), the nearest"
     )
-
-
-def test_what_the_user_names_goes_before_what_connections_say() -> None:
-    seen = speaking({"a": ("JAVA", None), "b": ("GO", None)})
-    assert consumers.group_sdks(seen, "ab", given="cpp") == consumers.GroupSdks("cpp")
-    found = consumers.group_sdks(seen, "ab", given_of={"b": "cpp", "c": "go@3.1"})
-    assert (found.usual, found.sdk_of, found.findings) == ("java", {"b": "cpp", "c": "go"}, ())
-    assert [each.code for each in consumers.group_sdks(seen, "ab", given="go@3.1").findings] == ["assumed-sdk"]
+    assert [each.code for each in consumers.group_sdks(TWO, "ab", given="go@3.1").findings] == ["assumed-sdk"]
 
 
 def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> None:

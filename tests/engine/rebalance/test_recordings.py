@@ -6,8 +6,8 @@ from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group_scenario import GroupScenario
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
-from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements, quantile, windows
-from tests.support.recorded_groups import Line, Lived, Recording, saved
+from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements, quantile
+from tests.support.recorded_groups import saved
 
 NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")
 LITE_PULL = "5.5.0-lite-pull"
@@ -89,40 +89,3 @@ def test_a_new_broker_is_heard_of_and_known_at_the_foretold_times_only(later_us:
         key=lambda line: line.at_us,
     )
     assert disagreements(compared(replace(recording, lines=tuple(moved)), TRIALS))
-
-
-def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> None:
-    recording = made(
-        "0 a starting", "100 a gained", "300 b starting", "400 b gained", "450 a lost", "700 b killed", "900 a gained"
-    )
-    (stretches,) = recording.intervals.values()
-    assert [(each.from_us, each.to_us, each.owners) for each in stretches] == [
-        (0, 100, ()),
-        (100, 400, ("a",)),
-        (400, 450, ("a", "b")),
-        (450, 700, ("b",)),
-        (700, 900, ()),
-        (900, 1000, ("a",)),
-    ]
-    found = [
-        next(iter(each.values()))
-        for each in windows(recording.intervals, [event.at_us for event in recording.events], 1000)
-    ]
-    assert [(each.none_us, each.several_us, each.settled_us) for each in found] == [
-        (100, 0, 100),
-        (0, 50, 150),
-        (200, 0, 200),
-    ]
-    assert [[change.text for change in each.changes] for each in found] == [["+a"], ["+b", "-a"], ["-b", "+a"]]
-
-
-def made(*lines: str, end_us: int = 1000) -> Recording:
-    lived = Lived("5.5.0", "g", False, "T", {"x": 1}, end_us, 1000, 0, (0,))
-    rows = (line.split() for line in lines)
-    return Recording(
-        lived,
-        tuple(
-            Line(int(at), who, what, "T", "x", 0) if what in ("gained", "lost") else Line(int(at), who, what)
-            for at, who, what in rows
-        ),
-    )

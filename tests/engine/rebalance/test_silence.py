@@ -37,16 +37,13 @@ def test_half_of_the_queues_cannot_be_read_for_as_long_as_their_broker_is_down()
     f = report.figures
     assert (f.longest_outage_ms, f.total_outage_ms, f.queues_with_outage) == (270_000, 4 * 270_000, 4)
     assert (f.queues_with_outage_at_end, f.queues_unread_at_end) == (0, 0)
-    assert f.unread_ms > 270_000
-    assert f.longest_gap_ms < 60_000
-    for queue_id in range(4):
-        down, up = line(report, "b", queue_id), line(report, "a", queue_id)
-        assert (down.total_outage_ms, down.longest_outage_ms, up.total_outage_ms) == (270_000, 270_000, 0)
+    assert f.unread_ms - 210_000 > 60_000 > f.longest_gap_ms
+    for down in (line(report, "b", queue_id) for queue_id in range(4)):
+        assert (down.total_outage_ms, down.longest_outage_ms) == (270_000, 270_000)
         assert "gone" not in {interval.state for interval in down.intervals}
         # from the death to the first pull of the consumer that took it afterwards
         after = [takeover for takeover in down.takeovers if takeover.at_ms > 300_000]
-        reads_from_ms = min(takeover.reads_from_ms or 0 for takeover in after)
-        assert down.unread_ms == after[0].unread_ms == reads_from_ms - 30_000
+        assert down.unread_ms == after[0].unread_ms == min(each.reads_from_ms or 0 for each in after) - 30_000
 
 
 def test_an_owner_that_keeps_its_queue_pulls_again_a_second_later_at_most() -> None:
@@ -156,21 +153,12 @@ def test_a_connection_that_it_forgets_lets_a_broker_name_it_twice_for_two_minute
     assert least <= twice <= 3 * least
 
 
-def test_a_frozen_member_owns_nothing_and_nobody_reads_what_it_has() -> None:
-    queue = line(simulate("c1 c2 c3", *LONG, trial=2), "b", 0)
-    states = [(each.state, each.owners) for each in queue.intervals]
-    assert states[:3] == [("one", ("c2",)), ("unassigned", ()), ("one", ("c3",))]
-    assert queue.unread_ms > queue.longest_gap_ms > 90_000
-    assert queue.intervals[1].from_ms == 10_000
-
-
-def test_one_that_never_goes_on_leaves_the_group() -> None:
+def test_one_that_never_goes_on_leaves_the_group_and_orderly_members_take_its_queues_when_its_locks_have_run_out() -> (
+    None
+):
     report = simulate("c1 c2 c3", at("freeze", "c2"), trial=1)
     assert 90 < length(report, "convergence") <= 150
     assert {owner for owners in owners_at_the_end(report).values() for owner in owners} == {"c1", "c3"}
-
-
-def test_orderly_members_take_its_queues_when_its_locks_have_run_out_and_it_gets_none_back_at_once() -> None:
     for report in trials(10, "c1 c2 c3", *LONG, orderly=True):
         assert length(report, "longest_gap") > 90
         assert owners_at_the_end(report)["b0"] == ("c2",)

@@ -261,9 +261,3 @@ def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> N
     end = {(each.queue.topic, each.queue.queue_id): each.intervals[-1].owners for each in report.queues}
     assert end["T", 2] == ()
     assert end["U", 2] == ("c2",)
-
-
-def test_notices_in_batches_come_later() -> None:
-    batched = Timers(notify_batch_us=15 * SECOND_US, rebalance_wait_us=3600 * SECOND_US)
-    reports = trials(20, "c1 c2 c3", at("crash", "c2"), timers=batched)
-    assert 1.1 < max(length(each, "convergence") for each in reports) <= 16.1
