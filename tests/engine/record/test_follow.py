@@ -1,5 +1,5 @@
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.record.follow import Follower, lines_of, look_of
-from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.group import ConsumerGroup, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.recording import ConvergedBy, Ended, Look, QueueRecording
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
@@ -44,47 +44,33 @@ def states(queue: QueueRecording) -> list[str]:
     ]
 
 
-def test_the_first_look_says_who_owns_what_and_later_ones_only_what_is_new() -> None:
-    assert lines(look(0, "a:01 b:23"), look(1, "a:01 b:23"), look(2, "a:0 b:123")) == [
-        ["owners 0: one a", "owners 1: one a", "owners 2: one b", "owners 3: one b"],
-        [],
-        ["a lost 1: one b", "b gained 1: one b"],
-    ]
+BEGIN, SAME, MOVED = (look(at, owners) for at, owners in ((0, "a:01 b:23"), (1, "a:01 b:23"), (3, "a:0 b:123")))
+SILENT = look(1, "b:23", silent="a")
+ONE_MOVED = ["a lost 1: one b", "b gained 1: one b"]
 
 
-def test_a_consumer_that_does_not_answer_has_lost_nothing_and_the_interval_widens() -> None:
-    seen = (look(0, "a:01 b:23"), look(1, "b:23", silent="a"), look(2, "b:23", silent="a"), look(3, "a:0 b:123"))
-    assert lines(*seen)[1:] == [["a silent"], [], ["a answers", "a lost 1: one b", "b gained 1: one b"]]
-    queue = queue_of(1, *seen)
-    assert [(each.change, each.from_ms, each.to_ms) for each in queue.changes] == [
-        ("lost", -100, 3000),
-        ("gained", 1900, 3000),
-    ]
-    assert states(queue) == ["0-2.9 unknown"]
-    assert states(queue_of(2, *seen)) == ["0-2.9 one b"]
-
-
-def test_a_silent_consumer_keeps_its_queues_unknown_until_no_broker_lists_it() -> None:
-    seen = (look(0, "a:01 b:23"), look(1, "b:23", silent="a"), look(2, "b:23"), look(3, "b:0123"))
-    assert lines(*seen)[2] == ["a left", "a lost 0: unassigned", "a lost 1: unassigned"]
-    assert [(each.change, each.client_id, each.from_ms, each.to_ms) for each in queue_of(0, *seen).changes] == [
-        ("lost", "a", -100, 2000),
-        ("gained", "b", 1900, 3000),
-    ]
-
-
-def test_a_consumer_that_is_not_listed_is_not_gone_when_a_broker_did_not_say_whom_it_lists() -> None:
-    seen = (look(0, "a:01 b:23"), look(1, "b:23", lists=False), look(2, "a:01 b:23"))
-    assert lines(*seen)[1:] == [["a silent"], ["a answers"]]
-    assert queue_of(0, *seen).changes == ()
-
-
-def test_a_look_that_fails_is_a_gap_in_knowledge() -> None:
-    seen = (look(0, "a:01 b:23"), failed(1), failed(2), look(3, "a:0 b:123"), look(4, "a:0 b:123"))
-    assert lines(*seen)[1:] == [["failed"], [], ["seen", "a lost 1: one b", "b gained 1: one b"], []]
-    assert states(queue_of(1, *seen)) == ["0-3 unknown", "3-3.9 one b"]
-    assert states(queue_of(0, *seen)) == ["0-3 unknown", "3-3.9 one a"]
-    assert recorded(seen).figures.failed_looks == 2
+@every_case(("looks", "news", "number", "changes", "spans"), [
+    # only what is new is said
+    ((BEGIN, SAME, MOVED), [[], ONE_MOVED], 1, ["a lost 900-3000", "b gained 900-3000"], ["0-0.9 one a", "0.9-2.9 unknown"]),
+    # a consumer that does not answer has lost nothing, and the interval widens
+    ((BEGIN, SILENT, look(2, "b:23", silent="a"), MOVED), [["a silent"], [], ["a answers", *ONE_MOVED]], 1, ["a lost -100-3000", "b gained 1900-3000"], ["0-2.9 unknown"]),
+    ((BEGIN, SILENT, look(2, "b:23", silent="a"), MOVED), [["a silent"], [], ["a answers", *ONE_MOVED]], 2, [], ["0-2.9 one b"]),
+    # its queues are unknown until no broker lists it
+    ((BEGIN, SILENT, look(2, "b:23"), look(3, "b:0123")), [["a silent"], ["a left", "a lost 0: unassigned", "a lost 1: unassigned"], ["b gained 0: one b", "b gained 1: one b"]], 0, ["a lost -100-2000", "b gained 1900-3000"], ["0-2.9 unknown"]),
+    # one that is not listed is not gone when a broker did not say whom it lists
+    ((BEGIN, look(1, "b:23", lists=False), look(2, "a:01 b:23")), [["a silent"], ["a answers"]], 0, [], ["0-1.9 unknown"]),
+    # a look that fails is a gap in knowledge
+    ((BEGIN, failed(1), failed(2), MOVED, look(4, "a:0 b:123")), [["failed"], [], ["seen", *ONE_MOVED], []], 1, ["a lost -100-3000", "b gained -100-3000"], ["0-3 unknown", "3-3.9 one b"]),
+    ((BEGIN, failed(1), failed(2), MOVED, look(4, "a:0 b:123")), [["failed"], [], ["seen", *ONE_MOVED], []], 0, [], ["0-3 unknown", "3-3.9 one a"]),
+])  # fmt: skip
+def test_news_and_what_is_known_of_a_queue(
+    looks: tuple[Look, ...], news: list[list[str]], number: int, changes: list[str], spans: list[str]
+) -> None:
+    assert lines(*looks) == [["owners 0: one a", "owners 1: one a", "owners 2: one b", "owners 3: one b"], *news]
+    queue = queue_of(number, *looks)
+    assert [f"{each.client_id} {each.change} {each.from_ms:g}-{each.to_ms:g}" for each in queue.changes] == changes
+    assert states(queue) == spans
+    assert recorded(looks).figures.failed_looks == sum(each.failed is not None for each in looks)
 
 
 def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it() -> None:
@@ -95,30 +81,17 @@ def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it
     assert (gained.from_ms, gained.to_ms) == (-100, 2000)
 
 
+LOST_AND_GAINED = tuple(
+    look(at, owners) for at, owners in enumerate(("a:01 b:23", *["a:0 b:23"] * 2, *["a:0 b:123"] * 2))
+)
 STATES: dict[str, tuple[int, tuple[Look, ...], list[str], tuple[int, int]]] = {
-    "a consumer that never answered may own anything": (
-        *(0, (look(0, "a:123", silent="b"), look(1, "a:123", silent="b"))),
-        *(["0-0.9 unknown"], (0, 900)),
-    ),
-    "a new queue was not there before": (
-        *(3, (look(0, "a:012", queues_there=3), look(1, "a:012"), look(2, "a:0123"), look(3, "a:0123"))),
-        *(["0-2 unknown", "2-2.9 one a"], (0, 2000)),
-    ),
-    "a queue that is taken away is gone": (
-        *(3, (look(0, "a:0123"), look(1, "a:012", queues_there=3), look(2, "a:012", queues_there=3))),
-        *(["0-1 unknown", "1-1.9 gone"], (0, 1000)),
-    ),
-    "a topic that comes into the subscription has queues that may be new": (
-        *(3, (replace(look(0, "a:012"), routes={}), look(1, "a:012"), look(2, "a:012"))),
-        *(["0-1 unknown", "1-1.9 unassigned"], (900, 1900)),
-    ),
-    "the longest gap lies between the certain and the possible": (  # lost from -0.1 to 1, gained from 1.9 to 3
-        1,
-        tuple(look(at, owners) for at, owners in enumerate(("a:01 b:23", *["a:0 b:23"] * 2, *["a:0 b:123"] * 2))),
-        ["0-1 unknown", "1-1.9 unassigned", "1.9-3 unknown", "3-3.9 one b"],
-        (900, 3000),
-    ),
-}
+    "a consumer that never answered may own anything": (0, (look(0, "a:123", silent="b"), look(1, "a:123", silent="b")), ["0-0.9 unknown"], (0, 900)),
+    "a new queue was not there before": (3, (look(0, "a:012", queues_there=3), look(1, "a:012"), look(2, "a:0123"), look(3, "a:0123")), ["0-2 unknown", "2-2.9 one a"], (0, 2000)),
+    "a queue that is taken away is gone": (3, (look(0, "a:0123"), look(1, "a:012", queues_there=3), look(2, "a:012", queues_there=3)), ["0-1 unknown", "1-1.9 gone"], (0, 1000)),
+    "a topic that comes into the subscription has queues that may be new": (3, (replace(look(0, "a:012"), routes={}), look(1, "a:012"), look(2, "a:012")), ["0-1 unknown", "1-1.9 unassigned"], (900, 1900)),
+    # lost from -0.1 to 1, gained from 1.9 to 3
+    "the longest gap lies between the certain and the possible": (1, LOST_AND_GAINED, ["0-1 unknown", "1-1.9 unassigned", "1.9-3 unknown", "3-3.9 one b"], (900, 3000)),
+}  # fmt: skip
 
 
 @every_case("name", STATES)
@@ -142,9 +115,7 @@ def test_owners_at_both_ends_are_unknown_new_or_none() -> None:
     ("interrupted", None, "ended", "interrupted"),
 ])  # fmt: skip
 def test_the_last_line_says_why_it_ended(ended: Ended, by: ConvergedBy | None, change: str, reason: str) -> None:
-    follower = Follower("g", 1000)
-    follower.add(look(0, "a:0123"))
-    line = follower.ended(ended, by)
+    line = followed(look(0, "a:0123")).ended(ended, by)
     assert (line.change, line.reason, line.look, line.topic) == (change, reason, 1, None)
 
 
@@ -159,36 +130,31 @@ def test_a_recording_is_told_again_in_lines() -> None:
     assert len(again) == len(news) == 6
 
 
-@every_case(("predicted", "expected"), [("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None)])
-def test_converged_is_one_owner_each_as_predicted_in_two_looks(predicted: str | None, expected: str | None) -> None:
+def followed(*looks: Look) -> Follower:
     follower = Follower("g", 1000)
-    for seconds in (0, 1):
-        follower.add(look(seconds, "a:0123", predicted="a:0123"))
-    assert follower.converged() == "prediction"
-    follower.add(look(2, "a:01 b:23", predicted=predicted))
-    assert follower.converged() is None  # only just changed
-    follower.add(look(3, "a:01 b:23", predicted=predicted))
-    assert follower.converged() == expected
-
-
-def test_without_a_prediction_what_is_unchanged_for_longer_than_a_rebalance_interval_is_converged() -> None:
-    follower = Follower("g", 1000)
-    follower.add(look(0, "a:01 b:23"))
-    follower.add(look(25, "a:01 b:23"))
-    assert follower.converged() is None
-    follower.add(look(25.1, "a:01 b:23"))
-    assert follower.converged() == "unchanged"
-    for seconds in (26, 27, 60):  # c owns nothing that is known, and does not say what it owns
-        follower.add(look(seconds, "a:01 b:23", silent="c"))
-        assert follower.converged() is None
-
-
-@every_case("last", [look(2, "a:01 b:2"), look(2, "a:012 b:23"), failed(2), look(2, "a:01 b:23", lists=False)])
-def test_unassigned_duplicate_and_unknown_owners_are_not_converged(last: Look) -> None:
-    follower = Follower("g", 1000)
-    for each in (look(0, "a:01 b:23"), look(1, "a:01 b:23"), last):
+    for each in looks:
         follower.add(each)
-    assert follower.converged() is None
+    return follower
+
+
+SETTLED = look(0, "a:01 b:23"), look(1, "a:01 b:23")
+
+
+@every_case(("looks", "converged"), [
+    # one owner each, in two looks, as predicted
+    ((look(0, "a:0123", predicted="a:0123"), look(1, "a:0123", predicted="a:0123")), "prediction"),
+    ((look(1, "a:0123", predicted="a:0123"), look(2, "a:01 b:23", predicted="a:01 b:23")), None),
+    *(((*(look(at, "a:01 b:23", predicted=predicted) for at in (2, 3)),), by) for predicted, by in (("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None))),
+    # without a prediction, what is unchanged for longer than a rebalance interval
+    ((look(0, "a:01 b:23"), look(25, "a:01 b:23")), None),
+    ((look(0, "a:01 b:23"), look(25, "a:01 b:23"), look(25.1, "a:01 b:23")), "unchanged"),
+    # c does not say what it owns
+    ((look(0, "a:01 b:23"), look(25, "a:01 b:23"), *(look(at, "a:01 b:23", silent="c") for at in (26, 27, 60))), None),
+    # unassigned, duplicate and unknown owners
+    *(((*SETTLED, last), None) for last in (look(2, "a:01 b:2"), look(2, "a:012 b:23"), failed(2), look(2, "a:01 b:23", lists=False))),
+])  # fmt: skip
+def test_converged_is_as_predicted_in_two_looks_or_unchanged(looks: tuple[Look, ...], converged: str | None) -> None:
+    assert followed(*looks).converged() == converged
 
 
 def test_convergence_counts_from_the_event_or_from_the_first_change() -> None:
@@ -214,11 +180,7 @@ class Truth(Struct, frozen=True):
     looks: tuple[Look, ...]
 
     def owners(self, queue: MessageQueue, at: int) -> set[str]:
-        return {
-            client_id
-            for (client_id, of), times in self.toggles.items()
-            if of == queue and sum(time <= at for time in times) % 2
-        }
+        return {i for (i, of), times in self.toggles.items() if of == queue and sum(t <= at for t in times) % 2}
 
 
 @st.composite
@@ -269,11 +231,7 @@ def truths(draw: st.DrawFn) -> Truth:
 
 
 def longest(flags: list[bool]) -> int:
-    best = run = 0
-    for flag in flags:
-        run = run + 1 if flag else 0
-        best = max(best, run)
-    return best
+    return max((len(list(run)) for flag, run in groupby(flags) if flag), default=0)
 
 
 @given(truths())
@@ -296,12 +254,9 @@ def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_b
                 assert set(each.owners) <= true
                 if each.state == "unassigned":
                     assert not true
-        assert [each.to_ms for each in queue.intervals[:-1]] == [each.from_ms for each in queue.intervals[1:]]
-        assert (
-            (queue.intervals[0].from_ms, queue.intervals[-1].to_ms) == (0, recording.end_ms)
-            if queue.intervals
-            else True
-        )
+        edges = [0, *(each.to_ms for each in queue.intervals)]
+        assert [each.from_ms for each in queue.intervals] == edges[:-1]
+        assert edges[-1] == recording.end_ms or not queue.intervals
 
 
 AVG, HASH = "AllocateMessageQueueAveragely", "AllocateMessageQueueConsistentHash"
@@ -310,74 +265,61 @@ RETRY = MessageQueue("%RETRY%g", "broker-a", 0)
 FOUR = TopicRouteData("T", (QueueData("broker-a", 4, 4, 6),), (BrokerData("c", "broker-a", {0: "x:10911"}),))
 
 
-def snapshot(seen: ConsumerGroup, *routes: TopicRouteData, unread: tuple[Unread, ...] = ()) -> ClusterSnapshot:
-    named = {each.topic: RouteSighting(each, HERE) for each in routes or (FOUR,)}
-    return ClusterSnapshot(
-        "nameserver", "x", routes=named, groups={"g": replace(seen, topics=("T", "%RETRY%g"))}, unread=unread
-    )
-
-
 def look_at(
     seen: ConsumerGroup, *unread: Unread, topics: tuple[str, ...] = (), settings: Settings | None = None
 ) -> Look:
-    return look_of(snapshot(seen, unread=unread), "g", 1, 2, topics, settings)
+    routes, groups = {"T": RouteSighting(FOUR, HERE)}, {"g": replace(seen, topics=("T", "%RETRY%g"))}
+    snapshot = ClusterSnapshot("nameserver", "x", routes=routes, groups=groups, unread=unread)
+    return look_of(snapshot, "g", 1, 2, topics, settings)
 
 
-def owned(*owners: str) -> dict[MessageQueue, str]:
-    return dict(zip(queues(4), owners, strict=True))
+def owning(ids: str, owners: str, java_class: str | None = AVG, reporting: str = "") -> ConsumerGroup:
+    """A group whose four queues have these owners, a letter each and `-` for nobody."""
+    owned = {queue: owner.strip("-") for queue, owner in zip(queues(4), owners, strict=True)}
+    return group(
+        ids, owners=owned, reports={} if java_class is None else dict.fromkeys(reporting or ids.split(), java_class)
+    )
 
 
 def test_who_answers_owns_what_it_says_but_for_the_retry_topic() -> None:
-    seen = group("a b", owners={**owned("a", "a", "b", ""), RETRY: "a"}, reports=dict.fromkeys("ab", AVG))
-    found = look_at(seen)
+    seen = owning("a b", "aab-")
+    found = look_at(replace(seen, queues={**seen.queues, RETRY: QueueState(frozenset("a"))}))
     some = queues(4)
     assert found.owned == {"a": frozenset(some[:2]), "b": frozenset(some[2:3])}
     assert (found.listed, found.unanswered, found.failed) == (frozenset("ab"), {}, None)
-    assert found.routes == {"T": tuple(some)}
-    assert (found.asked_at, found.answered_at) == (1, 2)
+    assert (found.routes, found.asked_at, found.answered_at) == ({"T": tuple(some)}, 1, 2)
+    nobody = look_at(replace(group(), views=(), queues={queue: QueueState() for queue in some}))
+    assert (nobody.owned, nobody.listed, nobody.unanswered) == ({}, frozenset(), {})
 
 
 def test_consumers_that_do_not_answer_and_lists_that_are_missing_are_unknown() -> None:
-    seen = group("a b c", owners=owned("a", "a", "a", "a"), reports={"a": AVG})
+    seen = owning("a b c", "aaaa", reporting="a")
     found = look_at(seen, Unread("member", "g", "timed out", "b"), Unread("member", "other", "late", "c"))
     assert found.unanswered == {"b": "timed out", "c": "it did not say which queues it owns"}
     assert found.owned.keys() == {"a"}
-    seen = group("a", owners=owned("a", "a", "a", "a"), reports={"a": AVG})
+    seen = owning("a", "aaaa")
     assert look_at(seen, Unread("members", "g", "timed out", "broker-b")).listed is None
     assert look_at(seen, Unread("members", "other", "timed out", "broker-b")).listed == frozenset("a")
     assert look_at(replace(seen, views=None)).listed is None
 
 
 def test_only_a_strategy_that_consumers_report_is_predicted() -> None:
-    seen = group("a b", owners=owned("a", "a", "a", "a"), reports=dict.fromkeys("ab", AVG))
-    found = look_at(seen)
-    assert found.strategy == "AVG"
-    assert found.predicted == dict(zip(queues(4), (("a",), ("a",), ("b",), ("b",)), strict=True))
-    for reports in ({}, {"a": "MyOwnStrategy"}):
-        found = look_at(group("a b", owners=owned("a", "a", "b", "b"), reports=reports))
+    """Without the settings that it needs neither."""
+    found = look_at(owning("a b", "aaaa"))
+    assert (found.strategy, found.predicted) == ("AVG", dict(zip(queues(4), map(tuple, "aabb"), strict=True)))
+    for own in (None, "MyOwnStrategy"):
+        found = look_at(owning("a b", "aabb", own, reporting="a"))
         assert (found.strategy, found.predicted) == (None, None)
-
-
-def test_nothing_is_predicted_without_the_settings_that_a_strategy_needs() -> None:
-    seen = group(
-        "a b", owners=owned("a", "a", "b", "b"), reports=dict.fromkeys("ab", "AllocateMessageQueueByMachineRoom")
-    )
-    assert look_at(seen).predicted is None
-    hashed = replace(seen, reports={i: MemberReport(i, strategy_class=HASH) for i in "ab"})
+    assert look_at(owning("a b", "aabb", "AllocateMessageQueueByMachineRoom")).predicted is None
+    hashed = owning("a b", "aabb", HASH)
     few, many = (look_at(hashed, settings=Settings(virtual_nodes=nodes)).predicted for nodes in (1, 500))
     assert few is not None
     assert few != many
 
 
 def test_only_the_topics_that_are_asked_for() -> None:
-    other = MessageQueue("U", "broker-a", 0)
-    seen = group("a", owners={**owned("a", "a", "a", "a"), other: "a"}, reports={"a": AVG})
+    other, seen = MessageQueue("U", "broker-a", 0), owning("a", "aaaa")
+    seen = replace(seen, queues={**seen.queues, other: QueueState(frozenset("a"))})
     assert look_at(seen).owned["a"] == {*queues(4), other}
     assert look_at(seen, topics=("T",)).owned["a"] == {*queues(4)}
     assert look_at(seen, topics=("U",)).routes == {}  # its route was not read
-
-
-def test_a_group_without_a_consumer_owns_nothing() -> None:
-    seen = replace(group(), views=(), queues={queue: QueueState() for queue in queues(4)})
-    found = look_at(seen)
-    assert (found.owned, found.listed, found.unanswered) == ({}, frozenset(), {})
