@@ -3,14 +3,28 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.events import in_order, renamed, restarts
 from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
+from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb.engine.rebalance.start_offsets import (
+    new_queues,
+    pull_from_where,
+    start_of,
+    start_questions,
+    timestamps,
+    with_starts,
+)
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.group import ConsumerGroup, QueueState
-from rmqlb.model.group_scenario import Event
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import Move, RebalancePlan
+from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.snapshot import OffsetQuestion
 from tests.engine.rebalance.groups import at
-from tests.support.builders import group, queues, route
+from tests.support.builders import HERE, group, queues, route, side
 from tests.support.mismatches import every_case
 
 ROUTES = (route(a=4, b=4),)
@@ -123,3 +137,153 @@ def test_what_does_not_fit_is_refused(
         observed_rates(now, then, taken, QUEUES, "then.json")
     assert error in raised.value.message
     assert raised.value.hint
+
+
+LAST, FIRST, TIMESTAMP = "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
+LASTS = (LAST, "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST", "CONSUME_FROM_MIN_OFFSET")
+NORMAL, RETRY = "OrderEvents", "%RETRY%order-svc"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@every_case("where", [*LASTS, "CONSUME_FROM_MAX_OFFSET", FIRST, TIMESTAMP])
+@every_case("topic", [NORMAL, RETRY])
+def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
+    for stored in (0, 1, 10**12):
+        start = pull_from_where(where, stored, topic=topic, end=5)
+        assert (start.rule, start.offset) == ("stored", stored)
+
+
+@every_case(("where", "topic", "rule", "offset"), [
+    *((where, NORMAL, "end", 70) for where in LASTS),
+    *((where, RETRY, "beginning", 0) for where in LASTS),
+    (FIRST, NORMAL, "beginning", 0),
+    (FIRST, RETRY, "beginning", 0),
+    (TIMESTAMP, NORMAL, "timestamp", None),
+    (TIMESTAMP, RETRY, "end", 70),
+])  # fmt: skip
+def test_without_an_offset_consume_from_where_decides(where: str, topic: str, rule: str, offset: int | None) -> None:
+    start = pull_from_where(where, -1, topic=topic, end=70)
+    assert (start.rule, start.offset) == (rule, offset)
+
+
+@every_case(("state", "where", "rule", "offset"), [
+    # `AdminBrokerProcessor.getConsumeStats` reports 0 where the group has no offset
+    (QueueState(broker_offset=9, consumer_offset=0), FIRST, "unknown", None),
+    (QueueState(broker_offset=0, consumer_offset=0), FIRST, "stored", 0),
+    # `ConsumerManageProcessor.queryConsumerOffset` answers any offset below 0 as it answers none
+    *((QueueState(broker_offset=100, consumer_offset=stored), LAST, "end", 100) for stored in (-1, -2, -(2**63))),
+    *((QueueState(broker_offset=100, consumer_offset=stored), FIRST, "beginning", 0) for stored in (-1, -2)),
+])  # fmt: skip
+def test_consume_stats_may_mean_no_stored_offset(state: QueueState, where: str, rule: str, offset: int | None) -> None:
+    start = start_of(state, where, topic=NORMAL)
+    assert (start.rule, start.offset) == (rule, offset)
+
+
+@every_case(
+    ("end", "stored", "lag"),
+    [(100, 60, 40), (100, 0, 100), (100, -1, 100), (100, -2, 100), (5, 9, 0), (-1, -1, 0), (None, 3, None)],
+)
+def test_unread_messages_are_at_least_0_and_at_most_all_there(end: int | None, stored: int, lag: int | None) -> None:
+    assert QueueState(broker_offset=end, consumer_offset=stored).lag == lag
+
+
+def planned(before: Side, changes: Changes) -> RebalancePlan:
+    return plan_rebalance("g", before, side("a b", *(change_route(each, changes) for each in before.routes)))
+
+
+def queue(queue_id: int, broker: str = "x") -> MessageQueue:
+    return MessageQueue("T", broker, queue_id)
+
+
+def starts_of(moves: list[Move]) -> dict[MessageQueue, tuple[int | None, str | None]]:
+    return {queue(move.queue_id, move.broker_name): (move.start_offset, move.start_rule) for move in moves}
+
+
+@every_case(("consume_from", "rule"), [(LAST, "end"), (FIRST, "beginning"), (TIMESTAMP, "timestamp")])
+def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str, rule: str) -> None:
+    before = side("a b", route(x=2))
+    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
+    starts = starts_of(with_starts(plan, {}, consume_from, before.routes).moves)
+    assert [starts[queue(i, "y")] for i in range(2)] == [(0, rule)] * 2
+
+
+def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -> None:
+    wide = TopicRouteData("T", (QueueData("x", 2, 4, 6),), route(x=2).broker_datas)
+    before = side("a b", wide)
+    states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
+    plan = planned(before, Changes(read_queues=(QueueCount(6),)))
+    starts = starts_of(with_starts(plan, states, LAST, before.routes).moves)
+    assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
+    assert [starts[queue(i)] for i in (3, 4)] == [(None, "unknown"), (0, "end")]
+
+
+def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:
+    before = side("a", route(x=4))
+    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
+    asked = start_questions(plan, ConsumerGroup("g", HERE), LAST, before.routes)
+    moved = [queue(move.queue_id) for move in plan.moves if move.change == "moved" and move.broker_name == "x"]
+    assert moved
+    assert asked == tuple(OffsetQuestion(each, "x:10911") for each in moved)
+
+
+def test_in_a_simulation_a_new_broker_s_queues_begin_at_0_and_go_on_where_they_were_stored() -> None:
+    events = (
+        Event("broker-up", 10 * SECOND_US, "y", "broker-up", read_queues=2, write_queues=2),
+        Event("leave", 120 * SECOND_US, "b", "leave"),
+    )
+    scenario = GroupScenario(events, consume_from=TIMESTAMP)
+    lines = simulate_group("g", side("a b", route(x=2)).members, [route(x=2)], scenario).queues
+    by_queue = {line.queue: [(one.start_rule, one.start_offset) for one in line.takeovers] for line in lines}
+    taken = [by_queue[queue(i, "y")] for i in range(2)]
+    assert all(one[0] == ("timestamp", 0) for one in taken)
+    assert any(one[-1] == ("stored", None) for one in taken), "what b had goes to a"
+    assert all(rule == "unknown" for i in range(2) for rule, _ in by_queue[queue(i)])
+
+
+# `consumeTimestamp`.
+
+
+def ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def moments(takers: str, started_at: datetime | None = NOON, **texts: str | None) -> tuple[int, ...]:
+    at = None if started_at is None else ms(started_at)
+    reports = {each: MemberReport(each, consume_timestamp=text, started_at=at) for each, text in texts.items()}
+    return timestamps(reports, takers.split())
+
+
+def text_of(at: datetime) -> str:
+    return at.strftime("%Y%m%d%H%M%S")
+
+
+HALF_AN_HOUR = timedelta(minutes=30)
+NOVEMBER, LATER = "20261101000000", "20261102000000"
+
+
+@every_case("hours", [-12, -3.5, 0, 5.75, 8, 14])
+def test_a_text_that_the_consumer_made_for_itself_tells_its_zone(hours: float) -> None:
+    """`DefaultMQPushConsumer.consumeTimestamp`: 30 minutes before the consumer was made, by its own clock."""
+    made = NOON + timedelta(milliseconds=1400)
+    text = text_of(made - HALF_AN_HOUR + timedelta(hours=hours))
+    assert moments("a", made, a=text) == (ms(NOON - HALF_AN_HOUR + timedelta(seconds=1)),)
+
+
+@every_case(("late_ms", "number"), [(0, 1), (3000, 1), (3001, 2)])
+def test_a_text_is_the_consumer_s_own_when_it_was_made_within_three_seconds(late_ms: int, number: int) -> None:
+    """Half an hour before the start, or up to three seconds earlier, as the clock of London shows it."""
+    assert len(moments("a", NOON + timedelta(milliseconds=late_ms), a=text_of(NOON - HALF_AN_HOUR))) == number
+
+
+@every_case("text", [None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"])
+def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
+    assert moments("a", a=text) == ()
+
+
+def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
+    midnight = datetime(2026, 11, 1, tzinfo=UTC)
+    either = ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12))
+    assert moments("a", a=NOVEMBER, b=NOVEMBER) == moments("new", a=NOVEMBER, b=NOVEMBER) == either
+    assert moments("new", a=NOVEMBER, b=NOVEMBER, c=LATER) == moments("new") == ()
+    assert moments("new", a=text_of(NOON - HALF_AN_HOUR)) == (), "it makes a text for itself"
+    assert moments("a b", None, a=NOVEMBER, b=LATER) == (), "takers that begin at different moments"
