@@ -34,6 +34,7 @@ def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: s
     ("5.5.0-freeze", {"version": "5.1.4"}),
     ("5.5.0-freeze-quiet", {"version": "4.9.7"}),
     ("4.9.7-freeze", {"version": "5.5.0"}),
+    (LITE_PULL, {"lite_pull": False, "starts_us": (20_000,)}),
 ])  # fmt: skip
 def test_other_rules_foretell_something_else(name: str, changed: dict[str, object]) -> None:
     recording = saved(name)
@@ -59,13 +60,6 @@ def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: s
     assert len(measured) >= 20
     assert foretold[0] - 50_000 < quantile(measured, 50) < foretold[-1] + 50_000
     assert foretold[0] - TOLERANCE_US < measured[0] <= measured[-1] < foretold[-1] + TOLERANCE_US
-
-
-def test_lite_pull_consumers_pull_as_soon_as_they_take_a_queue_and_push_consumers_half_a_second_later() -> None:
-    assert quantile(sorted(saved(LITE_PULL).first_pulls_us), 50) < 100_000
-    assert quantile(sorted(saved("5.5.0-orderly").first_pulls_us), 50) > 500_000
-    lite = saved(LITE_PULL)
-    assert disagreements(compared(replace(lite, lived=replace(lite.lived, lite_pull=False, starts_us=(20_000,))), FEW))
 
 
 def test_a_member_that_asks_the_new_broker_first_is_told_that_it_is_alone() -> None:

@@ -179,16 +179,6 @@ def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict
     assert simulate("c1 c2", at("join", "c3"), timers=shortest, until_us=20_000, **more).end_us == 20_000
 
 
-def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_asks_it() -> None:
-    """The first member to send it a heartbeat may be told that it is alone, and takes every queue."""
-    planned = assign(route(a=4, b=4, c=4), Members(("c1", "c2", "c3"), "AVG")).owners
-    alone = 0
-    for report in trials(60, "c1 c2 c3", at("broker-up", "c"), explain=True):
-        alone += bool(moments(report, "take", "broker c names 1 consumer"))
-        assert owners_at_the_end(report) == {f"{each.broker_name}{each.queue_id}": ids for each, ids in planned.items()}
-    assert 5 < alone < 40
-
-
 def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> None:
     """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
     report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
