@@ -19,7 +19,6 @@ from rmqlb.engine.simulate_receive.rules import (
     again_after_us,
     broker_rules,
     longest_receive_us,
-    longest_row,
     rare_receives,
     rare_wait_us,
     unpolled_us,
@@ -135,38 +134,30 @@ def test_trials_are_simulations_put_together() -> None:
     assert trials.lowest_p95_ms == min(each.wait.p95_ms for each in several if each.wait)
 
 
-def test_a_run_that_measures_fewer_messages_gives_these_the_same_waits() -> None:
-    for scenario in (
-        LOADED,
-        replace(LOADED, client="push", batch=1, consume_us=100_000),
-        replace(LOADED, loops=9, rates=rates(TWO, a=8)),
-        replace(LOADED, consumers=2, consume_us=2 * SECOND_US, crashes=(Crash(1, 30 * SECOND_US),)),
-        replace(LOADED, loops=2, failures=(refused("b", 20, 90),)),
-    ):
-        whole = simulate_receive(TWO, scenario, trace=True)
-        assert whole.messages is not None
-        for few in (replace(scenario, messages=200), replace(scenario, duration_us=40 * SECOND_US)):
-            part = simulate_receive(TWO, few, trace=True)
-            messages = part.messages or ()
-            assert len(messages) >= 150
-            assert [each.received_ms for each in messages] == [
-                each.received_ms for each in whole.messages[: len(messages)]
-            ]
+@every_case("scenario", [
+    LOADED,
+    replace(LOADED, client="push", batch=1, consume_us=100_000),
+    replace(LOADED, loops=9, rates=rates(TWO, a=8)),
+    replace(LOADED, consumers=2, consume_us=2 * SECOND_US, crashes=(Crash(1, 30 * SECOND_US),)),
+    replace(LOADED, loops=2, failures=(refused("b", 20, 90),)),
+])  # fmt: skip
+def test_a_run_that_measures_fewer_messages_gives_these_the_same_waits(scenario: ReceiveScenario) -> None:
+    whole = simulate_receive(TWO, scenario, trace=True).messages or ()
+    for few in (replace(scenario, messages=200), replace(scenario, duration_us=40 * SECOND_US)):
+        received = [each.received_ms for each in simulate_receive(TWO, few, trace=True).messages or ()]
+        assert len(received) >= 150
+        assert received == [each.received_ms for each in whole[: len(received)]]
 
 
 def test_arrivals_end_when_nobody_lives_or_the_measured_ones_take_too_long() -> None:
-    died = replace(LOADED, crashes=(Crash(1, MINUTE_US),))
-    report = simulate_receive(TWO, died)
-    assert report.totals.left > 0
-    assert report.totals.further == 0
-    starved = ReceiveScenario(
-        "pop", batch=1, rates=rates(route(a=150), a=1000), round_trip_us=10_000, messages=300, broker_version="5.3.3"
-    )
-    late = simulate_receive(route(a=150), starved)
-    assert late.totals.further == MOST_FURTHER
-    assert late.totals.left == 0
-    assert [finding.code for finding in ended_findings(late)] == ["arrivals-ended"]
+    report = simulate_receive(TWO, replace(LOADED, crashes=(Crash(1, MINUTE_US),)))
+    assert report.totals.left > report.totals.further == 0
     assert list(ended_findings(report)) == []
+    topic = route(a=150)
+    starved = ReceiveScenario("pop", batch=1, round_trip_us=10_000, messages=300, broker_version="5.3.3")
+    late = simulate_receive(topic, replace(starved, rates=rates(topic, a=1000)))
+    assert (late.totals.further, late.totals.left) == (MOST_FURTHER, 0)
+    assert [finding.code for finding in ended_findings(late)] == ["arrivals-ended"]
 
 
 TWO_OF_FOUR = (QueueRate("a", 0, Fraction(50)), QueueRate("a", 1, Fraction(50)))
@@ -184,15 +175,25 @@ def test_brokers_count_down_their_queues_from_5_4_0_on(version: str, favoured: i
     assert 1.5 * (means[favoured] or 0) < (means[1 - favoured] or 0)
 
 
-def test_each_broker_version_walks_its_queues_as_its_class_does() -> None:
-    walks = {"5.3.4": [[2, 3, 0, 1], [3, 0, 1, 2]], "5.4.0": [[1, 0, 3, 2], [2, 1, 0, 3]]}
-    assert {version: [list(broker_rules(version).walk(n, 4)) for n in (2, 99)] for version in walks} == walks
+@every_case(("version", "walks", "retries_first"), [
+    ("5.3.0", [[2, 3, 0, 1], [3, 0, 1, 2]], range(0, 100, 5)),
+    ("5.3.1", [[2, 3, 0, 1], [3, 0, 1, 2]], range(20)),
+    ("5.3.4", [[2, 3, 0, 1], [3, 0, 1, 2]], range(20)),
+    ("5.4.0", [[1, 0, 3, 2], [2, 1, 0, 3]], range(20)),
+])  # fmt: skip
+def test_each_broker_version_walks_its_queues_as_its_class_does(
+    version: str, walks: list[list[int]], retries_first: range
+) -> None:
+    rules = broker_rules(version)
+    assert [list(rules.walk(number, 4)) for number in (2, 99)] == walks
+    assert [number for number in range(100) if rules.retry_first(number)] == list(retries_first)
+
+
+def test_the_rules_of_a_version_are_named_for_the_first_that_has_them() -> None:
     for rules in BROKERS:
         since = ".".join(map(str, rules.since))
         assert broker_rules(since) is rules
         assert rules.name.startswith(since)
-    first = {version: [n for n in range(100) if broker_rules(version).retry_first(n)] for version in ("5.3.0", "5.3.1")}
-    assert first == {"5.3.0": list(range(0, 100, 5)), "5.3.1": list(range(20))}
 
 
 def test_a_message_that_comes_back_wakes_no_receive_from_5_2_0_to_5_3_3() -> None:
@@ -243,30 +244,27 @@ def test_what_takes_longer_than_it_is_invisible_is_redelivered_up_to_sixteen_tim
     assert [message.deliveries for message in report.messages or ()] == [17]
 
 
-def test_in_order_a_queue_is_with_one_consumer_until_it_is_done() -> None:
+@every_case("client", ["simple", "push"])
+def test_in_order_a_queue_is_with_one_consumer_until_it_is_done(client: ReceiveClient) -> None:
     topic = route(a=2, b=1)
-    for client in ("simple", "push"):
-        scenario = ReceiveScenario(
-            client, consumers=3, fifo=True, rates=rates(topic, a=4, b=4), batch=2, consume_us=50_000,
-            duration_us=MINUTE_US,
-        )  # fmt: skip
-        by_queue: dict[tuple[str, int], list[ReceivedMessage]] = defaultdict(list)
-        for message in simulate_receive(topic, scenario, trace=True).messages or ():
-            by_queue[message.broker_name, message.queue_id].append(message)
-        for one, other in (pair for own in by_queue.values() for pair in itertools.pairwise(own)):
-            assert one.done_ms is not None
-            assert (one.received_ms or 0) <= (other.received_ms or 0)
-            assert other.consumer == one.consumer or (other.received_ms or 0) >= one.done_ms
+    scenario = ReceiveScenario(client, consumers=3, fifo=True, batch=2, consume_us=50_000, duration_us=MINUTE_US)
+    report = simulate_receive(topic, replace(scenario, rates=rates(topic, a=4, b=4)), trace=True)
+    by_queue: dict[tuple[str, int], list[ReceivedMessage]] = defaultdict(list)
+    for message in report.messages or ():
+        by_queue[message.broker_name, message.queue_id].append(message)
+    for one, other in (pair for own in by_queue.values() for pair in itertools.pairwise(own)):
+        assert one.done_ms is not None
+        assert (one.received_ms or 0) <= (other.received_ms or 0)
+        assert other.consumer == one.consumer or (other.received_ms or 0) >= one.done_ms
 
 
-def test_a_pop_clients_connection_is_closed_so_that_its_receives_take_nothing_more() -> None:
-    scenario = ReceiveScenario(
-        "pop", consumers=2, rates=rates(TWO, a=5, b=5), duration_us=3 * MINUTE_US, crashes=(Crash(1, MINUTE_US),)
-    )
-    (crash,) = simulate_receive(TWO, scenario).crashes
-    assert crash.unacknowledged == 0
-    grpc = simulate_receive(TWO, replace(scenario, client="simple", loops=1)).crashes[0]
-    assert grpc.unacknowledged in (0, 1, 2)
+@every_case(("client", "unacknowledged"), [("pop", {0}), ("simple", {0, 1, 2})])
+def test_a_pop_clients_connection_is_closed_so_that_its_receives_take_nothing_more(
+    client: ReceiveClient, unacknowledged: set[int]
+) -> None:
+    scenario = ReceiveScenario(client, consumers=2, rates=rates(TWO, a=5, b=5), duration_us=3 * MINUTE_US)
+    (crash,) = simulate_receive(TWO, replace(scenario, crashes=(Crash(1, MINUTE_US),))).crashes
+    assert crash.unacknowledged in unacknowledged
 
 
 def test_messages_on_a_broker_that_stays_away_are_left() -> None:
@@ -294,16 +292,14 @@ def test_receives_for_a_broker_that_the_proxy_has_dropped_go_to_another_one() ->
 
 
 def test_readable_queues_are_those_of_masters_in_the_routes_order() -> None:
-    topic = TopicRouteData(
-        "T",
-        (QueueData("b", 2, 4, 6), QueueData("w", 9, 9, 2), QueueData("s", 3, 3, 6), QueueData("a", 1, 0, 4)),
-        (
-            BrokerData("c", "a", {0: "a:1"}),
-            BrokerData("c", "b", {0: "b:1", 1: "b:2"}),
-            BrokerData("c", "s", {1: "s:1"}),
-            BrokerData("c", "w", {0: "w:1"}),
-        ),
-    )
+    datas = QueueData("b", 2, 4, 6), QueueData("w", 9, 9, 2), QueueData("s", 3, 3, 6), QueueData("a", 1, 0, 4)
+    addresses: dict[str, dict[int, str]] = {
+        "a": {0: "a:1"},
+        "b": {0: "b:1", 1: "b:2"},
+        "s": {1: "s:1"},
+        "w": {0: "w:1"},
+    }
+    topic = TopicRouteData("T", datas, tuple(BrokerData("c", *each) for each in addresses.items()))
     assert [(queue.broker_name, queue.queue_id) for queue in readable_queues(topic)] == [("b", 0), ("b", 1), ("a", 0)]
     with pytest.raises(DataError, match="no queue to receive from"):
         readable_queues(route(a=0))
@@ -354,17 +350,13 @@ def topic_of(queues: list[int]) -> TopicRouteData:
 def round_by_hand(queues: list[int], loops: int) -> int:
     """The most turns in a row in which no loop is at some broker, wherever the loops begin."""
     order = [broker for broker, number in enumerate(queues) for _ in range(number)]
-    worst = 0
-    for start in range(len(order)):
-        at = [
-            {order[(start + turn * loops + loop) % len(order)] for loop in range(loops)}
-            for turn in range(4 * len(order))
-        ]
-        for broker in range(len(queues)):
-            without = 0
-            for brokers in at:
-                without = 0 if broker in brokers else without + 1
-                worst = max(worst, without)
+    size, worst = len(order), 0
+    for start, broker in itertools.product(range(size), range(len(queues))):
+        without = 0
+        for turn in range(4 * size):
+            at = {order[(start + turn * loops + loop) % size] for loop in range(loops)}
+            without = 0 if broker in at else without + 1
+            worst = max(worst, without)
     return worst
 
 
@@ -398,16 +390,6 @@ def test_one_loop_waits_as_long_as_the_closed_form_says(queues: list[int], seed:
     assert report.wait.max_ms <= report.closed_forms.wait_ms + 2 * round_trip_us / 1000
 
 
-@settings(max_examples=25, deadline=None)
-@given(QUEUES, some.integers(1, 12), some.integers(0, 10**6))
-def test_rare_messages_wait_no_longer_than_the_closed_form(queues: list[int], loops: int, seed: int) -> None:
-    topic = topic_of(queues)
-    report = simulate_receive(topic, ReceiveScenario(seed=seed, loops=loops, messages=20))
-    assert report.wait is not None
-    turns = longest_row(queues) // loops + 1
-    assert report.wait.max_ms <= report.closed_forms.wait_ms + turns * SCAN_US / 1000 + 2
-
-
 @settings(max_examples=40, deadline=None)
 @example(queues=[1, 1], loops=1, per_minute=[20, 1, 0, 0], consume_us=200_000, batch=1, seed=0)
 @given(
@@ -436,23 +418,21 @@ def test_at_no_rates_a_broker_is_without_a_receive_for_longer_than_the_bound(
 
 def test_the_number_at_rates_is_found_by_simulation() -> None:
     target = receives_within(TWO, ReceiveScenario(rates=rates(TWO, a=5, b=5), messages=300), SECOND_US)
-    assert target.simulated
-    assert target.rare == 9
-    assert target.receives is not None
+    assert (target.simulated, target.rare, target.receives is not None) == (True, 9, True)
     assert target.max_ms is not None
     assert target.max_ms <= 1000
     rare = receives_within(TWO, ReceiveScenario(), SECOND_US)
     assert (rare.receives, rare.simulated, rare.max_ms) == (9, False, 0)
 
 
-def test_clients_that_wait_everywhere_need_one_receive() -> None:
-    for client in ("push", "pop"):
-        scenario = ReceiveScenario(client)
-        assert receives_within(TWO, scenario, SECOND_US).receives == 1
-        assert closed_forms([8, 8], scenario).wait_ms == 1
-        wait = simulate_receive(TWO, scenario).wait
-        assert wait is not None
-        assert wait.max_ms <= 2
+@every_case("client", ["push", "pop"])
+def test_clients_that_wait_everywhere_need_one_receive(client: ReceiveClient) -> None:
+    scenario = ReceiveScenario(client)
+    assert receives_within(TWO, scenario, SECOND_US).receives == 1
+    assert closed_forms([8, 8], scenario).wait_ms == 1
+    wait = simulate_receive(TWO, scenario).wait
+    assert wait is not None
+    assert wait.max_ms <= 2
 
 
 @settings(max_examples=20, deadline=None)
