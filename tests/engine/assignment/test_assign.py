@@ -146,18 +146,16 @@ def test_owners_of_a_mixed_group(strategy: str, sdks: dict[str, str], usual: str
     ids = (*sdks, "z@1")
     assignment = assign(topic, Members(ids, strategy, sdk=usual, sdk_of=sdks), explain=True)
     shares = allocate(strategy, topic.subscribe_queues(), ids, sdk=usual, sdks=sdks)
-    assert {i: {q for q, its in assignment.owners.items() if i in its} for i in ids} == {
-        i: set(share) for i, share in shares.items()
-    }
+    owned = {i: {q for q, its in assignment.owners.items() if i in its} for i in ids}
+    assert owned == {i: set(share) for i, share in shares.items()}
     assert assignment.reasons.keys() == assignment.owners.keys()
     assert set(assignment.idle) == {i for i, share in shares.items() if not share}
 
 
 def test_reasons_name_the_library_where_they_differ() -> None:
     for strategy, differ in (("CONSISTENT_HASH", True), ("AVG", False)):
-        reasons = assign(
-            route(a=8), Members(CLIENTS, strategy, sdk_of={CLIENTS[1]: "go"}), explain=True
-        ).reasons.values()
+        members = Members(CLIENTS, strategy, sdk_of={CLIENTS[1]: "go"})
+        reasons = assign(route(a=8), members, explain=True).reasons.values()
         both = [f"{strategy} of go" in reason and f"{strategy} of java" in reason for reason in reasons]
         assert any(both) is differ
 
@@ -338,13 +336,9 @@ ADDRESSES = {data.broker_name: data.address for data in T.broker_datas}
 
 
 def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) -> ConsumerGroup:
-    views = tuple(
-        MemberView(tuple(map(Connection, ids.split())), Seen(broker), ADDRESSES[broker])
-        for broker, ids in listed.items()
-    )
-    reports = {
-        each: MemberReport(each, client_rebalance=each != by_broker) for ids in listed.values() for each in ids.split()
-    }
+    listed_ids = {broker: ids.split() for broker, ids in listed.items()}
+    views = tuple(MemberView(tuple(map(Connection, i)), Seen(b), ADDRESSES[b]) for b, i in listed_ids.items())
+    reports = {i: MemberReport(i, client_rebalance=i != by_broker) for ids in listed_ids.values() for i in ids}
     return ConsumerGroup("g", Seen("here"), views=views, reports=reports, **more)
 
 

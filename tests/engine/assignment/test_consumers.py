@@ -158,7 +158,7 @@ def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence
 
 def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     empty, other = (
-        ProxyView(tuple(map(Connection, ids)), Seen(f"Proxy {at}", NOW), at) for at, ids in (("p:1", ""), ("q:1", "a"))
+        ProxyView(tuple(map(Connection, i)), Seen(f"Proxy {p}", NOW), p) for p, i in (("p:1", ""), ("q:1", "a"))
     )
     either = "no consumer of group g is visible{}: it is offline, or behind a Proxy"
     asked = unlisted(polling_num=0, proxies=(empty,))
@@ -284,10 +284,8 @@ def test_different_strategies_are_held_against_the_observed_owners_together() ->
         found = detect.mixed_mismatches(reported, [route(b=4)], Members(("a", "b"), "CONSISTENT_HASH"), states)
         assert found == expected
     throws = Members(("a",), "AVG", Settings(virtual_nodes=-1))  # the constructor of CONSISTENT_HASH throws
-    assert detect.fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))}) == (
-        "AVG",
-        "AVG_BY_CIRCLE",
-    )
+    states = {QUEUE: QueueState(frozenset("a"))}
+    assert detect.fitting_strategies([route(x=1)], throws, states) == ("AVG", "AVG_BY_CIRCLE")
 
 
 def speaking(connections: Mapping[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:
@@ -326,7 +324,7 @@ def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> No
         "b": ("GO", "V5_0_0"),
         "c": ("RUST", None),
         "d": ("JAVA", None),
-        GRPC: ("RUST", "5"),
+        GRPC: ("RUST", ""),
     }
     found = consumers.group_sdks(speaking(said), tuple(said))
     assert found.sdk_of == {"a": "cpp", "b": "go"}

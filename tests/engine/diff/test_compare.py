@@ -95,9 +95,8 @@ def taken_by(owners: tuple[str, ...]) -> ClusterSnapshot:
     return after(there, then | dict.fromkeys(moving, owners))
 
 
-EXPECTED = {
-    name: lines for name, *lines in (case.splitlines() for case in DATA.read_text(encoding="utf-8").split("\n\n"))
-}
+BLOCKS = [block.splitlines() for block in DATA.read_text(encoding="utf-8").split("\n\n")]
+EXPECTED = {name: lines for name, *lines in BLOCKS}
 MIXED = dict.fromkeys("abc", "AVG_BY_CIRCLE") | {"d": "AVG"}
 UNREPORTED = cluster(group("abc", [T], reported=False), routes=[T])
 UNREPORTED_CIRCLE = cluster(group("abc", [T], "AVG_BY_CIRCLE", reported=False), routes=[T])
@@ -192,14 +191,10 @@ def test_the_report_is_as_grave_as_its_worst_group_which_comes_first() -> None:
     (Everything(groups=("h*",)), ["h"]),
     (Everything(system=True), ["CID_RMQ_SYS_TRACE", "g", "h"]),
 ])  # fmt: skip
-def test_only_the_named_groups_are_compared_and_system_ones_when_asked_for(
-    wanted: Everything, names: list[str]
-) -> None:
+def test_only_named_groups_are_compared_and_system_ones_on_request(wanted: Everything, names: list[str]) -> None:
     own = route("RMQ_SYS_TRACE_TOPIC", a=1)
     groups = ("g", T), ("h", T), ("CID_RMQ_SYS_TRACE", own)
-    first, then = (
-        cluster(*(group(ids, [on], name=name) for name, on in groups), routes=[T, own]) for ids in ("abc", "abcd")
-    )
+    first, then = (cluster(*(group(i, [t], name=n) for n, t in groups), routes=[T, own]) for i in ("abc", "abcd"))
     assert [each.group for each in compare_snapshots(first, then, wanted).groups] == names
 
 

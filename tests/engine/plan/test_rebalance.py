@@ -160,11 +160,8 @@ def test_applying_the_moves_to_the_owners_before_gives_the_owners_after(
 def test_least_moves_is_the_least_over_all_even_plans(owned: list[str], ids: set[str]) -> None:
     all_queues = queues(len(owned))
     before = {queue: (owner,) for queue, owner in zip(all_queues, owned, strict=True)}
-    even = [
-        plan
-        for plan in product(sorted(ids), repeat=len(owned))
-        if max(map(plan.count, ids)) - min(map(plan.count, ids)) <= 1
-    ]
+    plans = product(sorted(ids), repeat=len(owned))
+    even = [each for each in plans if max(map(each.count, ids)) - min(map(each.count, ids)) <= 1]
     fewest = min(sum(old != new for old, new in zip(owned, plan, strict=True)) for plan in even)
     assert minimum_moves(before, all_queues, ids) == fewest
 
@@ -232,10 +229,8 @@ def test_of_many_ways_to_sort_some_are_tried_and_that_is_told() -> None:
     assert (large.fewest <= large.most, large.complete) == (True, False)
     assert moved_range(" ".join(f"c{index:02d}" for index in range(66)), "xyz", 1) == MovedRange(0, 1, complete=False)
     ids = [f"m{index:02d}" for index in range(19)]
-    together = [
-        moved(" ".join(ids), " ".join((*ids, *(f"{place}{letter}" for letter in "wxyz"))), 23, "AVG")
-        for place in ("a", *ids)
-    ]
+    joined = ([*ids, *(f"{place}{letter}" for letter in "wxyz")] for place in ("a", *ids))
+    together = [moved(" ".join(ids), " ".join(each), 23, "AVG") for each in joined]
     assert moved_range(" ".join(ids), "wxyz", 23) == MovedRange(min(together), max(together), complete=False)
 
 

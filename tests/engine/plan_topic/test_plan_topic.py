@@ -334,9 +334,8 @@ def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late
 def lagging(lag: int, per_second: float) -> PlannedGroup:
     states = {queue: QueueState(None, 100, 100) for queue in queues(4, "a") + queues(4, "b")}
     (first,) = queues(1, "a")
-    return PlannedGroup(
-        "g", None, {**states, first: QueueState(None, 100, 100 - lag)}, consumed_per_ms={first: per_second / 1000}
-    )
+    states[first] = QueueState(None, 100, 100 - lag)
+    return PlannedGroup("g", None, states, consumed_per_ms={first: per_second / 1000})
 
 
 def test_held_producers_wait_until_the_slowest_queue_is_read() -> None:

@@ -55,9 +55,7 @@ def moments(report: RebalanceResult, what: str, text: str = "", who: str | None 
 
 
 def line(report: RebalanceResult, broker_name: str, queue_id: int) -> QueueTimeline:
-    return next(
-        each for each in report.queues if (each.queue.broker_name, each.queue.queue_id) == (broker_name, queue_id)
-    )
+    return next(each for each in report.queues if each.queue == MessageQueue("T", broker_name, queue_id))
 
 
 def owners_at_the_end(report: RebalanceResult) -> dict[str, tuple[str, ...]]:

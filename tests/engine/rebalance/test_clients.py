@@ -121,9 +121,7 @@ def test_a_consumer_that_joins_rebalances_and_pulls_at_once(sdk: str) -> None:
     assert owners_at_the_end(java) == owners_at_the_end(other)
     assert length(java, "convergence") > 0.9
     assert length(other, "convergence") < 0.2
-    in_java, in_other = (
-        moments(each, "pull", who="c")[0] - moments(each, "take", who="c")[0] for each in (java, other)
-    )
+    in_java, in_other = (moments(x, "pull", who="c")[0] - moments(x, "take", who="c")[0] for x in (java, other))
     assert in_other < 0.02
     assert in_java == pytest.approx(0.5, abs=0.02)
 
@@ -138,9 +136,8 @@ def test_a_change_that_nobody_is_told_of_is_seen_at_the_next_interval(sdk: str, 
 
 def test_a_go_consumer_rebalances_once_for_each_notice() -> None:
     """Two brokers tell it of one that joins; Java's loop takes notices in the second after a rebalance together."""
-    before, after = (
-        simulate("a", *joins, sdk="go", until_us=11 * SECOND_US, explain=True) for joins in ((), (at("join", "b"),))
-    )
+    more: dict[str, Any] = {"sdk": "go", "until_us": 11 * SECOND_US, "explain": True}
+    before, after = simulate("a", **more), simulate("a", at("join", "b"), **more)
     assert len(moments(after, "wake")) == 4
     assert after.figures.rebalances == before.figures.rebalances + 4 + 1  # the first rebalance of b itself
 
@@ -172,9 +169,7 @@ def test_an_orderly_go_consumer_first_pulls_after_its_locks_were_renewed() -> No
 
 
 @every_case(("sdk", "states"), [("java", {"one"}), ("cpp", {"one"}), ("go", {"one", "unassigned"})])
-def test_a_go_consumer_takes_a_broker_that_has_forgotten_the_group_for_an_empty_group(
-    sdk: str, states: set[str]
-) -> None:
+def test_a_go_consumer_takes_a_broker_that_has_forgotten_the_group_for_empty(sdk: str, states: set[str]) -> None:
     """The broker answers with an error, for which Java keeps its queues; Go looks at the list only and gives them up."""
     reports = trials(8, "x", at("broker-down", "b", 10), at("broker-up", "b", 10.5), sdk=sdk)
     assert {each.state for report in reports for each in line(report, "a", 0).intervals} == states

@@ -46,9 +46,8 @@ def test_other_rules_foretell_something_else(name: str, changed: dict[str, objec
 def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: str) -> None:
     recording = saved(name)
     lived = recording.lived
-    scenario = GroupScenario(
-        recording.events, client_version=lived.version, orderly=lived.orderly, until_us=lived.end_us
-    )
+    orderly = lived.orderly
+    scenario = GroupScenario(recording.events, client_version=lived.version, orderly=orderly, until_us=lived.end_us)
     report = simulate_group(lived.group, Members((), "AVG"), [lived.route, lived.retry_route], scenario)
     foretold = sorted(
         us(taken.reads_from_ms) - us(taken.at_ms)

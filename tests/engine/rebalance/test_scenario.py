@@ -7,7 +7,6 @@ from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_rou
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.events import in_order, renamed, restarts
 from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
-from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.engine.rebalance.start_offsets import (
     new_queues,
     pull_from_where,
@@ -17,13 +16,13 @@ from rmqlb.engine.rebalance.start_offsets import (
     with_starts,
 )
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
-from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, States
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import Move, RebalancePlan
+from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import OffsetQuestion
-from tests.engine.rebalance.groups import at
+from tests.engine.rebalance.groups import at, simulate
 from tests.support.builders import HERE, group, queues, route, side
 from tests.support.mismatches import every_case
 
@@ -59,17 +58,12 @@ def test_what_cannot_happen_is_refused(events: list[Event], complaint: str) -> N
 
 
 def test_restarts_go_down_together_and_may_come_back_under_other_names() -> None:
-    events = restarts(
-        ["c1", "c2", "c3"], 0, every_us=10, down_us=4, at_once=2, becomes={"c3": "d3"}, strategy="AVG", end="crash"
-    )
-    assert [(event.kind, event.subject, event.at_us, event.strategy) for event in events] == [
-        ("crash", "c1", 0, None),
-        ("join", "c1", 4, "AVG"),
-        ("crash", "c2", 0, None),
-        ("join", "c2", 4, "AVG"),
-        ("crash", "c3", 10, None),
-        ("join", "d3", 14, "AVG"),
-    ]
+    three, more = ["c1", "c2", "c3"], {"becomes": {"c3": "d3"}, "strategy": "AVG", "end": "crash"}
+    events = restarts(three, 0, every_us=10, down_us=4, at_once=2, **more)  # type: ignore[arg-type]
+    found = [(event.kind, event.subject, event.at_us, event.strategy) for event in events]
+    pairs = (("c1", "c1", 0), ("c2", "c2", 0), ("c3", "d3", 10))
+    ends = [(("crash", old, us, None), ("join", new, us + 4, "AVG")) for old, new, us in pairs]
+    assert found == [each for pair in ends for each in pair]
 
 
 @every_case(("before", "after"), [
@@ -89,10 +83,10 @@ QUEUES = queues(3)
 
 
 def test_a_topics_rate_is_dealt_evenly() -> None:
-    assert spread_evenly({"T": 6.0}, [route(a=2, b=1)]) == dict.fromkeys(route(a=2, b=1).subscribe_queues(), 2.0)
+    topic = route(a=2, b=1)
+    assert spread_evenly({"T": 6.0}, [topic]) == dict.fromkeys(topic.subscribe_queues(), 2.0)
     assert spread_evenly({"T": 0.0}, [route(a=1)]) == {MessageQueue("T", "a", 0): 0.0}
-    assert spread_evenly({"U": 6.0}, [route(a=2)]) == {}
-    assert spread_evenly({"T": 6.0}, [route()]) == {}
+    assert spread_evenly({"U": 6.0}, [topic]) == spread_evenly({"T": 6.0}, [route()]) == {}
 
 
 @every_case(("event", "more"), [
@@ -117,8 +111,8 @@ def ends(*offsets: int | None) -> ConsumerGroup:
 
 def test_what_came_between_two_snapshots_is_the_rate() -> None:
     now, then = ends(100, 60, 7), ends(40, 60)
-    assert observed_rates(now, then, (MINUTE, EARLIER), QUEUES, "then.json") == {QUEUES[0]: 1.0, QUEUES[1]: 0.0}
-    assert observed_rates(now, then, (MINUTE, EARLIER), QUEUES[1:], "then.json") == {QUEUES[1]: 0.0}
+    for some, rates in ((QUEUES, {QUEUES[0]: 1.0, QUEUES[1]: 0.0}), (QUEUES[1:], {QUEUES[1]: 0.0})):
+        assert observed_rates(now, then, (MINUTE, EARLIER), some, "then.json") == rates
 
 
 @every_case(("now", "then", "taken", "error"), [
@@ -130,7 +124,7 @@ def test_what_came_between_two_snapshots_is_the_rate() -> None:
     (ends(100), ends(None), (MINUTE, EARLIER), "no queue whose end both know"),
     (ends(), ends(40), (MINUTE, EARLIER), "no queue whose end both know"),
 ])  # fmt: skip
-def test_what_does_not_fit_is_refused(
+def test_unfit_snapshots_fail(
     now: ConsumerGroup, then: ConsumerGroup, taken: tuple[datetime | None, datetime | None], error: str
 ) -> None:
     with pytest.raises(DataError) as raised:
@@ -145,14 +139,6 @@ NORMAL, RETRY = "OrderEvents", "%RETRY%order-svc"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-@every_case("where", [*LASTS, "CONSUME_FROM_MAX_OFFSET", FIRST, TIMESTAMP])
-@every_case("topic", [NORMAL, RETRY])
-def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
-    for stored in (0, 1, 10**12):
-        start = pull_from_where(where, stored, topic=topic, end=5)
-        assert (start.rule, start.offset) == ("stored", stored)
-
-
 @every_case(("where", "topic", "rule", "offset"), [
     *((where, NORMAL, "end", 70) for where in LASTS),
     *((where, RETRY, "beginning", 0) for where in LASTS),
@@ -161,9 +147,10 @@ def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
     (TIMESTAMP, NORMAL, "timestamp", None),
     (TIMESTAMP, RETRY, "end", 70),
 ])  # fmt: skip
-def test_without_an_offset_consume_from_where_decides(where: str, topic: str, rule: str, offset: int | None) -> None:
-    start = pull_from_where(where, -1, topic=topic, end=70)
-    assert (start.rule, start.offset) == (rule, offset)
+def test_without_a_stored_offset_consume_from_decides(where: str, topic: str, rule: str, offset: int | None) -> None:
+    for stored in (-1, 0, 1, 10**12):
+        start = pull_from_where(where, stored, topic=topic, end=70)
+        assert (start.rule, start.offset) == ((rule, offset) if stored < 0 else ("stored", stored))
 
 
 @every_case(("state", "where", "rule", "offset"), [
@@ -195,24 +182,21 @@ def queue(queue_id: int, broker: str = "x") -> MessageQueue:
     return MessageQueue("T", broker, queue_id)
 
 
-def starts_of(moves: list[Move]) -> dict[MessageQueue, tuple[int | None, str | None]]:
+def starts_of(before: Side, changes: Changes, states: States, consume_from: str) -> dict[MessageQueue, object]:
+    moves = with_starts(planned(before, changes), states, consume_from, before.routes).moves
     return {queue(move.queue_id, move.broker_name): (move.start_offset, move.start_rule) for move in moves}
 
 
 @every_case(("consume_from", "rule"), [(LAST, "end"), (FIRST, "beginning"), (TIMESTAMP, "timestamp")])
 def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str, rule: str) -> None:
-    before = side("a b", route(x=2))
-    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
-    starts = starts_of(with_starts(plan, {}, consume_from, before.routes).moves)
+    starts = starts_of(side("a b", route(x=2)), Changes(add_brokers=(NewBroker("y", 2),)), {}, consume_from)
     assert [starts[queue(i, "y")] for i in range(2)] == [(0, rule)] * 2
 
 
 def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -> None:
     wide = TopicRouteData("T", (QueueData("x", 2, 4, 6),), route(x=2).broker_datas)
-    before = side("a b", wide)
     states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
-    plan = planned(before, Changes(read_queues=(QueueCount(6),)))
-    starts = starts_of(with_starts(plan, states, LAST, before.routes).moves)
+    starts = starts_of(side("a b", wide), Changes(read_queues=(QueueCount(6),)), states, LAST)
     assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
     assert [starts[queue(i)] for i in (3, 4)] == [(None, "unknown"), (0, "end")]
 
@@ -227,12 +211,8 @@ def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:
 
 
 def test_in_a_simulation_a_new_broker_s_queues_begin_at_0_and_go_on_where_they_were_stored() -> None:
-    events = (
-        Event("broker-up", 10 * SECOND_US, "y", "broker-up", read_queues=2, write_queues=2),
-        Event("leave", 120 * SECOND_US, "b", "leave"),
-    )
-    scenario = GroupScenario(events, consume_from=TIMESTAMP)
-    lines = simulate_group("g", side("a b", route(x=2)).members, [route(x=2)], scenario).queues
+    events = at("broker-up", "y", read_queues=2, write_queues=2), at("leave", "b", 120)
+    lines = simulate("a b", *events, routes=[route(x=2)], consume_from=TIMESTAMP).queues
     by_queue = {line.queue: [(one.start_rule, one.start_offset) for one in line.takeovers] for line in lines}
     taken = [by_queue[queue(i, "y")] for i in range(2)]
     assert all(one[0] == ("timestamp", 0) for one in taken)
@@ -275,11 +255,6 @@ def test_a_text_is_the_consumer_s_own_when_it_was_made_within_three_seconds(late
     assert len(moments("a", NOON + timedelta(milliseconds=late_ms), a=text_of(NOON - HALF_AN_HOUR))) == number
 
 
-@every_case("text", [None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"])
-def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
-    assert moments("a", a=text) == ()
-
-
 def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
     midnight = datetime(2026, 11, 1, tzinfo=UTC)
     either = ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12))
@@ -287,3 +262,5 @@ def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
     assert moments("new", a=NOVEMBER, b=NOVEMBER, c=LATER) == moments("new") == ()
     assert moments("new", a=text_of(NOON - HALF_AN_HOUR)) == (), "it makes a text for itself"
     assert moments("a b", None, a=NOVEMBER, b=LATER) == (), "takers that begin at different moments"
+    for text in (None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"):
+        assert moments("a", a=text) == (), "no time"

@@ -384,9 +384,7 @@ def test_a_window_without_end_is_not_called_a_window(before: Side, gap: int | No
 
 
 def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerGroup:
-    connections = tuple(
-        Connection(f"c{number}", version=version, language=language) for number, version in enumerate(versions)
-    )
+    connections = tuple(Connection(f"c{n}", version=each, language=language) for n, each in enumerate(versions))
     return ConsumerGroup("g", HERE, views=(MemberView(connections, HERE),))
 
 
@@ -402,8 +400,6 @@ def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerG
     (reporting("V5_3_0", "V5_2_0"), None, "5.2.0", []),
     (reporting("V4_6_0", language="CPP"), None, "5.5.0", []),
 ])  # fmt: skip
-def test_the_version_given_or_reported(
-    group: ConsumerGroup | None, given: str | None, version: str, codes: list[str]
-) -> None:
+def test_the_version_of_a_group(group: ConsumerGroup | None, given: str | None, version: str, codes: list[str]) -> None:
     found, findings = client_version(group, given)
     assert (found, [finding.code for finding in findings]) == (version, codes)

@@ -1,5 +1,6 @@
 from collections.abc import Iterable, Mapping
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, product
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,9 +134,7 @@ def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it
     assert (gained.from_ms, gained.to_ms) == (-100, 2000)
 
 
-LOST_AND_GAINED = tuple(
-    look(at, owners) for at, owners in enumerate(("a:01 b:23", *["a:0 b:23"] * 2, *["a:0 b:123"] * 2))
-)
+LOST_AND_GAINED = tuple(map(look, range(5), ("a:01 b:23", *["a:0 b:23"] * 2, *["a:0 b:123"] * 2)))
 STATES: dict[str, tuple[int, tuple[Look, ...], list[str], tuple[int, int]]] = {
     "a consumer that never answered may own anything": (0, (look(0, "a:123", silent="b"), look(1, "a:123", silent="b")), ["0-0.9 unknown"], (0, 900)),
     "a new queue was not there before": (3, (look(0, "a:012", queues_there=3), look(1, "a:012"), look(2, "a:0123"), look(3, "a:0123")), ["0-2 unknown", "2-2.9 one a"], (0, 2000)),
@@ -317,20 +316,17 @@ RETRY = MessageQueue("%RETRY%g", "broker-a", 0)
 FOUR = TopicRouteData("T", (QueueData("broker-a", 4, 4, 6),), (BrokerData("c", "broker-a", {0: "x:10911"}),))
 
 
-def look_at(
-    seen: ConsumerGroup, *unread: Unread, topics: tuple[str, ...] = (), settings: Settings | None = None
-) -> Look:
+def look_at(seen: ConsumerGroup, *unread: Unread, topics: tuple[str, ...] = (), **settings: Any) -> Look:
     routes, groups = {"T": RouteSighting(FOUR, HERE)}, {"g": replace(seen, topics=("T", "%RETRY%g"))}
     snapshot = ClusterSnapshot("nameserver", "x", routes=routes, groups=groups, unread=unread)
-    return look_of(snapshot, "g", 1, 2, topics, settings)
+    return look_of(snapshot, "g", 1, 2, topics, Settings(**settings))
 
 
 def owning(ids: str, owners: str, java_class: str | None = AVG, reporting: str = "") -> ConsumerGroup:
     """A group whose four queues have these owners, a letter each and `-` for nobody."""
     owned = {queue: owner.strip("-") for queue, owner in zip(queues(4), owners, strict=True)}
-    return group(
-        ids, owners=owned, reports={} if java_class is None else dict.fromkeys(reporting or ids.split(), java_class)
-    )
+    reported = {} if java_class is None else dict.fromkeys(reporting or ids.split(), java_class)
+    return group(ids, owners=owned, reports=reported)
 
 
 def test_who_answers_owns_what_it_says_but_for_the_retry_topic() -> None:
@@ -364,7 +360,7 @@ def test_only_a_strategy_that_consumers_report_is_predicted() -> None:
         assert (found.strategy, found.predicted) == (None, None)
     assert look_at(owning("a b", "aabb", "AllocateMessageQueueByMachineRoom")).predicted is None
     hashed = owning("a b", "aabb", HASH)
-    few, many = (look_at(hashed, settings=Settings(virtual_nodes=nodes)).predicted for nodes in (1, 500))
+    few, many = (look_at(hashed, virtual_nodes=nodes).predicted for nodes in (1, 500))
     assert few is not None
     assert few != many
 
@@ -383,9 +379,7 @@ LOOKS = (look(0, "a:0123"), look(1, "a:0123 b:"), look(2, "a:01 b:23"), look(3, 
 
 def plan(after: str) -> Expected:
     """A plan of four queues of a: `aabb` is what each has afterwards, `-` nobody."""
-    moves = [
-        Move("broker-a", number, ("a",), () if owner == "-" else (owner,), "same") for number, owner in enumerate(after)
-    ]
+    moves = [Move("broker-a", n, ("a",), () if each == "-" else (each,), "same") for n, each in enumerate(after)]
     return planned([TopicPlan("T", tuple(moves))])
 
 
@@ -494,9 +488,8 @@ def test_several_trials_give_a_range() -> None:
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.integers(0, 10))
 def test_what_may_be_the_same_moment_is_as_predicted(a: int, b: int, c: int, d: int, tolerance: int) -> None:
     seen, predicted = tuple(sorted((a, b))), tuple(sorted((c, d)))
-    near = any(
-        abs(x - y) <= tolerance for x in range(seen[0], seen[1] + 1) for y in range(predicted[0], predicted[1] + 1)
-    )
+    moments = (range(low, high + 1) for low, high in (seen, predicted))
+    near = any(abs(x - y) <= tolerance for x, y in product(*moments))
     found = placed((seen[0], seen[1]), (predicted[0], predicted[1]), tolerance)
     assert (found == "as-predicted") == near
     if not near:
