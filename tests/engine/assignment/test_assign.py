@@ -18,7 +18,7 @@ from rmqlb.model.message_queue import sort_queues
 from rmqlb.model.owners import ConsumerQueues, PopTopic, QueueOwners
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
-from tests.support.builders import group, queues, route, short
+from tests.support.builders import group, queues, route
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
@@ -95,15 +95,14 @@ def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:
     members = Members(("x", "y"), "AVG", strategy_of={"y": "AVG_BY_CIRCLE"})
     found = assign(route(a=4), members, explain=True)
     avg, circle = "AVG: queue {0} is in block", "AVG_BY_CIRCLE: queue {0}, {0} mod 2"
-    for queue, ids, parts in zip(
-        found.queues,
-        (("x",), ("x", "y"), (), ("y",)),
+    owners, parts = (
+        [("x",), ("x", "y"), (), ("y",)],
         (("queue 0 is in",), (avg, circle), (avg, circle), ("queue 3, 3 mod",)),
-        strict=True,
-    ):
-        texts = found.reasons[queue].split("; ")
-        assert (found.owners[queue], len(texts)) == (ids, len(parts))
-        assert all(text.startswith(part.format(queue.queue_id)) for text, part in zip(texts, parts, strict=True))
+    )
+    assert [*found.owners.values()] == owners
+    for queue, begins in zip(found.queues, parts, strict=True):
+        for text, begin in zip(found.reasons[queue].split("; "), begins, strict=True):
+            assert text.startswith(begin.format(queue.queue_id))
     nearby = Members(("x",), "MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE"))
     assert nearby.name == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
 
@@ -205,55 +204,32 @@ def test_allocate4pop_returns_what_the_broker_returned_doubles_included() -> Non
 def test_a_broker_answers_a_request_as_the_broker_did() -> None:
     assert len(QUERIES) == 320
     for vector in QUERIES:
+        listed, share = tuple(vector["cidAll"]) or None, vector["popShareQueueNum"]
         broker = brokers.AskedBroker(
-            vector["brokerName"], tuple(vector["cidAll"]) or None, vector["mode"] or "PULL",
-            vector["popShareQueueNum"], vector["serverLoadBalancerEnable"],
-        )  # fmt: skip
-        answers = brokers.query_assignment(
-            broker,
-            vector["strategy"],
-            vector["topic"],
-            message_queues(vector["mqAll"]),
-            vector["ask"],
-            broadcasting=vector["messageModel"] == "BROADCASTING",
+            vector["brokerName"], listed, vector["mode"] or "PULL", share, vector["serverLoadBalancerEnable"]
         )
-        expected = {
-            client_id: None if share is None else sort_queues(message_queues(share))
-            for client_id, share in vector["expected"].items()
-        }
+        lists, broadcasting = (message_queues(vector["mqAll"]), vector["ask"]), vector["messageModel"] == "BROADCASTING"
+        answers = brokers.query_assignment(
+            broker, vector["strategy"], vector["topic"], *lists, broadcasting=broadcasting
+        )
+        shares = vector["expected"].items()
+        expected = {i: None if share is None else sort_queues(message_queues(share)) for i, share in shares}
         assert answers == expected, vector["id"]
 
 
-@given(st.integers(1, 8), st.integers(1, 8), st.integers(-1, 9), st.sampled_from(["AVG", "AVG_BY_CIRCLE"]))
-def test_each_pop_queue_has_a_reader_and_one_per_share(consumers: int, number: int, share: int, strategy: str) -> None:
-    ids = [f"c{index}" for index in range(consumers)]
-    readers = assign_pop(strategy, queues(number), ids, share)
-    if share <= 0 or share >= consumers - 1:
-        assert list(readers.values()) == [[MessageQueue("T", "broker-a", -1)]] * consumers
-    elif consumers <= number:
-        owned = allocate(strategy, queues(number), ids)
-        for queue in queues(number):
-            assert sum(queue in its for its in readers.values()) == 1 + share
-            assert all(queue in readers[i] for i in ids if queue in owned[i])
-    else:
-        assert [short(its) for its in readers.values()] == [[f"broker-a{index % number}"] for index in range(consumers)]
-
-
-@every_case(("listed", "strategy", "topic", "numbers"), [
-    (("x", "y"), "AVG", "%RETRY%g", [2, 2]),  # a retry topic is pulled, whatever the mode is
-    (("x",), "AVG", "%RETRY%g", [4, 0]),
-    (None, "AVG", "T", [None, None]),
-    *(((("x", "y"), name, "T", [None, None])) for name in ("CONSISTENT_HASH", "CONFIG", "avg", "PIN")),
-])  # fmt: skip
-def test_a_broker_answers_by_its_own_list_and_by_two_strategies(
-    listed: tuple[str, ...] | None, strategy: str, topic: str, numbers: list[int | None]
-) -> None:
+@every_case(("listed", "numbers"), [(("x", "y"), [2, 2]), (("x",), [4, 0])])
+def test_a_retry_topic_is_pulled_whatever_the_mode_is(listed: tuple[str, ...], numbers: list[int]) -> None:
     asked = brokers.AskedBroker("broker-a", listed, "POP", 0)
-    answers = brokers.query_assignment(asked, strategy, topic, queues(4, topic=topic), ["x", "y"])
-    assert [None if own is None else len(own) for own in answers.values()] == numbers
-    if strategy != "AVG":
-        with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
-            assign_pop(strategy, queues(1), ["x"], 1)
+    answers = brokers.query_assignment(asked, "AVG", "%RETRY%g", queues(4, topic="%RETRY%g"), ["x", "y"])
+    assert [len(own or ()) for own in answers.values()] == numbers
+
+
+@every_case("strategy", ["CONSISTENT_HASH", "CONFIG", "avg", "PIN"])
+def test_brokers_have_two_strategies(strategy: str) -> None:
+    asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
+    assert brokers.query_assignment(asked, strategy, "T", queues(4), ["x", "y"]) == {"x": None, "y": None}
+    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+        assign_pop(strategy, queues(1), ["x"], 1)
 
 
 IDS = ("a", "b", "c")

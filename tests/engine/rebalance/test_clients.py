@@ -45,37 +45,23 @@ def test_the_first_heartbeat_of_one_that_pulls_is_its_timers_and_it_pulls_at_onc
     assert all(after >= 1000 and pulls < 100 for after, pulls in firsts(kind))
     assert all(1000 <= after < 2200 and 500 <= pulls < 600 for after, pulls in firsts("push"))
     assert {pulls for _, pulls in firsts(kind, latency_us=0)} == {0}
-    push, pull = (
-        min(moments(simulate("c1 c2", JOIN, consumer_type=each, explain=True), "notice", "c3 for the first"))
-        for each in ("push", kind)
-    )
-    assert push < 10.1
-    assert 11 <= pull < 11.1
+    push, pull = (simulate("c1 c2", JOIN, consumer_type=each, explain=True) for each in ("push", kind))
+    assert min(moments(push, "notice", "c3 for the first")) < 10.1
+    assert 11 <= min(moments(pull, "notice", "c3 for the first")) < 11.1
 
 
-@pytest.mark.parametrize("kind", PULLS)
-def test_pulls_that_stall_are_not_mended_by_the_rebalance(kind: ConsumerType) -> None:
-    """`updateProcessQueueTableInRebalance` looks at the last pull of push consumers only."""
-    push, pull = (
-        simulate("c1 c2", at("pull-stall", "c1"), until_us=300 * SECOND_US, consumer_type=each).figures
-        for each in ("push", kind)
-    )
-    assert (push.taken, pull.taken, pull.queues_unread_at_end) == (4, 0, 4)
+@every_case(("kind", "taken", "unread"), [("push", 4, 0), ("pull", 0, 4), ("lite-pull", 0, 4)])
+def test_pulls_that_stall_are_mended_of_push_consumers_only(kind: ConsumerType, taken: int, unread: int) -> None:
+    """`updateProcessQueueTableInRebalance` looks at the last pull."""
+    report = simulate("c1 c2", at("pull-stall", "c1"), until_us=300 * SECOND_US, consumer_type=kind)
+    assert (report.figures.taken, report.figures.queues_unread_at_end) == (taken, unread)
 
 
-def test_a_pull_consumer_takes_queues_without_asking_for_an_offset() -> None:
-    events = at("broker-loss", "b", 10), at("join", "c3", 20)
-    taken = {
-        kind: [
-            each
-            for report in trials(20, "c1 c2", *events, consumer_type=kind, until_us=100 * SECOND_US)
-            for each in takeovers(report)
-            if each.broker_name == "b"
-        ]
-        for kind in PULLS
-    }
-    assert taken["pull"]
-    assert not taken["lite-pull"]
+@every_case(("kind", "takes"), [("pull", True), ("lite-pull", False)])
+def test_a_pull_consumer_takes_queues_without_asking_for_an_offset(kind: ConsumerType, takes: bool) -> None:
+    events, more = (at("broker-loss", "b", 10), at("join", "c3", 20)), {"until_us": 100 * SECOND_US}
+    reports = trials(20, "c1 c2", *events, consumer_type=kind, **more)
+    assert any(each.broker_name == "b" for report in reports for each in takeovers(report)) is takes
 
 
 def test_one_that_assigns_itself_queues_takes_no_part_and_is_counted_by_all_others() -> None:

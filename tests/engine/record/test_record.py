@@ -4,7 +4,6 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
@@ -63,11 +62,15 @@ def _held(text: str) -> Mapping[str, frozenset[MessageQueue]]:
     return {client_id: frozenset(MessageQueue("T", "broker-a", int(q)) for q in its) for client_id, _, its in parts}
 
 
-def recorded(looks: Iterable[Look], *, event_at_ms: int | None = None) -> Recording:
+def followed(*looks: Look) -> Follower:
     follower = Follower("g", 1000)
     for each in looks:
         follower.add(each)
-    return follower.recording("time", event_at_ms)
+    return follower
+
+
+def recorded(looks: Iterable[Look], *, event_at_ms: int | None = None) -> Recording:
+    return followed(*looks).recording("time", event_at_ms)
 
 
 CLIENTS = ("a", "b", "c")
@@ -181,13 +184,6 @@ def test_a_recording_is_told_again_in_lines() -> None:
     assert len(again) == len(news) == 6
 
 
-def followed(*looks: Look) -> Follower:
-    follower = Follower("g", 1000)
-    for each in looks:
-        follower.add(each)
-    return follower
-
-
 SETTLED = look(0, "a:01 b:23"), look(1, "a:01 b:23")
 
 
@@ -209,13 +205,8 @@ def test_converged_is_as_predicted_in_two_looks_or_unchanged(looks: tuple[Look, 
 
 
 def test_convergence_counts_from_the_event_or_from_the_first_change() -> None:
-    seen = [
-        look(0, "a:0123", predicted="a:0123"),
-        look(1, "a:0123 b:", predicted="a:01 b:23"),
-        look(2, "a:01 b:2", predicted="a:01 b:23"),
-        look(3, "a:01 b:23", predicted="a:01 b:23"),
-        look(4, "a:01 b:23", predicted="a:01 b:23"),
-    ]
+    looks = ((0, "a:0123"), (1, "a:0123 b:"), (2, "a:01 b:2"), (3, "a:01 b:23"), (4, "a:01 b:23"))
+    seen = [look(at, owners, predicted="a:01 b:23" if at else "a:0123") for at, owners in looks]
     # the first change is b in the lists, between -0.1 and 1; the last is queue 3, between 1.9 and 3
     figures = recorded(seen).figures
     assert (figures.convergence_at_least_ms, figures.convergence_at_most_ms) == (900, 3100)
@@ -224,18 +215,16 @@ def test_convergence_counts_from_the_event_or_from_the_first_change() -> None:
     assert (figures.changed, figures.moved) == (2, 2)
 
 
-class Truth(Struct, frozen=True):
-    """When each consumer really took or lost a queue, in milliseconds, and the looks at it."""
+Toggles = Mapping[tuple[str, MessageQueue], tuple[int, ...]]
+"""When each consumer really took or lost a queue, in milliseconds."""
 
-    toggles: Mapping[tuple[str, MessageQueue], tuple[int, ...]]
-    looks: tuple[Look, ...]
 
-    def owners(self, queue: MessageQueue, at: int) -> set[str]:
-        return {i for (i, of), times in self.toggles.items() if of == queue and sum(t <= at for t in times) % 2}
+def owners_at(toggles: Toggles, queue: MessageQueue, at: int) -> set[str]:
+    return {i for (i, of), times in toggles.items() if of == queue and sum(t <= at for t in times) % 2}
 
 
 @st.composite
-def truths(draw: st.DrawFn) -> Truth:
+def truths(draw: st.DrawFn) -> tuple[Toggles, tuple[Look, ...]]:
     """Consumers that answer at some time of each look, or do not.
 
     Between two answers that follow each other a consumer changes each queue once at the most: what is changed and
@@ -243,8 +232,7 @@ def truths(draw: st.DrawFn) -> Truth:
     """
     some = queues(2)
     number = draw(st.integers(2, 6))
-    asked, at = [], 0
-    spans = []
+    asked, spans, at = [], [], 0
     for _ in range(number):
         begin = at + draw(st.integers(1, 2000))
         end = begin + draw(st.integers(1, 900))
@@ -266,19 +254,20 @@ def truths(draw: st.DrawFn) -> Truth:
                     known = [then for a in asked[:place] if (then := a[client_id]) is not None]
                     times += draw(st.lists(st.integers(max(known) + 1, spans[place][1]), max_size=3))
             toggles[client_id, queue] = tuple(sorted(times))
-    truth = Truth(toggles, ())
     looks = tuple(
         Look(
             T0 + begin,
             T0 + end,
-            owned={c: frozenset(q for q in some if c in truth.owners(q, t)) for c, t in each.items() if t is not None},
+            owned={
+                c: frozenset(q for q in some if c in owners_at(toggles, q, t)) for c, t in each.items() if t is not None
+            },
             unanswered={c: "timed out" for c, t in each.items() if t is None},
             listed=frozenset(CLIENTS),
             routes={"T": tuple(some)},
         )
         for (begin, end), each in zip(spans, asked, strict=True)
     )
-    return Truth(toggles, looks)
+    return toggles, looks
 
 
 def longest(flags: list[bool]) -> int:
@@ -286,22 +275,25 @@ def longest(flags: list[bool]) -> int:
 
 
 @given(truths())
-def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_bounds(truth: Truth) -> None:
-    recording, follower = recorded(truth.looks), Follower("g", 1000)
-    lines = [line for each in truth.looks for line in follower.add(each) if line.change in ("gained", "lost")]
+def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_bounds(
+    truth: tuple[Toggles, tuple[Look, ...]],
+) -> None:
+    toggles, looks = truth
+    recording, follower = recorded(looks), Follower("g", 1000)
+    lines = [line for each in looks for line in follower.add(each) if line.change in ("gained", "lost")]
     assert len(lines) == len(recording.changes)
-    origin = truth.looks[0].answered_at - T0
+    origin = looks[0].answered_at - T0
     for queue in recording.queues:
         for change in queue.changes:
-            times = truth.toggles[change.client_id, queue.queue]
+            times = toggles[change.client_id, queue.queue]
             assert any(change.from_ms + origin <= time <= change.to_ms + origin for time in times), change
-        moments = [truth.owners(queue.queue, origin + ms) for ms in range(1, recording.end_ms)]
+        moments = [owners_at(toggles, queue.queue, origin + ms) for ms in range(1, recording.end_ms)]
         gap, overlap = longest([not each for each in moments]), longest([len(each) > 1 for each in moments])
         assert queue.longest_gap_at_least_ms - 1 <= gap <= queue.longest_gap_at_most_ms
         assert queue.longest_overlap_at_least_ms - 1 <= overlap <= queue.longest_overlap_at_most_ms
         for each in queue.intervals:
             for ms in range(int(each.from_ms) + 1, int(each.to_ms)):
-                true = truth.owners(queue.queue, origin + ms)
+                true = owners_at(toggles, queue.queue, origin + ms)
                 assert set(each.owners) <= true
                 if each.state == "unassigned":
                     assert not true
