@@ -73,10 +73,8 @@ def test_a_change_has_its_names_and_figures(
 def test_a_plan_has_each_of_its_figures() -> None:
     """Before, a owns queues 0 to 3 and b the others; afterwards a 0 to 2, b 3 and 4, j the last two."""
     seen = [("b",), (), ("a",), ("a", "b"), ("b",), ("j",), None]
-    states = {
-        queue: QueueState(None if ids is None else frozenset(ids), 2**queue.queue_id, 0)
-        for queue, ids in zip(queues(7, "x"), seen, strict=True)
-    }
+    owners = (None if ids is None else frozenset(ids) for ids in seen)
+    states = {queue: QueueState(ids, 2**queue.queue_id, 0) for queue, ids in zip(queues(7, "x"), owners, strict=True)}
     before, after = side("b a", route(x=7)), side("b a j", route(x=7))
     plan = plan_rebalance("g", before, after, states=states, changes=["add j"], placeholders=["j"])
     assert plan.consumers == (
@@ -99,9 +97,7 @@ def test_a_plan_has_each_of_its_figures() -> None:
 
 
 def test_in_a_broadcasting_group_no_queue_moves_and_no_owner_is_one_too_many() -> None:
-    states = {
-        queue: QueueState(frozenset(ids.split()), 0, 0) for queue, ids in zip(queues(2, "x"), ("a b", ""), strict=True)
-    }
+    states = dict(zip(queues(2, "x"), (QueueState(frozenset(ids), 0, 0) for ids in ("ab", "")), strict=True))
     plan = plan_rebalance("g", everybody("a a b"), everybody("a a b c"), states=states)
     s = plan.summary
     assert changes(plan) == "same same"
@@ -200,10 +196,9 @@ def moved(ids: str, after: str, number: int, strategy: str) -> int:
 def test_the_range_is_that_of_all_real_places(members: int, joiners: int, number: int, strategy: str) -> None:
     """Several joiners need not sort side by side: two machines that come are rarely neighbours."""
     letters = "abcdefg"[: members + joiners]
-    places = [
-        moved(" ".join(letter for letter in letters if letter not in new), " ".join(letters), number, strategy)
-        for new in combinations(letters, joiners)
-    ]
+    new_ids = combinations(letters, joiners)
+    olds = (" ".join(letter for letter in letters if letter not in new) for new in new_ids)
+    places = [moved(old, " ".join(letters), number, strategy) for old in olds]
     found = moved_range(" ".join(letters[:members]), "xyz"[:joiners], number, strategy)
     assert found == MovedRange(min(places), max(places))
 
@@ -246,13 +241,9 @@ def test_each_strategy_that_is_compared_has_a_range_of_its_own() -> None:
 
 
 NAMED = Changes(add=("z", 1), remove=("a",), replace=(("b", "y"),))
-ON_BROKERS = [
-    Changes(remove_brokers=("z",)),
-    Changes(remove_masters=("z",)),
-    Changes(add_brokers=(NewBroker("a", 1),)),
-    Changes(read_queues=(QueueCount(1, "z"),)),
-    Changes(write_queues=(QueueCount(1, "z"),)),
-]
+Z = (QueueCount(1, "z"),)
+ON_BROKERS = [Changes(remove_brokers=("z",)), Changes(remove_masters=("z",)), Changes(add_brokers=(NewBroker("a", 1),))]
+ON_BROKERS += [Changes(read_queues=Z), Changes(write_queues=Z)]
 
 
 @every_case(("members", "changes", "after"), [

@@ -1,11 +1,22 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
+from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.events import in_order, renamed, restarts
+from rmqlb.engine.rebalance.figures import (
+    GROUP_FIGURES,
+    ROLLOUT_FIGURES,
+    figures,
+    summarise,
+    try_on_group,
+    try_on_rollout,
+)
 from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
 from rmqlb.engine.rebalance.start_offsets import (
     new_queues,
@@ -20,10 +31,13 @@ from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, States
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.plan_rollout import Rollout
 from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials, Interval, OwnerState, QueueTimeline
 from rmqlb.model.snapshot import OffsetQuestion
-from tests.engine.rebalance.groups import at, simulate
+from tests.engine.rebalance.groups import QUEUE, again, at, hold, read, simulate, spans
 from tests.support.builders import HERE, group, queues, route, side
+from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case
 
 ROUTES = (route(a=4, b=4),)
@@ -264,3 +278,143 @@ def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
     assert moments("a b", None, a=NOVEMBER, b=LATER) == (), "takers that begin at different moments"
     for text in (None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"):
         assert moments("a", a=text) == (), "no time"
+
+
+@every_case(("holds", "latency_us", "redelivered"), [
+    # a handover in good order
+    ([hold("c1", -500, 220), hold("c2", 230)], 0, [0]),
+    # a killed owner stored at 200 and read until 220
+    ([hold("c1", -500, 220, persisted=False), hold("c2", 230)], 0, [20]),
+    # two owners at once both deliver: c2 from what was stored at 200, c1 until 270
+    ([hold("c1", -500, 270), hold("c2", 230)], 0, [70]),
+    # two owners that stay, until the end
+    ([hold("c1", -500), hold("c2", 230)], 0, [800]),
+    # one that dies before it stored anything starts the next where it started: from 205, killed at 240
+    ([hold("c1", -500, 205), hold("c2", 205, 240, persisted=False), hold("c3", 245)], 0, [0, 35]),
+    # a stored offset is there after half of a round trip: c1 stores 220, which arrives at 230
+    ([hold("c1", -500, 220), hold("c2", 229)], 20, [20]),
+    ([hold("c1", -500, 220), hold("c2", 230)], 20, [0]),
+    # what is stored after a freeze is old: c1 sets the offset back from 400 to 120, and c2 is killed before it stores
+    ([hold("c1", -5, 410, freezes=[(120, 400)]), hold("c2", 300, 420, persisted=False), hold("c3", 430)], 0, [310, 300]),
+])  # fmt: skip
+def test_unstored_messages_are_redelivered(holds: list[Hold], latency_us: int, redelivered: list[int | None]) -> None:
+    assert again(read(*holds, latency_us=latency_us)) == redelivered
+
+
+def test_a_gap_and_an_overlap_are_times_without_owner_and_with_two() -> None:
+    gap, overlap = read(hold("c1", -500, 220), hold("c2", 230)), read(hold("c1", -500, 270), hold("c2", 230))
+    assert (gap.total_gap_ms, gap.unread_ms, gap.total_overlap_ms) == (0.01, 0.01, 0)
+    assert (overlap.total_overlap_ms, overlap.longest_overlap_ms, overlap.total_gap_ms) == (0.04, 0.04, 0)
+    changing = read(hold("c1", -500, 300), hold("c2", 200, 400), hold("c3", 250))  # two owners all along
+    assert (changing.total_overlap_ms, changing.longest_overlap_ms) == (0.2, 0.2)
+    assert figures([changing], EventLog(explain=False), 0, settled=True).queues_with_overlap == 1
+    first = read(hold("c1", 130), there=((100, True),))
+    assert [(takeover.redelivered, takeover.unread_ms) for takeover in first.takeovers] == [(0, 0.03)]
+    assert spans(first) == [("gone", 0, 100), ("unassigned", 100, 130), ("one", 130, 1000)]
+
+
+def test_a_pause_is_one_of_the_time_in_which_the_owner_runs() -> None:
+    """It is frozen from 30 to 60 and from 90 to 120; its broker is away before, between, behind, and over an edge."""
+    held = hold("c1", 0, 150, freezes=[(30, 60), (90, 120)])
+    held.pauses = [(10, 20), (40, 50), (55, 65), (70, 80), (130, None)]
+    turns = [(10, 20), (60, 65), (70, 80), (130, 150)]
+    assert list(held.turns()) == [each for on, off in turns for each in ((on, True), (off, False))]
+
+
+def queue_line(state: OwnerState, *lengths: int, redelivered: int | None, unread_at_end: bool = False) -> QueueTimeline:
+    """Total and longest gap, overlap and outage, and the longest time unread, in milliseconds."""
+    intervals = (Interval(0, 9, "one", ("c1",)), Interval(9, 10, state, ()))
+    values: tuple[Any, ...] = (*astuple(QUEUE), *lengths, unread_at_end, redelivered, intervals, ())
+    return QueueTimeline(*values)
+
+
+def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() -> None:
+    lines = [
+        queue_line("unassigned", 50, 40, 0, 0, 0, 0, 45, redelivered=3, unread_at_end=True),
+        queue_line("duplicate-owners", 0, 0, 70, 60, 0, 0, 5, redelivered=4),
+        queue_line("duplicate-owners", 20, 15, 9, 9, 0, 0, 7, redelivered=0),
+        queue_line("outage", 0, 0, 8, 8, 120, 100, 90, redelivered=0, unread_at_end=True),
+        queue_line("one", 1, 1, 0, 0, 30, 25, 2, redelivered=0),
+    ]
+
+    def of(*some: QueueTimeline, **more: bool) -> GroupFigures:
+        return figures(some, EventLog(explain=False), 0, settled=True, **more)
+
+    f, none = of(*lines), of()
+    assert (f.queues_with_gap, f.longest_gap_ms, f.total_gap_ms) == (3, 40, 71)
+    assert (f.queues_with_overlap, f.longest_overlap_ms, f.total_overlap_ms) == (3, 60, 87)
+    assert (f.queues_with_outage, f.longest_outage_ms, f.total_outage_ms) == (2, 100, 150)
+    assert (f.queues_with_gap_at_end, f.queues_with_overlap_at_end, f.queues_with_outage_at_end) == (1, 2, 1)
+    assert (f.unread_ms, f.queues_unread_at_end, f.redelivered) == (90, 2, 7)
+    assert of(*lines, broadcasting=True).queues_with_overlap_at_end == 0
+    assert of(*lines, replace(lines[0], redelivered=None)).redelivered is None
+    assert (none.longest_gap_ms, none.longest_overlap_ms, none.longest_outage_ms, none.unread_ms) == (0, 0, 0, 0)
+
+
+FIGURES = GroupFigures(2500, 1000, 4000, 500, 1500, 6000, 8000, 750, 7, 4, 3, 5, 0, 0, 0, 0, 9, 20)
+"""Every figure is another."""
+
+
+def tried(text: str, found: GroupFigures | GroupTrials = FIGURES) -> tuple[float | None, bool | None]:
+    answer = try_on_group(parse_condition(text, GROUP_FIGURES), found)
+    return answer.value, answer.met
+
+
+def test_every_figure_is_in_its_unit() -> None:
+    for name in (each for each in FIGURES.__struct_fields__ if getattr(FIGURES, each) and each != "rebalances"):
+        first, *rest = name.split("_")
+        for text in (name.replace("_", "-"), first + "".join(map(str.capitalize, rest))):
+            assert tried(f"{text}>0") == (getattr(FIGURES, name), True)
+
+
+@every_case(("text", "found", "met"), [
+    # a group that does not converge takes longer than anything
+    ("convergence-ms>999999999", {"convergence_ms": None}, True),
+    ("convergence-ms<=999999999", {"convergence_ms": None}, False),
+    ("convergence-ms=5", {"convergence_ms": None}, False),
+    ("redelivered>0", {"redelivered": None}, None),
+])  # fmt: skip
+def test_unknown_figures_are_beyond_any_limit_or_undecided(text: str, found: dict[str, None], met: bool | None) -> None:
+    assert tried(text, replace(FIGURES, **found)) == (None, met)
+    assert tried("redelivered>0", trials())[1] is None
+
+
+@every_case(("field", "names"), [
+    ("queues_with_gap_at_end", ["longest-gap-ms", "total-gap-ms"]),
+    ("queues_with_overlap_at_end", ["longest-overlap-ms", "total-overlap-ms"]),
+    ("queues_with_outage_at_end", ["longest-outage-ms", "total-outage-ms"]),
+    ("queues_unread_at_end", ["unread-ms"]),
+])  # fmt: skip
+def test_what_is_not_over_at_the_end_lasts_longer_than_anything(field: str, names: list[str]) -> None:
+    for name in [each for each in GROUP_FIGURES.names if each.endswith("-ms") and each != "convergence-ms"]:
+        assert tried(f"{name}>999999999", replace(FIGURES, **{field: 1}))[1] is (name in names)
+        of_all = trials(100, 100, **{name.replace("-", "_"): (1, 2, 3), field: (0, 0, 1)})
+        assert tried(f"{name}>999999999", of_all)[1] is (name in names)
+    assert tried(f"{field.replace('_', '-')}=3", replace(FIGURES, **{field: 3}))[1] is True
+
+
+def test_of_trials_it_is_what_95_of_100_do_not_exceed_by_nearest_rank() -> None:
+    for spread, value in (("", 2000), ("[p95]", 2000), ("[p50]", 1000), ("[max]", 3000)):
+        assert tried(f"total-gap-ms{spread}>0", trials(total_gap_ms=(1000, 2000, 3000))) == (value, True)
+    with pytest.raises(UsageError, match="of many trials"):
+        tried("total-gap-ms[p95]>0")
+    with pytest.raises(UsageError, match="what is mean"):
+        tried("total-gap-ms[mean]>0", trials(total_gap_ms=(1, 2, 3)))
+    found = summarise([replace(FIGURES, taken=number) for number in range(1, 101)]).figures.taken
+    assert (found.p50, found.p95, found.max, found.max_trial) == (50, 95, 100, 99)
+
+
+@every_case(("text", "takes_ms", "value", "met"), [
+    ("misassigned>0", 1, 4, True),
+    ("takes-ms>100", 90, 90, False),
+    ("takes-ms>100", None, None, True),
+    ("longest-gap-ms>1500", 1, 2000, True),
+    ("unread-ms>0", 90, 0, False),
+    ("convergence-ms>0", None, None, None),
+    ("longest-gap-ms[p50]>1500", 1, 1000, False),
+])  # fmt: skip
+def test_the_best_choice_is_judged(text: str, takes_ms: float | None, value: float | None, met: bool | None) -> None:
+    best = choice(trials(100, longest_gap_ms=(1000, 2000, 3000)), takes_ms=takes_ms, best=True)
+    rollout = Rollout("g", "AVG", "AVG", ("a",), (best,), (), 4, misassigned_is_minimum=True)
+    found = try_on_rollout(parse_condition(text, ROLLOUT_FIGURES), rollout)
+    assert (found.value, found.met) == (value, met)

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, pairwise, product
 from typing import Any
 
@@ -76,57 +76,87 @@ def recorded(looks: Iterable[Look], *, event_at_ms: int | None = None) -> Record
 CLIENTS = ("a", "b", "c")
 
 
-def lines(*looks: Look) -> list[list[str]]:
-    """The news of each look: `a gained 1 by b..e: one`."""
-    follower = Follower("g", 1000)
+def looked(text: str) -> tuple[Look, ...]:
+    """Looks a second apart: `a:01 b:2; a:0 ?b`, where b does not answer; `!` is a look that fails.
+
+    `~`: a broker did not say whom it lists; `/3`: 3 queues are there and not 4, `/0`: the topic is not subscribed to.
+    """
     found = []
+    for at, words in enumerate(part.split() for part in text.split(";")):
+        there = next((int(word[1:]) for word in words if word[0] == "/"), 4)
+        silent = " ".join(word[1:] for word in words if word[0] == "?")
+        owners = " ".join(word for word in words if ":" in word)
+        one = look(at, owners, silent=silent, lists="~" not in words, queues_there=there)
+        found.append(failed(at) if "!" in words else one if there else replace(one, routes={}))
+    return tuple(found)
+
+
+def news_of(looks: Iterable[Look]) -> Iterator[str]:
+    """The news of each look: `a gained 1: one b, …`."""
+    follower = Follower("g", 1000)
     for each in looks:
         news = []
         for line in follower.add(each):
             text = " ".join(str(x) for x in (line.client_id, line.change, line.queue_id) if x is not None)
             news.append(text + (f": {line.state} {','.join(line.owners or ())}".rstrip() if line.state else ""))
-        found.append(news)
-    return found
+        yield ", ".join(news)
 
 
-def queue_of(number: int, *looks: Look) -> QueueRecording:
-    return next(queue for queue in recorded(looks).queues if queue.queue_id == number)
+MOVES = "a:01 b:23; a:01 b:23; a:0 b:123"
+SILENT = "a:01 b:23; b:23 ?a; b:23 ?a; a:0 b:123"
+LEAVES = "a:01 b:23; b:23 ?a; b:23; b:0123"
+UNLISTED = "a:01 b:23; b:23 ~; a:01 b:23"
+FAILS = "a:01 b:23; !; !; a:0 b:123; a:0 b:123"
+ONE_MOVED = "a lost 1: one b, b gained 1: one b"
 
 
-def states(queue: QueueRecording) -> list[str]:
-    return [
-        f"{each.from_ms / 1000:g}-{each.to_ms / 1000:g} {each.state} {','.join(each.owners)}".rstrip()
-        for each in queue.intervals
-    ]
-
-
-BEGIN, SAME, MOVED = (look(at, owners) for at, owners in ((0, "a:01 b:23"), (1, "a:01 b:23"), (3, "a:0 b:123")))
-SILENT = look(1, "b:23", silent="a")
-ONE_MOVED = ["a lost 1: one b", "b gained 1: one b"]
-
-
-@every_case(("looks", "news", "number", "changes", "spans"), [
-    # only what is new is said
-    ((BEGIN, SAME, MOVED), [[], ONE_MOVED], 1, ["a lost 900-3000", "b gained 900-3000"], ["0-0.9 one a", "0.9-2.9 unknown"]),
-    # a consumer that does not answer has lost nothing, and the interval widens
-    ((BEGIN, SILENT, look(2, "b:23", silent="a"), MOVED), [["a silent"], [], ["a answers", *ONE_MOVED]], 1, ["a lost -100-3000", "b gained 1900-3000"], ["0-2.9 unknown"]),
-    ((BEGIN, SILENT, look(2, "b:23", silent="a"), MOVED), [["a silent"], [], ["a answers", *ONE_MOVED]], 2, [], ["0-2.9 one b"]),
-    # its queues are unknown until no broker lists it
-    ((BEGIN, SILENT, look(2, "b:23"), look(3, "b:0123")), [["a silent"], ["a left", "a lost 0: unassigned", "a lost 1: unassigned"], ["b gained 0: one b", "b gained 1: one b"]], 0, ["a lost -100-2000", "b gained 1900-3000"], ["0-2.9 unknown"]),
-    # one that is not listed is not gone when a broker did not say whom it lists
-    ((BEGIN, look(1, "b:23", lists=False), look(2, "a:01 b:23")), [["a silent"], ["a answers"]], 0, [], ["0-1.9 unknown"]),
-    # a look that fails is a gap in knowledge
-    ((BEGIN, failed(1), failed(2), MOVED, look(4, "a:0 b:123")), [["failed"], [], ["seen", *ONE_MOVED], []], 1, ["a lost -100-3000", "b gained -100-3000"], ["0-3 unknown", "3-3.9 one b"]),
-    ((BEGIN, failed(1), failed(2), MOVED, look(4, "a:0 b:123")), [["failed"], [], ["seen", *ONE_MOVED], []], 0, [], ["0-3 unknown", "3-3.9 one a"]),
+@every_case(("looks", "news"), [
+    (MOVES, ["", ONE_MOVED]),
+    (SILENT, ["a silent", "", f"a answers, {ONE_MOVED}"]),
+    (LEAVES, ["a silent", "a left, a lost 0: unassigned, a lost 1: unassigned", "b gained 0: one b, b gained 1: one b"]),
+    (UNLISTED, ["a silent", "a answers"]),
+    (FAILS, ["failed", "", f"seen, {ONE_MOVED}", ""]),
 ])  # fmt: skip
-def test_news_and_what_is_known_of_a_queue(
-    looks: tuple[Look, ...], news: list[list[str]], number: int, changes: list[str], spans: list[str]
-) -> None:
-    assert lines(*looks) == [["owners 0: one a", "owners 1: one a", "owners 2: one b", "owners 3: one b"], *news]
-    queue = queue_of(number, *looks)
-    assert [f"{each.client_id} {each.change} {each.from_ms:g}-{each.to_ms:g}" for each in queue.changes] == changes
-    assert states(queue) == spans
-    assert recorded(looks).figures.failed_looks == sum(each.failed is not None for each in looks)
+def test_only_what_is_new_is_said(looks: str, news: list[str]) -> None:
+    owners = "owners 0: one a, owners 1: one a, owners 2: one b, owners 3: one b"
+    assert [*news_of(looked(looks))] == [owners, *news]
+    assert recorded(looked(looks)).figures.failed_looks == looks.count("!")
+
+
+NEVER, NEW, GONE = "a:123 ?b; a:123 ?b", "a:012 /3; a:012; a:0123; a:0123", "a:0123; a:012 /3; a:012 /3"
+
+
+def queue_of(number: int, looks: str) -> QueueRecording:
+    return next(queue for queue in recorded(looked(looks)).queues if queue.queue_id == number)
+
+
+@every_case(("looks", "number", "changes", "spans", "gap"), [
+    (MOVES, 1, "a lost 900-2000, b gained 900-2000", "0-0.9 one a, 0.9-1.9 unknown", (0, 1000)),
+    # a consumer that does not answer has lost nothing, and the interval widens
+    (SILENT, 1, "a lost -100-3000, b gained 1900-3000", "0-2.9 unknown", (0, 2900)),
+    (SILENT, 2, "", "0-2.9 one b", (0, 0)),
+    # its queues are unknown until no broker lists it
+    (LEAVES, 0, "a lost -100-2000, b gained 1900-3000", "0-2.9 unknown", (0, 2900)),
+    # one that is not listed is not gone when a broker did not say whom it lists
+    (UNLISTED, 0, "", "0-1.9 unknown", (0, 1900)),
+    # a look that fails is a gap in knowledge
+    (FAILS, 1, "a lost -100-3000, b gained -100-3000", "0-3 unknown, 3-3.9 one b", (0, 3000)),
+    (FAILS, 0, "", "0-3 unknown, 3-3.9 one a", (0, 3000)),
+    # a consumer that never answered may own anything
+    (NEVER, 0, "", "0-0.9 unknown", (0, 900)),
+    (NEW, 3, "a gained 900-2000", "0-2 unknown, 2-2.9 one a", (0, 2000)),
+    (GONE, 3, "a lost -100-1000", "0-1 unknown, 1-1.9 gone", (0, 1000)),
+    # a topic that comes into the subscription has queues that may be new
+    ("a:012 /0; a:012; a:012", 3, "", "0-1 unknown, 1-1.9 unassigned", (900, 1900)),
+    # the longest gap lies between the certain and the possible: lost from -0.1 to 1, gained from 1.9 to 3
+    ("a:01 b:23; a:0 b:23; a:0 b:23; a:0 b:123; a:0 b:123", 1, "a lost -100-1000, b gained 1900-3000", "0-1 unknown, 1-1.9 unassigned, 1.9-3 unknown, 3-3.9 one b", (900, 3000)),
+])  # fmt: skip
+def test_what_is_known_of_a_queue(looks: str, number: int, changes: str, spans: str, gap: tuple[int, int]) -> None:
+    queue = queue_of(number, looks)
+    assert ", ".join(f"{c.client_id} {c.change} {c.from_ms:g}-{c.to_ms:g}" for c in queue.changes) == changes
+    states = ((each.from_ms / 1000, each.to_ms / 1000, each.state, ",".join(each.owners)) for each in queue.intervals)
+    assert ", ".join(f"{start:g}-{end:g} {state} {owners}".strip() for start, end, state, owners in states) == spans
+    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == gap
 
 
 def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it() -> None:
@@ -137,29 +167,10 @@ def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it
     assert (gained.from_ms, gained.to_ms) == (-100, 2000)
 
 
-LOST_AND_GAINED = tuple(map(look, range(5), ("a:01 b:23", *["a:0 b:23"] * 2, *["a:0 b:123"] * 2)))
-STATES: dict[str, tuple[int, tuple[Look, ...], list[str], tuple[int, int]]] = {
-    "a consumer that never answered may own anything": (0, (look(0, "a:123", silent="b"), look(1, "a:123", silent="b")), ["0-0.9 unknown"], (0, 900)),
-    "a new queue was not there before": (3, (look(0, "a:012", queues_there=3), look(1, "a:012"), look(2, "a:0123"), look(3, "a:0123")), ["0-2 unknown", "2-2.9 one a"], (0, 2000)),
-    "a queue that is taken away is gone": (3, (look(0, "a:0123"), look(1, "a:012", queues_there=3), look(2, "a:012", queues_there=3)), ["0-1 unknown", "1-1.9 gone"], (0, 1000)),
-    "a topic that comes into the subscription has queues that may be new": (3, (replace(look(0, "a:012"), routes={}), look(1, "a:012"), look(2, "a:012")), ["0-1 unknown", "1-1.9 unassigned"], (900, 1900)),
-    # lost from -0.1 to 1, gained from 1.9 to 3
-    "the longest gap lies between the certain and the possible": (1, LOST_AND_GAINED, ["0-1 unknown", "1-1.9 unassigned", "1.9-3 unknown", "3-3.9 one b"], (900, 3000)),
-}  # fmt: skip
-
-
-@every_case("name", STATES)
-def test_what_is_known_of_a_queue(name: str) -> None:
-    number, looks, expected, gap = STATES[name]
-    queue = queue_of(number, *looks)
-    assert (states(queue), (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms)) == (expected, gap)
-
-
 def test_owners_at_both_ends_are_unknown_new_or_none() -> None:
-    (_, silent, *_), (_, new, *_), (_, gone, *_), *_ = STATES.values()
-    never, came = queue_of(0, *silent), queue_of(3, *new)
+    never, came = queue_of(0, NEVER), queue_of(3, NEW)
     assert (never.owners_before, never.owners_after, came.owners_before, came.owners_after) == (None, None, (), ("a",))
-    assert recorded(gone).figures.unassigned == 0
+    assert recorded(looked(GONE)).figures.unassigned == 0
 
 
 @every_case(("ended", "by", "change", "reason"), [
@@ -191,7 +202,8 @@ SETTLED = look(0, "a:01 b:23"), look(1, "a:01 b:23")
     # one owner each, in two looks, as predicted
     ((look(0, "a:0123", predicted="a:0123"), look(1, "a:0123", predicted="a:0123")), "prediction"),
     ((look(1, "a:0123", predicted="a:0123"), look(2, "a:01 b:23", predicted="a:01 b:23")), None),
-    *(((*(look(at, "a:01 b:23", predicted=predicted) for at in (2, 3)),), by) for predicted, by in (("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None))),
+    (tuple(look(at, "a:01 b:23", predicted="a:01 b:23") for at in (2, 3)), "prediction"),
+    (tuple(look(at, "a:01 b:23", predicted="a:0 b:123") for at in (2, 3)), None),
     # without a prediction, what is unchanged for longer than a rebalance interval
     ((look(0, "a:01 b:23"), look(25, "a:01 b:23")), None),
     ((look(0, "a:01 b:23"), look(25, "a:01 b:23"), look(25.1, "a:01 b:23")), "unchanged"),
@@ -424,13 +436,29 @@ def test_a_placeholder_is_the_consumer_that_came_instead() -> None:
     assert found.queues[2].owners_predicted == ("b",)
 
 
-def test_a_simulation_is_aligned_by_the_first_change_of_an_owner() -> None:
-    found = compared(recorded(LOOKS), SOON, "f", 0)
-    aligned = found.kind, found.aligned_by, found.aligned_from_ms, found.aligned_to_ms
-    assert aligned == ("simulation", "first-change", 900, 2000)
+LEFT = look(0, "a:01 b:23"), look(1, "a:01"), look(5, "a:0123")
+CRASH = ("crash", "b", 1000)
+STILL, MOVING = simulation(("aaaa",) * 4), simulation(("aaaa", "aaaa", "aabb", "aabb"))
+
+
+@every_case(("looks", "expected", "event_at_ms", "aligned"), [
+    (LOOKS, SOON, None, ("first-change", 900, 2000)),
+    (LOOKS, SOON, T0 + 500, ("event-at", 500, 500)),
+    (LEFT, simulation(("aaaa", "aaaa", "b aa", "b aa"), event=CRASH), None, ("left", -100, 1000)),
+    # without a change of an owner here or there times are not aligned
+    (LOOKS, STILL, None, None),
+    (LOOKS[:2], MOVING, None, None),
+])  # fmt: skip
+def test_a_simulation_is_aligned_by_an_event_or_the_first_change(
+    looks: tuple[Look, ...], expected: Expected, event_at_ms: int | None, aligned: tuple[str, int, int] | None
+) -> None:
+    found = compared(recorded(looks, event_at_ms=event_at_ms), expected, "f", 0)
+    assert found.kind == "simulation"
+    if aligned is None:
+        assert found.aligned_by is None
+        return
+    assert (found.aligned_by, found.aligned_from_ms, found.aligned_to_ms) == aligned
     assert outcomes(found) == ["as-predicted"] * 4
-    assert (found.queues[2].predicted_from_ms, found.queues[2].predicted_to_ms) == (900, 2000)
-    assert (found.queues[2].seen_from_ms, found.queues[2].seen_to_ms) == (900, 2000)
 
 
 def test_a_queue_whose_interval_is_clear_of_the_predicted_one_is_earlier_or_later() -> None:
@@ -446,28 +474,13 @@ def test_a_queue_whose_interval_is_clear_of_the_predicted_one_is_earlier_or_late
     assert found.queues[3].beside_ms == 900  # not before 2.9 s, predicted until 2 s
 
 
-def test_a_simulation_is_aligned_by_the_time_of_its_event() -> None:
-    found = compared(recorded(LOOKS, event_at_ms=T0 + 500), SOON, "f", 0)
-    assert (found.aligned_by, found.aligned_from_ms, found.aligned_to_ms) == ("event-at", 500, 500)
-    assert outcomes(found) == ["as-predicted"] * 4
+def test_changes_of_an_aligned_simulation_are_earlier_or_later() -> None:
+    (queue,) = (each for each in compared(recorded(LOOKS), SOON, "f", 0).queues if each.queue_id == 2)
+    assert (queue.predicted_from_ms, queue.predicted_to_ms) == (queue.seen_from_ms, queue.seen_to_ms) == (900, 2000)
     assert against(SOON, event_at_ms=T0 - 1000)[2:] == ["later"] * 2
     assert against(SOON, event_at_ms=T0 + 1500)[2:] == ["earlier"] * 2
-
-
-def test_a_simulation_is_aligned_by_the_consumer_that_leaves() -> None:
-    looks = (look(0, "a:01 b:23"), look(1, "a:01"), look(5, "a:0123"))
-    expected = simulation(("aaaa", "aaaa", "b aa", "b aa"), event=("crash", "b", 1000))
-    found = compared(recorded(looks), expected, "f", 0)
-    assert (found.aligned_by, found.aligned_from_ms, found.aligned_to_ms) == ("left", -100, 1000)
-    assert outcomes(found)[2:] == ["as-predicted"] * 2
-    late = simulation(("aaaa", "aaaa", "b      aa", "b      aa"), event=("crash", "b", 1000))
-    assert against(late, *looks)[2:] == ["earlier"] * 2
-
-
-def test_times_are_not_aligned_without_a_change_of_an_owner_here_or_there() -> None:
-    still, moving = simulation(("aaaa",) * 4), simulation(("aaaa", "aaaa", "aabb", "aabb"))
-    for looks, expected in ((LOOKS, still), (LOOKS[:2], moving)):
-        assert compared(recorded(looks), expected, "f", 0).aligned_by is None
+    late = simulation(("aaaa", "aaaa", "b      aa", "b      aa"), event=CRASH)
+    assert against(late, *LEFT)[2:] == ["earlier"] * 2
 
 
 def test_several_trials_give_a_range() -> None:

@@ -54,12 +54,11 @@ MINUTE_US = 60 * SECOND_US
 
 def rates(topic: TopicRouteData, **per_second: float) -> tuple[QueueRate, ...]:
     """So many messages per second of each broker, the same for each of its queues: `rates(TWO, a=5)`."""
-    return tuple(
-        QueueRate(data.broker_name, queue, Fraction(per_second[data.broker_name]) / data.read_queue_nums)
-        for data in topic.queue_datas
-        if data.broker_name in per_second
-        for queue in range(data.read_queue_nums)
-    )
+    found = []
+    for data in topic.queue_datas:
+        of_queue = Fraction(per_second.get(data.broker_name, 0)) / max(data.read_queue_nums, 1)
+        found += [QueueRate(data.broker_name, queue, of_queue) for queue in range(data.read_queue_nums) if of_queue]
+    return tuple(found)
 
 
 def _failing(broker: str, reaction: Reaction, begin_s: int, end_s: int | None, notices_us: int) -> Failure:
@@ -262,25 +261,19 @@ def test_a_closed_connection_takes_no_more_messages(client: ReceiveClient, unack
     assert crash.unacknowledged in unacknowledged
 
 
-def test_messages_on_a_broker_that_stays_away_are_left() -> None:
+def test_a_broker_that_fails_keeps_its_messages_and_costs_each_loop_its_await() -> None:
     gone = replace(LOADED, failures=(refused("b", 60, None),), batch=1, rates=rates(TWO, a=3, b=30))
     report = simulate_receive(TWO, gone)
     (failure,) = report.failures
     assert report.totals.left == failure.left > 0 < report.totals.not_stored
     assert failure.received_again_ms is failure.to_ms is None
-
-
-def test_a_silent_broker_costs_a_loop_its_await_and_three_seconds() -> None:
     topic = route(a=1, b=1)
     scenario = ReceiveScenario(rates=rates(topic, a=2), duration_us=5 * MINUTE_US, failures=(silent("b", 60, 150),))
     report = simulate_receive(topic, scenario)
     assert report.failures[0].failed > 0
     assert 22_000 <= report.brokers[0].longest_unpolled_ms <= 23_002
-
-
-def test_receives_for_a_broker_that_the_proxy_has_dropped_go_to_another_one() -> None:
-    gone = (refused("b", 40, None),)
-    scenario = ReceiveScenario(rates=rates(FOUR, a=50, b=50), duration_us=2 * MINUTE_US, failures=gone)
+    dropped = (refused("b", 40, None),)
+    scenario = ReceiveScenario(rates=rates(FOUR, a=50, b=50), duration_us=2 * MINUTE_US, failures=dropped)
     (failure,) = simulate_receive(FOUR, scenario).failures
     assert failure.last_failed_ms is not None
     assert failure.last_failed_ms <= 60_000 + 1000  # its view is 20 s old at the most
