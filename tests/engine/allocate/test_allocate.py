@@ -22,11 +22,8 @@ BROKERS = st.sampled_from(["a", "b-10", "b-9", "r@x"])
 some_queues = st.lists(st.builds(MessageQueue, st.just("T"), BROKERS, st.integers(0, 30)), min_size=1, unique=True)
 
 
-def test_client_ids_are_sorted_as_java_sorts_them() -> None:
+def test_client_ids_are_sorted_as_java_sorts_them_and_a_displaced_entry_is_made_again() -> None:
     assert list(allocate("AVG", queues(2), ["￮", "\U0001f600"])) == ["\U0001f600", "￮"]
-
-
-def test_an_entry_that_another_members_entry_displaced_is_made_again_by_a_second_process() -> None:
     one, other = "10.0.0.1@22", "10.0.0.1@107015"
     assert ring_hash(f"{one}-0") == ring_hash(f"{other}-0")
     given = {"presorted": True, "virtual_nodes": 1}
@@ -108,7 +105,7 @@ def test_queues_with_distinct_ids_have_one_owner(mqs: list[MessageQueue], member
             assert set(owned) == set(mqs)
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_what_cannot_be_meant_or_would_be_too_large_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
         allocate("AVGE", queues(1), ["a"])
     assert (raised.value.hint or "").startswith("did you mean AVG")
@@ -117,9 +114,6 @@ def test_what_cannot_be_meant_is_refused() -> None:
         allocate("PIN-" * 2000 + "AVG", queues(2), ["x@1"], hosts=["x"])
     with pytest.raises(UsageError, match="the pattern 'x' says no zone"):
         allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="(.*)", client_zones="x")
-
-
-def test_a_ring_has_a_million_entries_at_the_most() -> None:
     members = [f"c{number}" for number in range(12)]
     with pytest.raises(
         UsageError, match=r"--strategy-option virtual-nodes=83334: 12 consumers would have 1000008 entries"

@@ -163,14 +163,7 @@ def test_what_a_strategy_does_wrong_is_named(strategy: Any, found: dict[str, str
     assert all(text in told[code] for code, text in found.items())
 
 
-def test_chance_is_told_and_not_taken_for_an_order() -> None:
-    dice = random.Random(1)
-    found = codes(by_rule(lambda *_: dice.random() < 0.5))
-    assert "custom-varies" in found
-    assert "custom-order" not in found
-
-
-def test_each_topic_is_asked_for_alone_and_a_shared_id_counts_once() -> None:
+def test_a_check_asks_for_each_topic_alone_and_tells_chance_from_order() -> None:
     sizes = []
 
     def note(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
@@ -182,6 +175,10 @@ def test_each_topic_is_asked_for_alone_and_a_shared_id_counts_once() -> None:
     assert {size[:2] for size in sizes} == {(1, 3), (1, 2)}
     assert {tuple(sorted(size[2])) for size in sizes} == {("a", "b")}
     assert check_strategy(note, both, []) == ()
+    dice = random.Random(1)
+    found = codes(by_rule(lambda *_: dice.random() < 0.5))
+    assert "custom-varies" in found
+    assert "custom-order" not in found
 
 
 SOURCE = EXAMPLE.read_text(encoding="utf-8")
@@ -221,7 +218,7 @@ def test_a_mixed_group_is_each_consumer_by_its_own_rule(
         assert shares[client_id] == allocate_for(client_id, own, some, client_ids, sdk=sdk, **SETTINGS)
 
 
-def test_a_cpp_consumer_runs_avg_in_any_group_and_a_group_of_them_nothing_else() -> None:
+def test_a_cpp_consumer_runs_avg_in_any_group_and_throws_without_consumers() -> None:
     mixed = allocate("AVG_BY_CIRCLE", queues(4), ["x", "y"], sdks={"y": "cpp"})
     assert [short(share) for share in mixed.values()] == [["broker-a0", "broker-a2"], ["broker-a2", "broker-a3"]]
     for call in (
@@ -235,9 +232,6 @@ def test_a_cpp_consumer_runs_avg_in_any_group_and_a_group_of_them_nothing_else()
         assert raised.value.code == "strategy-not-in-sdk"
     with pytest.raises(UsageError, match="unknown strategy AVGG"):
         allocate("AVGG", queues(4), ["x"], sdk="cpp")
-
-
-def test_without_consumers_java_and_cpp_throw_and_go_does_not() -> None:
     for sdk, text in (("java", "cidAll is null or cidAll empty"), ("cpp", "cidAll is empty")):
         with pytest.raises(AllocationError, match=f"^{text}$"):
             allocate("AVG", queues(1), [], sdk=sdk)

@@ -26,13 +26,20 @@ CLIENTS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
 NO_QUEUE = "the topic has no readable queue"
 
 
-def test_a_member_that_does_not_subscribe_takes_its_place_and_reads_nothing() -> None:
+def test_who_does_not_subscribe_takes_its_place_and_without_queues_or_consumers_nobody_owns() -> None:
     members = Members(("x", "y"), "AVG", subscribed={"y": {"Other"}})
     found = assign(route(a=2), members)
     assert ([*found.owners.values()], [*found.idle]) == ([("x",), ()], ["y"])
     everybody = replace(members, broadcasting=True)
     assert assign(route(a=2), everybody).idle == {"y": "this consumer does not subscribe to the topic"}
     assert assign(route(perm=2, a=2), everybody).idle == dict.fromkeys("xy", NO_QUEUE)
+    found = assign(route(perm=2, a=4), Members(("x", "y"), "AVG"))
+    assert (found.queues, found.idle) == ((), dict.fromkeys("xy", NO_QUEUE))
+    assert [*assign(route(a=2), Members((), "AVG")).owners.values()] == [(), ()]
+    ghost = MessageQueue("T", "gone", 7)  # queues that only a CONFIG list names come last
+    config = {"x": [MessageQueue("T", "a", 0), ghost, MessageQueue("Other", "a", 0)]}
+    found = assign(route(a=1), Members(("x",), "CONFIG", Settings(config=config)))
+    assert found.queues == (MessageQueue("T", "a", 0), ghost)
 
 
 def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
@@ -56,16 +63,6 @@ def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: S
         assign(route(a=1), Members(tuple(ids.split()), strategy, settings))
     assert raised.value.message.startswith(error)
     assert (raised.value.hint or "").startswith(hint)
-
-
-def test_nothing_to_share_and_nobody_to_share_it() -> None:
-    found = assign(route(perm=2, a=4), Members(("x", "y"), "AVG"))
-    assert (found.queues, found.idle) == ((), dict.fromkeys("xy", NO_QUEUE))
-    assert [*assign(route(a=2), Members((), "AVG")).owners.values()] == [(), ()]
-    ghost = MessageQueue("T", "gone", 7)  # queues that only a CONFIG list names come last
-    config = {"x": [MessageQueue("T", "a", 0), ghost, MessageQueue("Other", "a", 0)]}
-    found = assign(route(a=1), Members(("x",), "CONFIG", Settings(config=config)))
-    assert found.queues == (MessageQueue("T", "a", 0), ghost)
 
 
 def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> None:
@@ -147,15 +144,12 @@ def test_owners_of_a_mixed_group(strategy: str, sdks: dict[str, str], usual: str
     assert set(assignment.idle) == {i for i, share in shares.items() if not share}
 
 
-def test_reasons_name_the_library_where_they_differ() -> None:
+def test_each_library_runs_its_strategies_and_reasons_name_it_where_they_differ() -> None:
     for strategy, differ in (("CONSISTENT_HASH", True), ("AVG", False)):
         members = Members(CLIENTS, strategy, sdk_of={CLIENTS[1]: "go"})
         reasons = assign(route(a=8), members, explain=True).reasons.values()
         both = [f"{strategy} of go" in reason and f"{strategy} of java" in reason for reason in reasons]
         assert any(both) is differ
-
-
-def test_cpp_runs_one_strategy_and_go_its_own_ring() -> None:
     members = Members(CLIENTS, "AVG", sdk="cpp")
     assert runnable(WITHOUT_SETTINGS, members) == ["AVG"]
     assert runnable(WITHOUT_SETTINGS, Members(CLIENTS, "AVG", sdk_of={CLIENTS[0]: "cpp"})) == list(WITHOUT_SETTINGS)
@@ -242,7 +236,7 @@ def one(
     return topic
 
 
-def test_the_share_that_is_given_goes_before_that_of_brokers_and_without_either_theirs_is_assumed() -> None:
+def test_shares_are_given_or_those_of_each_broker_or_assumed() -> None:
     seen = replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
     assert shown(one(seen)) == {"x0": "a c", "x1": "a b", "x2": "b c"}  # its own queue and that of the next
     assert (one(seen).assumed, one(seen).pop_share_queue_nums) == (False, (1,))
@@ -253,9 +247,6 @@ def test_the_share_that_is_given_goes_before_that_of_brokers_and_without_either_
     assert list(brokers.pop_findings([one(seen)], "g")) == []
     assert shown(one(None, ("a", "b", "c", "d", "e"), 1)) == {"x0": "a d", "x1": "b e", "x2": "c"}
     assert one(None, IDS, 1, on=route(perm=2, x=3)).queues == ()
-
-
-def test_brokers_that_differ_each_answer_some_of_the_time() -> None:
     views = [group(ids).views or () for ids in ("a b c", "a b")]
     seen = replace(group("a b c"), views=tuple(view for its in views for view in its))
     # with a and b alone all read all: their number less one is the share
@@ -265,14 +256,25 @@ def test_brokers_that_differ_each_answer_some_of_the_time() -> None:
     assert (shown(both), both.pop_share_queue_nums) == ({**expected, "x-1": "a b c"}, (0, 1))
 
 
-def test_a_grpc_consumer_reads_every_broker_with_a_master_and_others_keep_what_they_have() -> None:
+def test_grpc_consumers_read_every_broker_with_a_master() -> None:
     grpc = "host@7@1@abc"
     on = route(x=3, y=1)
     assert shown(one(None, IDS, 1, on=on)) == {"x0": "a c", "x1": "a c", "x2": "a b", "y0": "b c"}
     with_grpc = shown(one(None, (*IDS, grpc), 1, on=on))
     assert (with_grpc["x-1"], with_grpc["y-1"]) == (grpc, grpc)
-    lost = shown(one(None, (*IDS, grpc), 1, on=route(masters=False, x=3)))
-    assert "x-1" not in lost
+    assert "x-1" not in shown(one(None, (*IDS, grpc), 1, on=route(masters=False, x=3)))
+    # behind a Proxy every consumer may read every master
+    ids = ("h@2@0@zz", "h@1@0@zz")
+    (topic,) = brokers.proxy_topics([route(x=3, y=2)], ids)
+    assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
+    assert shown(topic) == {"x-1": "h@1@0@zz h@2@0@zz", "y-1": "h@1@0@zz h@2@0@zz"}
+    (slaves,) = brokers.proxy_topics([route(masters=False, x=3)], ids)
+    assert slaves.queues == ()
+    (hidden,) = brokers.proxy_topics([route(x=3)], None)
+    assert [queue.consumers for queue in hidden.queues or ()] == [None]
+    view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
+    listed = shown(one(replace(group("a b c"), proxies=(view,)), share=1))
+    assert listed == {"x-1": "h@1@0@zz", "x0": "a c", "x1": "a b", "x2": "b c"}
 
 
 def test_brokers_answer_nothing_to_a_strategy_that_they_do_not_have() -> None:
@@ -286,20 +288,6 @@ def test_brokers_answer_nothing_to_a_strategy_that_they_do_not_have() -> None:
     assert one(replace(seen, reports={"a": circle})).strategy == "AVG_BY_CIRCLE"
     (named,) = brokers.pop_topics(seen, [route(x=1)], IDS, strategy="AVG")
     assert named.strategy == "AVG"
-
-
-def test_behind_a_proxy_every_consumer_may_read_every_master() -> None:
-    ids = ("h@2@0@zz", "h@1@0@zz")
-    (topic,) = brokers.proxy_topics([route(x=3, y=2)], ids)
-    assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
-    assert shown(topic) == {"x-1": "h@1@0@zz h@2@0@zz", "y-1": "h@1@0@zz h@2@0@zz"}
-    (lost,) = brokers.proxy_topics([route(masters=False, x=3)], ids)
-    assert lost.queues == ()
-    (hidden,) = brokers.proxy_topics([route(x=3)], None)
-    assert [queue.consumers for queue in hidden.queues or ()] == [None]
-    view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
-    listed = shown(one(replace(group("a b c"), proxies=(view,)), share=1))
-    assert listed == {"x-1": "h@1@0@zz", "x0": "a c", "x1": "a b", "x2": "b c"}
 
 
 CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
@@ -318,21 +306,18 @@ def answer(*places: tuple[str, int], mode: str | None = "PULL") -> AssignmentAns
     return AssignmentAnswer(mode, frozenset(MessageQueue("T", *place) for place in places))
 
 
-def test_each_broker_of_a_topic_is_asked_for_each_consumer_with_the_strategy_of_its_own() -> None:
+def test_each_broker_answers_for_each_consumer_by_its_own_list() -> None:
     seen = asked_group({"a": "x y", "b": "y z"})
     circle = MemberReport("y", None, CLASSES["AVG_BY_CIRCLE"])
     seen = replace(seen, reports={**seen.reports, "y": circle})
-    asked = [(each.broker_name, each.client_id, each.strategy) for each in brokers.assignment_questions(seen, [T])]
-    assert asked == [(b, i, "AVG_BY_CIRCLE" if i == "y" else "AVG") for b in ("a", "b") for i in ("x", "y", "z")]
+    questions = [(each.broker_name, each.client_id, each.strategy) for each in brokers.assignment_questions(seen, [T])]
+    assert questions == [(b, i, "AVG_BY_CIRCLE" if i == "y" else "AVG") for b in ("a", "b") for i in ("x", "y", "z")]
     assert list(brokers.assignment_questions(asked_group({"a": "x y"}, by_broker="nobody"), [T])) == []
-
-
-def test_a_broker_answers_by_its_own_list() -> None:
-    """Broker b lists x alone, which therefore has every queue there."""
+    # Broker b lists x alone, which therefore has every queue there.
     seen = asked_group({"a": "x y", "b": "x"})
     half = {"x": (("a", 0), ("a", 1)), "y": (("b", 0), ("b", 1))}
-    questions = brokers.assignment_questions(seen, [T])
-    answers = {each: answer(*half[each.client_id]) for each in questions if each.broker_name == "a"}
+    of_a = (each for each in brokers.assignment_questions(seen, [T]) if each.broker_name == "a")
+    answers = {each: answer(*half[each.client_id]) for each in of_a}
     answers[AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))] = answer(*half["x"], *half["y"])
     asked = brokers.compare_assignments(seen, [T], answers)
     found = [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked]
@@ -357,11 +342,8 @@ def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
 def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
     seen = asked_group({"a": "x y z"}, pop_share_queue_nums={"T": (0, 1)})
     question = AssignmentQuestion("T", "x", "AVG", "a", str(ADDRESSES["a"]))
-    for share, fits in (
-        (answer(("a", -1), ("b", -1), mode="POP"), True),
-        (answer(("a", 0), ("a", 1), ("b", 0), mode="POP"), True),
-        (answer(("a", 0), ("a", 1), mode="POP"), False),
-    ):
+    for places, fits in (("a-1 b-1", True), ("a0 a1 b0", True), ("a0 a1", False)):
+        share = answer(*((place[0], int(place[1:])) for place in places.split()), mode="POP")
         (one,) = brokers.compare_assignments(seen, [T], {question: share})
         assert (not one.mismatches) is fits
         assert one.modes == ("POP",)

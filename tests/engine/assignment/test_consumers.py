@@ -32,13 +32,11 @@ NEARBY = "AllocateMachineRoomNearby"
 
 
 def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
-    return {
-        name: MemberReport(name, client_rebalance=own, pop_topics=None if pop is None else frozenset(pop.split()))
-        for name, (own, pop) in told.items()
-    }
+    pops = {name: None if pop is None else frozenset(pop.split()) for name, (_, pop) in told.items()}
+    return {i: MemberReport(i, client_rebalance=own, pop_topics=pops[i]) for i, (own, _) in told.items()}
 
 
-def test_queues_without_an_owner_and_with_several_are_counted_and_named() -> None:
+def test_queues_without_an_owner_with_several_or_with_another_than_predicted_are_counted_and_named() -> None:
     """Waiting messages are counted of unassigned queues only, as far as they are known."""
     q = queues(6, "x")
     owners = {q[0]: ("a",), q[1]: (), q[2]: (), q[3]: ("b", "a"), q[4]: ("c", "b"), q[5]: ()}
@@ -52,14 +50,11 @@ def test_queues_without_an_owner_and_with_several_are_counted_and_named() -> Non
     (one,) = detect.owner_findings({q[0]: (), q[1]: ("a",)}, "the group", None, "predicted", {})
     assert one.message == "1 of 2 queues of the group is unassigned (predicted): T x 0"
     assert list(detect.owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})) == []
-
-
-def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
-    """AVG gives queue 0 to a, 1 to b and 2 to c; b owns its own, whoever else owns it too."""
+    # AVG gives queue 0 to a, 1 to b and 2 to c; b owns its own, whoever else owns it too.
     predicted = owners_at_rest([route(x=3)], Members(("a", "b", "c"), "AVG"))
     for seen, who in (({0: "a", 1: "b d", 2: "c"}, ("d",)), ({0: "a", 1: "b", 2: "b"}, ("b", "c")), ({2: ""}, ("c",))):
-        owners = {MessageQueue("T", "x", number): ids for number, ids in seen.items()}
-        (found,) = detect.mismatch_findings(predicted, "AVG", group("a b c", owners=owners).queues)
+        own = {MessageQueue("T", "x", number): ids for number, ids in seen.items()}
+        (found,) = detect.mismatch_findings(predicted, "AVG", group("a b c", owners=own).queues)
         assert found.consumers == who
     assert found.message == (
         "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
@@ -234,9 +229,8 @@ def test_only_impossible_reports_contradict_a_given_strategy(given: Any, reporte
     members = Members(("a", "b"), given)
     detected = detect.detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
     assert detected.origin == "given"
-    assert [finding.message for finding in detected.findings] == (
-        [f"the plan uses {members.group_strategy}, but consumers report {others}"] if others else []
-    )
+    text = f"the plan uses {members.group_strategy}, but consumers report {others}"
+    assert [finding.message for finding in detected.findings] == ([text] if others else [])
 
 
 @every_case(("seen", "strategy", "origin", "findings"), [
@@ -258,11 +252,10 @@ def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -
     with pytest.raises(DataError, match="the strategy class MyStrategy, which"):
         detect.detect_strategy(None, own, [], Members(("a", "b", "c"), "AVG"))
     known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
-    for java_class, options in (
-        ("AllocateMessageQueueByConfig", "--strategy-option queues=FILE"),
-        ("AllocateMessageQueueByMachineRoom", "--strategy-option idc=ROOM"),
-        (NEARBY, "--strategy-option broker-zone=… and --strategy-option client-zone=…"),
-    ):
+    nearby = "--strategy-option broker-zone=… and --strategy-option client-zone=…"
+    config, room = "AllocateMessageQueueByConfig", "AllocateMessageQueueByMachineRoom"
+    strategies = (config, "--strategy-option queues=FILE"), (room, "--strategy-option idc=ROOM"), (NEARBY, nearby)
+    for java_class, options in strategies:
         seen = group("a b", reports={"a": AVG, "b": java_class})
         run = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
         detect.must_be_set(run, known)

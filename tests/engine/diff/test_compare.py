@@ -156,9 +156,8 @@ def test_figures_and_details_of_a_comparison() -> None:
     assert (pending.newly_duplicate_owners, pending.newly_unassigned, pending.unexplained) == (2, 0, 0)
     lagging = compare_snapshots(ABC, CASES["offsets alone make no group changed"][1])
     found = only(lagging)
-    assert (found.change, found.lag_growth, found.produced, found.consumed, found.offsets_back) == (
-        "same", 40, 0, -40, 8,
-    )  # fmt: skip
+    lag = found.change, found.lag_growth, found.produced, found.consumed, found.offsets_back
+    assert lag == ("same", 40, 0, -40, 8)
     assert (lagging.summary.groups_changed, lagging.summary.lag_growth) == (0, 40)
     gone = compare_snapshots(ABC, CASES["a group without consumers"][1]).summary
     assert (gone.newly_unassigned, gone.consumers_left) == (8, 3)
@@ -298,9 +297,8 @@ def test_the_change_of_a_plan_explains_moves(routes: list[TopicRouteData], ids: 
     )
     queues = [queue for found in diff.groups for queue in found.queues]
     changed = [(topic.topic, move) for topic in plan.topics for move in topic.queues if move.change != "same"]
-    assert {(*astuple(queue.queue), queue.change) for queue in queues} == {
-        (topic, move.broker_name, move.queue_id, move.change) for topic, move in changed
-    }
+    moves = [(topic, move.broker_name, move.queue_id, move.change) for topic, move in changed]
+    assert {(*astuple(queue.queue), queue.change) for queue in queues} == {*moves}
     asked = {
         "consumers": changes.add or changes.remove,
         "strategy": changes.to_strategy,

@@ -172,11 +172,14 @@ def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway(
     assert found == ([] if queues is None else [said])
 
 
-def test_a_change_of_some_members_leaves_the_group_mixed() -> None:
+def test_a_plan_warns_of_a_group_that_stays_mixed_and_of_a_short_pause() -> None:
     plan = rolled("a b c", to="AVG_BY_CIRCLE", restart=["c"])
     assert plan.members == ("c",)
     assert plan.stages == ()
     assert message(plan, "stays-mixed").startswith("consumers that keep their strategy: 2; the group stays mixed, ")
+    plan = rolled("a b c", pauses=[5, 10, 15], down=15)
+    text = "consumers are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
+    assert message(plan, "several-away") == text
 
 
 def test_each_order_is_tried_with_each_pause_and_all_members_at_once_without_one() -> None:
@@ -197,12 +200,6 @@ def test_the_reverse_of_an_order_is_named_for_it_when_it_has_as_much_overlap(tot
     little = {1: LeastOverlap(("x", "y"), total, is_least=False)}
     tried = all_candidates(rollout, routes, known, little, RolloutRequest(down_us=1, pauses_us=[2]))
     assert [each.name for each in tried] == ["sorted, little overlap", back, "all at once"]
-
-
-def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
-    plan = rolled("a b c", pauses=[5, 10, 15], down=15)
-    text = "consumers are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
-    assert message(plan, "several-away") == text
 
 
 def choice(name: str, *, takes: int | None = 0, settled: int = 10, **figures: float) -> RolloutChoice:

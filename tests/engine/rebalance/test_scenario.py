@@ -301,7 +301,7 @@ def test_unstored_messages_are_redelivered(holds: list[Hold], latency_us: int, r
     assert again(read(*holds, latency_us=latency_us)) == redelivered
 
 
-def test_a_gap_and_an_overlap_are_times_without_owner_and_with_two() -> None:
+def test_a_gap_and_an_overlap_are_times_without_owner_and_with_two_pauses_are_those_of_a_running_owner() -> None:
     gap, overlap = read(hold("c1", -500, 220), hold("c2", 230)), read(hold("c1", -500, 270), hold("c2", 230))
     assert (gap.total_gap_ms, gap.unread_ms, gap.total_overlap_ms) == (0.01, 0.01, 0)
     assert (overlap.total_overlap_ms, overlap.longest_overlap_ms, overlap.total_gap_ms) == (0.04, 0.04, 0)
@@ -311,10 +311,7 @@ def test_a_gap_and_an_overlap_are_times_without_owner_and_with_two() -> None:
     first = read(hold("c1", 130), there=((100, True),))
     assert [(takeover.redelivered, takeover.unread_ms) for takeover in first.takeovers] == [(0, 0.03)]
     assert spans(first) == [("gone", 0, 100), ("unassigned", 100, 130), ("one", 130, 1000)]
-
-
-def test_a_pause_is_one_of_the_time_in_which_the_owner_runs() -> None:
-    """It is frozen from 30 to 60 and from 90 to 120; its broker is away before, between, behind, and over an edge."""
+    # It is frozen from 30 to 60 and from 90 to 120; its broker is away before, between, behind, and over an edge.
     held = hold("c1", 0, 150, freezes=[(30, 60), (90, 120)])
     held.pauses = [(10, 20), (40, 50), (55, 65), (70, 80), (130, None)]
     turns = [(10, 20), (60, 65), (70, 80), (130, 150)]
@@ -360,11 +357,19 @@ def tried(text: str, found: GroupFigures | GroupTrials = FIGURES) -> tuple[float
     return answer.value, answer.met
 
 
-def test_every_figure_is_in_its_unit() -> None:
+def test_every_figure_is_in_its_unit_and_of_trials_what_95_of_100_do_not_exceed() -> None:
     for name in (each for each in FIGURES.__struct_fields__ if getattr(FIGURES, each) and each != "rebalances"):
         first, *rest = name.split("_")
         for text in (name.replace("_", "-"), first + "".join(map(str.capitalize, rest))):
             assert tried(f"{text}>0") == (getattr(FIGURES, name), True)
+    for spread, value in (("", 2000), ("[p95]", 2000), ("[p50]", 1000), ("[max]", 3000)):
+        assert tried(f"total-gap-ms{spread}>0", trials(total_gap_ms=(1000, 2000, 3000))) == (value, True)
+    with pytest.raises(UsageError, match="of many trials"):
+        tried("total-gap-ms[p95]>0")
+    with pytest.raises(UsageError, match="what is mean"):
+        tried("total-gap-ms[mean]>0", trials(total_gap_ms=(1, 2, 3)))
+    found = summarise([replace(FIGURES, taken=number) for number in range(1, 101)]).figures.taken
+    assert (found.p50, found.p95, found.max, found.max_trial) == (50, 95, 100, 99)
 
 
 @every_case(("text", "found", "met"), [
@@ -391,17 +396,6 @@ def test_what_is_not_over_at_the_end_lasts_longer_than_anything(field: str, name
         of_all = trials(100, 100, **{name.replace("-", "_"): (1, 2, 3), field: (0, 0, 1)})
         assert tried(f"{name}>999999999", of_all)[1] is (name in names)
     assert tried(f"{field.replace('_', '-')}=3", replace(FIGURES, **{field: 3}))[1] is True
-
-
-def test_of_trials_it_is_what_95_of_100_do_not_exceed_by_nearest_rank() -> None:
-    for spread, value in (("", 2000), ("[p95]", 2000), ("[p50]", 1000), ("[max]", 3000)):
-        assert tried(f"total-gap-ms{spread}>0", trials(total_gap_ms=(1000, 2000, 3000))) == (value, True)
-    with pytest.raises(UsageError, match="of many trials"):
-        tried("total-gap-ms[p95]>0")
-    with pytest.raises(UsageError, match="what is mean"):
-        tried("total-gap-ms[mean]>0", trials(total_gap_ms=(1, 2, 3)))
-    found = summarise([replace(FIGURES, taken=number) for number in range(1, 101)]).figures.taken
-    assert (found.p50, found.p95, found.max, found.max_trial) == (50, 95, 100, 99)
 
 
 @every_case(("text", "takes_ms", "value", "met"), [

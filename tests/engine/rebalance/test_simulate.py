@@ -56,11 +56,10 @@ def groups(draw: st.DrawFn) -> Case:
         else:
             gone.add(present[0])
             events.append(at(kind, present[0], seconds))  # type: ignore[arg-type]
-    scenario = GroupScenario(
-        tuple(events), client_version=draw(st.sampled_from(VERSIONS)), orderly=draw(st.booleans()),
-        consume_us=draw(st.sampled_from([0, 300_000, 2_000_000])),
-        latency_us=draw(st.sampled_from([0, 1000, 40_000])), seed=draw(st.integers(0, 1000)),
-    )  # fmt: skip
+    times = {"consume_us": [0, 300_000, 2_000_000], "latency_us": [0, 1000, 40_000], "seed": range(1001)}
+    more: dict[str, Any] = {name: draw(st.sampled_from(values)) for name, values in times.items()}
+    version, orderly = draw(st.sampled_from(VERSIONS)), draw(st.booleans())
+    scenario = GroupScenario(tuple(events), client_version=version, orderly=orderly, **more)
     return Members(tuple(ids), draw(st.sampled_from(STRATEGIES))), topics, scenario
 
 

@@ -159,15 +159,12 @@ def test_what_is_known_of_a_queue(looks: str, number: int, changes: str, spans: 
     assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == gap
 
 
-def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it() -> None:
+def test_consumers_join_between_two_lists_and_owners_at_both_ends_are_unknown_new_or_none() -> None:
     recording = recorded((look(0, "a:0123"), look(1, "a:0123", silent="b"), look(2, "a:01 b:23")))
     (joined,) = recording.consumer_changes
     assert (joined.change, joined.client_id, joined.from_ms, joined.to_ms) == ("joined", "b", -100, 1000)
     (gained,) = (each for each in recording.queues[2].changes if each.change == "gained")
     assert (gained.from_ms, gained.to_ms) == (-100, 2000)
-
-
-def test_owners_at_both_ends_are_unknown_new_or_none() -> None:
     never, came = queue_of(0, NEVER), queue_of(3, NEW)
     assert (never.owners_before, never.owners_after, came.owners_before, came.owners_after) == (None, None, (), ("a",))
     assert recorded(looked(GONE)).figures.unassigned == 0
@@ -333,7 +330,7 @@ def owning(ids: str, owners: str, java_class: str | None = AVG, reporting: str =
     return group(ids, owners=owned, reports=reported)
 
 
-def test_who_answers_owns_what_it_says_but_for_the_retry_topic() -> None:
+def test_who_answers_owns_what_it_says_of_the_topics_that_are_asked_for() -> None:
     seen = owning("a b", "aab-")
     found = look_at(replace(seen, queues={**seen.queues, RETRY: QueueState(frozenset("a"))}))
     some = queues(4)
@@ -342,6 +339,11 @@ def test_who_answers_owns_what_it_says_but_for_the_retry_topic() -> None:
     assert (found.routes, found.asked_at, found.answered_at) == ({"T": tuple(some)}, 1, 2)
     nobody = look_at(replace(group(), views=(), queues={queue: QueueState() for queue in some}))
     assert (nobody.owned, nobody.listed, nobody.unanswered) == ({}, frozenset(), {})
+    other, seen = MessageQueue("U", "broker-a", 0), owning("a", "aaaa")
+    seen = replace(seen, queues={**seen.queues, other: QueueState(frozenset("a"))})
+    assert look_at(seen).owned["a"] == {*queues(4), other}
+    assert look_at(seen, topics=("T",)).owned["a"] == {*queues(4)}
+    assert look_at(seen, topics=("U",)).routes == {}  # its route was not read
 
 
 def test_consumers_that_do_not_answer_and_lists_that_are_missing_are_unknown() -> None:
@@ -367,14 +369,6 @@ def test_only_a_strategy_that_consumers_report_is_predicted() -> None:
     few, many = (look_at(hashed, virtual_nodes=nodes).predicted for nodes in (1, 500))
     assert few is not None
     assert few != many
-
-
-def test_only_the_topics_that_are_asked_for() -> None:
-    other, seen = MessageQueue("U", "broker-a", 0), owning("a", "aaaa")
-    seen = replace(seen, queues={**seen.queues, other: QueueState(frozenset("a"))})
-    assert look_at(seen).owned["a"] == {*queues(4), other}
-    assert look_at(seen, topics=("T",)).owned["a"] == {*queues(4)}
-    assert look_at(seen, topics=("U",)).routes == {}  # its route was not read
 
 
 LOOKS = (look(0, "a:0123"), look(1, "a:0123 b:"), look(2, "a:01 b:23"), look(3, "a:01 b:23"))
@@ -461,7 +455,7 @@ def test_a_simulation_is_aligned_by_an_event_or_the_first_change(
     assert outcomes(found) == ["as-predicted"] * 4
 
 
-def test_a_queue_whose_interval_is_clear_of_the_predicted_one_is_earlier_or_later() -> None:
+def test_a_change_clear_of_the_predicted_time_of_all_trials_is_earlier_or_later() -> None:
     slow = simulation(("aaaaaaaaa", "aaaaaaaaa", "aaabbbbbb", "aaaaaaabb"))
     found = compared(recorded(LOOKS), slow, "f", 0)  # 3 comes 4 s after 2 there, with 2 here: from 4.9 s on
     assert outcomes(found)[2:] == ["as-predicted", "earlier"]
@@ -472,22 +466,16 @@ def test_a_queue_whose_interval_is_clear_of_the_predicted_one_is_earlier_or_late
     found = compared(recorded(looks), simulation(("aaaa", "aaaa", "aabb", "aabb")), "f", 0)
     assert outcomes(found)[2:] == ["as-predicted", "later"]
     assert found.queues[3].beside_ms == 900  # not before 2.9 s, predicted until 2 s
-
-
-def test_changes_of_an_aligned_simulation_are_earlier_or_later() -> None:
     (queue,) = (each for each in compared(recorded(LOOKS), SOON, "f", 0).queues if each.queue_id == 2)
     assert (queue.predicted_from_ms, queue.predicted_to_ms) == (queue.seen_from_ms, queue.seen_to_ms) == (900, 2000)
     assert against(SOON, event_at_ms=T0 - 1000)[2:] == ["later"] * 2
     assert against(SOON, event_at_ms=T0 + 1500)[2:] == ["earlier"] * 2
     late = simulation(("aaaa", "aaaa", "b      aa", "b      aa"), event=CRASH)
     assert against(late, *LEFT)[2:] == ["earlier"] * 2
-
-
-def test_several_trials_give_a_range() -> None:
     early = ("aaaaaaaaa", "aaaaaaaaa", "aabbbbbbb", "aabbbbbbb")
-    late = (*early[:3], "aaaaaaabb")
-    assert against(simulation(late))[3] == "earlier"
-    assert against(simulation(early, late))[3] == "as-predicted"
+    much_later = (*early[:3], "aaaaaaabb")
+    assert against(simulation(much_later))[3] == "earlier"
+    assert against(simulation(early, much_later))[3] == "as-predicted"
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.integers(0, 10))
