@@ -17,7 +17,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.live import LiveSource
-from rmqlb.sources.pace import Deadline, Pace
+from rmqlb.sources.pace import Deadline, Pace, ask_concurrently
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, Turn, cluster
 
@@ -60,6 +60,22 @@ def test_a_second_after_its_answer_a_consumer_may_be_asked_again() -> None:
         raise ZeroDivisionError
     with time.pace.turn("a", NEVER, spaced=True):
         assert time.slept == [0.75, 1], "the pause counts from requests that failed too"
+
+
+def test_a_consumer_is_asked_by_one_request_at_a_time() -> None:
+    """To answer it asks brokers for offsets, on as many threads as it has processors, which their answers need too."""
+    both, pace, alone = threading.Barrier(2), Pace(), list[bool]()
+
+    def ask(_: object) -> None:
+        with pace.turn("a", NEVER, spaced=False):
+            try:
+                both.wait(0.1)
+            except threading.BrokenBarrierError:
+                alone.append(True)
+
+    with ask_concurrently(ask, "xy", 2) as futures:
+        assert [future.result() for future in futures] == [None, None]
+    assert alone == [True, True]
 
 
 @every_case(("left", "is_in_time"), [(10.0, True), (0.6, True), (0.5, False), (0.1, False), (0.0, False)])
