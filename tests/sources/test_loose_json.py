@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
 from rmqlb.sources.formats.limits import MAX_DEPTH
-from rmqlb.sources.formats.loose_json import MAX_DIGITS, LooseReader, ObjectKey, read_loose
-from tests.support.captured_frames import captured_frames
+from rmqlb.sources.formats.loose_json import MAX_DIGITS, ObjectKey, read_loose
 from tests.support.mismatches import every_case
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -34,12 +33,6 @@ def problem(text: str) -> str:
     return caught.value.message
 
 
-def frame_body(name: str) -> str:
-    """The body of a captured frame: 4 bytes of length, 4 of which 3 say how long the header is, header, body."""
-    frame: bytes = captured_frames()[name]["frame"]
-    return frame[8 + int.from_bytes(frame[5:8], "big") :].decode()
-
-
 @given(JSON_VALUES, st.booleans(), st.sampled_from([None, 1]))
 def test_what_strict_json_accepts_is_read_to_equal_values(value: object, escaped: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=escaped, indent=indent)
@@ -60,28 +53,18 @@ def test_any_text_is_read_or_is_a_document_error(text: str) -> None:
         assert "\n" not in error.message
 
 
-@every_case(
-    ("text", "value"),
-    [
-        ('{brokerName:"a",$ref:1,@type:2}', {"brokerName": "a", "$ref": 1, "@type": 2}),
-        (
-            '{{"queueId":0,"topic":"T"}:{"brokerOffset":1}}',
-            {ObjectKey((("queueId", 0), ("topic", "T"))): {"brokerOffset": 1}},
-        ),
-        ("1L", 1),
-        ("-7S", -7),
-        ("3B", 3),
-        ("1.5D", 1.5),
-        ("2F", 2.0),
-        ("Set[1,2]", [1, 2]),
-        ("TreeSet[]", []),
-        (r"'it\'s \"x\"'", 'it\'s "x"'),
-        ("[1,]", [1]),
-        ('{"a":1,}', {"a": 1}),
-        ('{"$ref":"$.offsetTable"}', {"$ref": "$.offsetTable"}),
-        ('{"@type":"java.lang.Runtime","x":1}', {"@type": "java.lang.Runtime", "x": 1}),
-    ],
-)
+FASTJSON: dict[str, object] = {
+    '{brokerName:"a",$ref:1,@type:2}': {"brokerName": "a", "$ref": 1, "@type": 2},
+    '{{"queueId":0,"topic":"T"}:{"brokerOffset":1}}': {ObjectKey((("queueId", 0), ("topic", "T"))): {"brokerOffset": 1}},
+    "1L": 1, "-7S": -7, "3B": 3, "1.5D": 1.5, "2F": 2.0,
+    "Set[1,2]": [1, 2], "TreeSet[]": [], "[1,]": [1], '{"a":1,}': {"a": 1},
+    r"'it\'s \"x\"'": 'it\'s "x"',
+    '{"@type":"java.lang.Runtime","x":1}': {"@type": "java.lang.Runtime", "x": 1},
+    "9" * MAX_DIGITS: int("9" * MAX_DIGITS),
+}  # fmt: skip
+
+
+@every_case(("text", "value"), FASTJSON.items())
 def test_fastjson_forms_are_read(text: str, value: object) -> None:
     assert read(text) == value
     assert type(read(text)) is type(value)
@@ -124,17 +107,21 @@ def test_each_leniency_is_named_once() -> None:
         ("NaN", "line 1, column 1: 'NaN' is not a value"),
         ("// a\n1", "line 1, column 1: expected a value"),
         ("new Date(1)", "line 1, column 1: 'new' is not a value"),
+        ("9" * (MAX_DIGITS + 1), "line 1, column 1: a number of more than 4300 digits"),
     ],
 )
 def test_what_does_not_fit_is_an_error_with_its_place(text: str, message: str) -> None:
     assert problem(text) == f"dump, {message}"
 
 
-def test_a_document_cut_anywhere_is_refused() -> None:
+def test_a_document_cut_anywhere_is_refused_and_two_bare_values_need_a_space_between_them() -> None:
     document = '{"a":{0:["x\\u00e9",true,1.5e3,"y"]}}'
     assert read(document) == {"a": {"0": ["xé", True, 1500.0, "y"]}}
     for cut in range(1, len(document)):
         assert problem(document[:cut]).startswith("dump, line 1, column ")
+    assert read_loose('{"a":1}{"b":2}\n\n[][]{} 1 2', "x")[0] == [{"a": 1}, {"b": 2}, [], [], {}, 1, 2]
+    for text in ("01", "truefalse", "1[]", "null{}"):
+        assert problem(text)
 
 
 @every_case(
@@ -147,23 +134,3 @@ def test_the_depth_is_bounded_in_every_form(start: str, inner: str, end: str) ->
     read(start * (room // a_step) + inner + end * (room // a_step))
     too_deep = room // a_step + 1
     assert problem(start * too_deep + inner + end * too_deep).endswith("nested deeper than 256")
-
-
-def test_a_number_may_be_as_long_as_python_reads() -> None:
-    assert read("9" * MAX_DIGITS) == int("9" * MAX_DIGITS)
-    assert problem("9" * (MAX_DIGITS + 1)).endswith("a number of more than 4300 digits")
-
-
-@every_case("name", ["5.5.0-b0-consume-stats-order-svc", "5.5.0-b0-running-info", "5.5.0-cluster"])
-def test_bodies_of_real_brokers_are_read(name: str) -> None:
-    reader = LooseReader(frame_body(name), name)
-    [document] = reader.documents()
-    assert isinstance(document, dict)
-    assert reader.notes
-
-
-def test_two_bare_values_need_a_space_between_them() -> None:
-    assert read_loose('{"a":1}{"b":2}\n\n[][]{} 1 2', "x")[0] == [{"a": 1}, {"b": 2}, [], [], {}, 1, 2]
-    for text in ("01", "truefalse", "1[]", "null{}"):
-        with pytest.raises(DocumentError):
-            read_loose(text, "x")

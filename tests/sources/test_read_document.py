@@ -27,28 +27,26 @@ def snapshot(taken_at: str | None = "2026-11-21T02:02:07Z", **data: Any) -> byte
     return json.dumps(value).encode()
 
 
-@every_case(
-    ("body", "documents"),
-    [
-        (b"", [b""]),
-        (b" \n\t\n", [b""]),
-        (b'\n{"a": 1}\n', [b'{"a": 1}']),
-        (b'{\n"a":\n{"b": 1}\n}', [b'{\n"a":\n{"b": 1}\n}']),
-        (b'[\n{"a": 1},\n{"b": 2}\n]', [b'[\n{"a": 1},\n{"b": 2}\n]']),
-        (b'{"a": 1}\n\n{"b": 2}', [b'{"a": 1}', b'{"b": 2}']),
-        (b'{"a": 1}\r\n{"b": 2}\r\n', [b'{"a": 1}', b'{"b": 2}']),
-        (b'{"a": 1}\n{"b": 2}\n{"c": ', [b'{"a": 1}', b'{"b": 2}', b'{"c":']),
-        (b'{"a": 1\n{"b": 2}', [b'{"a": 1', b'{"b": 2}']),
-        (b'garbage\n{"b": 2}\nmore', [b"garbage", b'{"b": 2}', b"more"]),
-        (b'{"a": 1}\n\x00\x01\n{"b": 2}', [b'{"a": 1}', b"\x00\x01", b'{"b": 2}']),
-        (b'{"a": 1}\n\xff\xfe\n{"b": 2}', [b'{"a": 1}', b"\xff\xfe", b'{"b": 2}']),
-        (b'{\n  "a": 1\n}\n{\n  "b": 2\n}\n', [b'{\n  "a": 1\n}', b'{\n  "b": 2\n}']),
-        (b'{\n  "a": 1,\n{\n  "b": 2\n}\n', [b'{\n  "a": 1,', b'{\n  "b": 2\n}']),
-        (b"schema: rmqlb/snapshot\ndata: {}\n", [b"schema: rmqlb/snapshot\ndata: {}"]),
-        (b"RocketMQLog:WARN No appenders\n{0:1}\n", [b"{0:1}"]),
-        (b"\xef\xbb\xbf" + b'{"a": 1}\n{"b": 2}', [b'{"a": 1}', b'{"b": 2}']),
-    ],
-)
+DOCUMENTS = {
+    b"": [b""],
+    b" \n\t\n": [b""],
+    b'{\n"a":\n{"b": 1}\n}': [b'{\n"a":\n{"b": 1}\n}'],
+    b'[\n{"a": 1},\n{"b": 2}\n]': [b'[\n{"a": 1},\n{"b": 2}\n]'],
+    b'{"a": 1}\n\n{"b": 2}': [b'{"a": 1}', b'{"b": 2}'],
+    b'{"a": 1}\r\n{"b": 2}\r\n': [b'{"a": 1}', b'{"b": 2}'],
+    b'{"a": 1}\n{"b": 2}\n{"c": ': [b'{"a": 1}', b'{"b": 2}', b'{"c":'],
+    b'{"a": 1\n{"b": 2}': [b'{"a": 1', b'{"b": 2}'],
+    b'garbage\n{"b": 2}\nmore': [b"garbage", b'{"b": 2}', b"more"],
+    b'{"a": 1}\n\xff\xfe\n{"b": 2}': [b'{"a": 1}', b"\xff\xfe", b'{"b": 2}'],
+    b'{\n  "a": 1\n}\n{\n  "b": 2\n}\n': [b'{\n  "a": 1\n}', b'{\n  "b": 2\n}'],
+    b'{\n  "a": 1,\n{\n  "b": 2\n}\n': [b'{\n  "a": 1,', b'{\n  "b": 2\n}'],
+    b"schema: rmqlb/snapshot\ndata: {}\n": [b"schema: rmqlb/snapshot\ndata: {}"],
+    b"RocketMQLog:WARN No appenders\n{0:1}\n": [b"{0:1}"],
+    b"\xef\xbb\xbf" + b'{"a": 1}\n{"b": 2}': [b'{"a": 1}', b'{"b": 2}'],
+}
+
+
+@every_case(("body", "documents"), DOCUMENTS.items())
 def test_a_file_falls_into_its_documents(body: bytes, documents: list[bytes]) -> None:
     assert split_documents(body, "x") == documents
 
@@ -70,25 +68,15 @@ def test_a_document_beyond_the_bound_is_refused_and_what_is_no_snapshot_has_half
         read_document(body, "x.json", limit=10 if size == 10 else len(body))
 
 
-def seen(group: str, at: str) -> dict[str, Any]:
-    return {"group": group, "seen": {"where": "w", "at": f"2026-11-21T{at}Z"}}
+def test_when_a_snapshot_was_taken() -> None:
+    def taken_at(at: str | None, *seen: str) -> datetime | None:
+        groups = [{"group": when, "seen": {"where": "w", "at": f"2026-11-21T{when}Z"}} for when in seen]
+        return read_document(snapshot(at, groups=groups), "x").taken_at
 
-
-@every_case(
-    ("body", "taken_at"),
-    [
-        (snapshot("2026-11-21T02:02:07Z"), datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)),
-        (snapshot("2026-11-21T02:02:07+08:00"), datetime(2026, 11, 20, 18, 2, 7, tzinfo=UTC)),
-        (snapshot("2026-11-21T02:02:07"), datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)),
-        (snapshot(None), None),
-        (
-            snapshot(None, groups=[seen("g", "02:00:00"), seen("h", "02:05:00")]),
-            datetime(2026, 11, 21, 2, 5, tzinfo=UTC),
-        ),
-    ],
-)
-def test_when_a_snapshot_was_taken(body: bytes, taken_at: datetime | None) -> None:
-    assert read_document(body, "x").taken_at == taken_at
+    for text in ("2026-11-21T02:02:07Z", "2026-11-21T10:02:07+08:00", "2026-11-21T02:02:07"):
+        assert taken_at(text) == datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
+    assert taken_at(None) is None
+    assert taken_at(None, "02:00:00", "02:05:00") == datetime(2026, 11, 21, 2, 5, tzinfo=UTC)
 
 
 def test_the_cluster_is_that_of_the_brokers() -> None:
@@ -153,12 +141,6 @@ def test_chunks_beyond_the_limit_are_not_even_asked_for() -> None:
     assert caught.value.hint == "if that is right, raise the limit with --max-size"
 
 
-@given(st.binary(max_size=2000))
-def test_every_packing_is_unpacked(body: bytes) -> None:
-    for packed in (gzip.compress(body), zlib.compress(body), raw_deflate(body)):
-        assert inflate(packed, 2000, "dump.gz") == body
-
-
 def test_what_unpacks_to_the_limit_is_read_and_a_bomb_is_never_unpacked() -> None:
     assert len(inflate(gzip.compress(bytes(LIMIT)), LIMIT, "dump.gz")) == LIMIT
     assert problem(gzip.compress(bytes(LIMIT + 1))) == "dump.gz: larger than 1 MB"
@@ -178,7 +160,9 @@ def test_a_packed_body_cut_short_or_joined_is_not_read_in_part() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_unpacked_or_are_a_document_error(body: bytes) -> None:
+def test_every_packing_is_unpacked_and_other_bytes_are_a_document_error(body: bytes) -> None:
+    for packed in (gzip.compress(body), zlib.compress(body), raw_deflate(body)):
+        assert inflate(packed, 200, "dump.gz") == body
     for start in (b"", b"\x1f\x8b", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", b"\x78\x9c"):
         try:
             inflate(start + body, LIMIT, "dump.gz")
@@ -187,27 +171,23 @@ def test_any_bytes_are_unpacked_or_are_a_document_error(body: bytes) -> None:
 
 
 REFUSED = object()
+READERS: tuple[Callable[[str], object], ...] = (
+    lambda text: decode(text.encode("utf-8", "surrogatepass"), object, "x"),
+    lambda text: read_loose(text, "x")[0][0],
+    lambda text: read_yaml(text, "x"),
+)
+"""Strict JSON, RocketMQ's JSON, YAML."""
 
 
-def strict(text: str) -> object:
-    return decode(text.encode("utf-8", "surrogatepass"), object, "x")
-
-
-def loose(text: str) -> object:
-    [document] = read_loose(text, "x")[0]
-    return document
-
-
-def yaml(text: str) -> object:
-    return read_yaml(text, "x")
-
-
-def result(read: Callable[[str], object], text: str) -> object:
-    try:
-        return read(text)
-    except DocumentError as error:
-        assert error.message.startswith("x")
-        return REFUSED
+def results(text: str) -> list[object]:
+    found = []
+    for read in READERS:
+        try:
+            found.append(read(text))
+        except DocumentError as error:
+            assert error.message.startswith("x")
+            found.append(REFUSED)
+    return found
 
 
 SAME: list[tuple[str, object]] = [
@@ -215,24 +195,17 @@ SAME: list[tuple[str, object]] = [
     ("[18446744073709551616, -9223372036854775809]", [2**64, -(2**63) - 1]),
     ("[9007199254740993]", [9007199254740993]),
     (f"[{'7' * 4300}]", [int("7" * 4300)]),
-    (f"[{'7' * 5000}]", REFUSED),
     ("[-0]", [0]),
     ("[0.5]", [0.5]),
     ("[0." + "0" * 400 + "1]", [0.0]),
     (r'["\u0000"]', ["\0"]),
-    ('["\0"]', REFUSED),
-    (r'["\ud800"]', REFUSED),
-    (r'["\udc00"]', REFUSED),
-    ('["\ud800"]', REFUSED),
     ('["\u2028"]', ["\u2028"]),
     ('["\U0001f600"]', ["\U0001f600"]),
     ('{"": 1}', {"": 1}),
     ('{"__class__": "x"}', {"__class__": "x"}),
     ('["010", "1e5"]', ["010", "1e5"]),
-    ('{"a": [1', REFUSED),
-    ("[1.0e+400]", REFUSED),
-    ("[-1.0e+400]", REFUSED),
 ]
+NOWHERE = ('["\0"]', r'["\ud800"]', r'["\udc00"]', '["\ud800"]', f"[{'7' * 5000}]", '{"a": [1', "[1.0e+400]", "[-1.0e+400]")  # fmt: skip
 DIFFERENT: list[tuple[str, object, object]] = [
     ("[NaN]", REFUSED, ["NaN"]),
     ("[-Infinity]", REFUSED, ["-Infinity"]),
@@ -245,23 +218,23 @@ DIFFERENT: list[tuple[str, object, object]] = [
 """Text, JSON's value and YAML's."""
 
 
-@every_case(("text", "in_json", "in_yaml"), [*((text, value, value) for text, value in SAME), *DIFFERENT])
+@every_case(
+    ("text", "in_json", "in_yaml"),
+    [*((*one, one[1]) for one in SAME), *((text, REFUSED, REFUSED) for text in NOWHERE), *DIFFERENT],
+)
 def test_every_reader_gives_the_same_but_where_yaml_is_another_language(
     text: str, in_json: object, in_yaml: object
 ) -> None:
-    assert [result(read, text) for read in (strict, loose, yaml)] == [in_json, in_json, in_yaml]
-
-
-def test_a_comma_too_many_is_read_where_json_is_not_strict() -> None:
-    assert [result(read, "[1, ]") for read in (strict, loose, yaml)] == [REFUSED, [1], [1]]
+    assert results(text) == [in_json, in_json, in_yaml]
+    assert results("[1, ]") == [REFUSED, [1], [1]], "a comma too many"
 
 
 @every_case("depth", [10, 256, 257, 900, 100_000, 1_000_000])
-@every_case("read", [strict, loose, yaml])
-def test_every_reader_goes_256_deep_and_no_deeper(read: Callable[[str], object], depth: int) -> None:
+def test_every_reader_goes_256_deep_and_no_deeper(depth: int) -> None:
     for text in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
         if depth <= 256:
-            assert result(read, text) is not REFUSED
+            assert REFUSED not in results(text)
             continue
-        with pytest.raises(DocumentError, match=r"nested deeper than 256|more than 500000 values in what"):
-            read(text)
+        for read in READERS:
+            with pytest.raises(DocumentError, match=r"nested deeper than 256|more than 500000 values in what"):
+                read(text)
