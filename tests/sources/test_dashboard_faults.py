@@ -11,19 +11,9 @@ from tests.support import replay_dashboard as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Fault, Replay, dashboard
 
-from .dashboards import (  # fmt: skip
-    CLUSTER,
-    GROUPS,
-    ORDER_SVC,
-    PROGRESS,
-    ROUTE,
-    RUNNING,
-    SKEWED,
-    TOPICS,
-    endpoint_error,
-    error_of,
-    fetch,
-)
+from .dashboards import CLUSTER, GROUPS, ORDER_SVC, PROGRESS, ROUTE, RUNNING, SKEWED, TOPICS
+
+from .dashboards import endpoint_error, error_of, fetch  # isort: skip
 
 MB = 1 << 20
 BROKE = "the connection broke: "
@@ -90,8 +80,11 @@ LASTING: list[tuple[Fault, bool, str]] = [
 
 @every_case(("fault", "is_protocol", "reason"), [*PASSING, *SLOW, *LASTING])
 def test_a_fault_is_one_line_that_says_what_happened_and_where(fault: Fault, is_protocol: bool, reason: str) -> None:
+    is_lasting = any(fault is each for each, _, _ in LASTING)
+    settings = QUICK | {"timeout": 0.3 if reason == NOT_IN_TIME else 20.0, "retries": 5 if is_lasting else 0}
     with dashboard(Replay(faults={"*": fault})) as replay:
-        error = error_of(replay.url, SKEWED, **(QUICK if reason == NOT_IN_TIME else QUICK | {"timeout": 20.0}))
+        error = error_of(replay.url, SKEWED, **settings)
+    assert len(replay.asked) == 1, "a lasting fault is not tried again"
     assert isinstance(error, ProtocolError) == is_protocol
     assert error.message.startswith(f"GET {replay.url}{ROUTE}: {reason}")
     assert len(error.message) < 300
@@ -104,13 +97,6 @@ def test_after_a_passing_fault_a_read_is_tried_again(fault: Fault) -> None:
     with dashboard(replay):
         assert fetch(replay, SKEWED, retries=1).route("Skewed")
     assert len(replay.asked) == 2
-
-
-@every_case("fault", [fault for fault, _, _ in LASTING])
-def test_a_lasting_fault_is_not_tried_again(fault: Fault) -> None:
-    with dashboard(Replay(faults={"*": fault})) as replay:
-        error_of(replay.url, SKEWED, retries=5)
-    assert len(replay.asked) == 1
 
 
 def test_an_address_where_nobody_listens_or_that_cannot_be_is_one_line() -> None:
@@ -130,29 +116,28 @@ def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
         assert endpoint_error(replay.url, timeout=0.3, retries=0, max_bytes=1 << 40).endswith(NOT_IN_TIME)
 
 
-@every_case("encoding", ["gzip", "x-gzip", "GZIP", "deflate", "identity"])
-def test_a_body_packed_without_being_asked_is_unpacked(encoding: str) -> None:
+def test_a_body_packed_without_being_asked_is_unpacked() -> None:
     body = server.envelope({"queueDatas": [{"brokerName": "a"}]})
-    sent = {"identity": body, "deflate": deflate(body)}.get(encoding, gzip.compress(body))
-    with dashboard(Replay(faults={"*": packed(sent, encoding)})) as replay:
-        assert fetch(replay, SKEWED).route("Skewed").queue_datas[0].broker_name == "a"
+    bodies = {
+        **dict.fromkeys(("gzip", "x-gzip", "GZIP"), gzip.compress(body)),
+        "deflate": deflate(body),
+        "identity": body,
+    }
+    for encoding, sent in bodies.items():
+        with dashboard(Replay(faults={"*": packed(sent, encoding)})) as replay:
+            assert fetch(replay, SKEWED).route("Skewed").queue_datas[0].broker_name == "a"
 
 
-def test_waits_double_and_are_shaken() -> None:
+def test_waits_double_and_are_shaken_and_a_server_may_ask_for_one_but_not_for_a_long_one() -> None:
     waits: list[float] = []
     with dashboard(Replay(faults={"*": server.giving(b"", 503)})) as replay:
         endpoint_error(replay.url, retries=6, sleep=waits.append, jitter=lambda: 0.5)
-    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
-
-
-@every_case(
-    ("asked", "waited"), [("1", 1.0), ("1000000000", 5.0), ("-1", 0.0), ("soon", 0.0), ("²", 0.0), ("9" * 400, 5.0)]
-)
-def test_a_server_may_ask_for_a_wait_but_not_for_a_long_one(asked: str, waited: float) -> None:
-    waits: list[float] = []
-    with dashboard(Replay(faults={"*": server.giving(b"", 503, {"Retry-After": asked})})) as replay:
-        endpoint_error(replay.url, retries=1, sleep=waits.append)
-    assert waits == [waited]
+        assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
+        for asked, waited in {"1": 1.0, "1000000000": 5.0, "-1": 0.0, "soon": 0.0, "²": 0.0, "9" * 400: 5.0}.items():
+            replay.faults["*"] = server.giving(b"", 503, {"Retry-After": asked})
+            endpoint_error(replay.url, retries=1, sleep=waits.append)
+            assert waits[6:] == [waited]
+            del waits[6:]
 
 
 @every_case("status", [301, 302, 303, 307, 308])
@@ -166,20 +151,16 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     assert (other.asked, other.posted, len(replay.asked)) == ([], [], 1)
 
 
-def test_what_cannot_be_read_of_a_group_is_noted_and_leaves_the_rest() -> None:
+def test_a_part_without_an_answer_is_noted_and_bytes_that_are_no_answer_end_the_reading() -> None:
     with dashboard(Replay(faults={RUNNING: server.silent, PROGRESS: server.giving(b"", 500)})) as replay:
         snapshot = fetch(replay, ORDER_SVC, timeout=0.3, retries=0)
-    assert [part.reason for part in snapshot.unread] == [
-        f"GET {replay.url}{PROGRESS}: HTTP 500",
-        *[f"GET {replay.url}{RUNNING}: {NOT_IN_TIME}"] * 3,
-    ]
-    assert snapshot.group("order-svc").client_ids is not None
-
-
-def test_bytes_that_are_no_answer_end_the_reading_even_for_one_consumer() -> None:
-    with dashboard(Replay(faults={RUNNING: server.giving(HTML)})) as replay:
+        replay.faults[RUNNING] = server.giving(HTML)
         message = endpoint_error(replay.url, ORDER_SVC, **QUICK)
-    assert message == f"GET {replay.url}{RUNNING}: an HTML page instead of JSON"
+    url = f"GET {replay.url}"
+    late = [f"{url}{RUNNING}: {NOT_IN_TIME}"] * 3
+    assert [part.reason for part in snapshot.unread] == [f"{url}{PROGRESS}: HTTP 500", *late]
+    assert snapshot.group("order-svc").client_ids is not None
+    assert message == f"{url}{RUNNING}: an HTML page instead of JSON"
 
 
 def test_what_is_under_way_is_waited_for_and_nothing_more_is_asked() -> None:
@@ -193,9 +174,8 @@ def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> Non
     nobody: dict[str, object] = {"clusterInfo": {"brokerAddrTable": {}}}
     answers = {TOPICS: {"topicList": ["Gone"]}, GROUPS: [{"group": "g"}], CLUSTER: nobody}
     faults: dict[str, Fault] = {path: server.giving(server.envelope(each)) for path, each in answers.items()}
-    with dashboard(
-        Replay(faults=faults | {ROUTE: server.giving(server.failure("CODE: 17  DESC: no route"))})
-    ) as replay:
+    faults[ROUTE] = server.giving(server.failure("CODE: 17  DESC: no route"))
+    with dashboard(Replay(faults=faults)) as replay:
         unread = fetch(replay, Wanted(everything=Everything())).unread
     assert [part.reason.removeprefix(replay.url) for part in unread] == [
         "it is listed and has no route",
