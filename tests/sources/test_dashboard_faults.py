@@ -11,9 +11,7 @@ from tests.support import replay_dashboard as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Fault, Replay, dashboard
 
-from .dashboards import CLUSTER, GROUPS, ORDER_SVC, PROGRESS, ROUTE, RUNNING, SKEWED, TOPICS
-
-from .dashboards import endpoint_error, error_of, fetch  # isort: skip
+from . import dashboards as of
 
 MB = 1 << 20
 BROKE = "the connection broke: "
@@ -83,19 +81,19 @@ def test_a_fault_is_one_line_that_says_what_happened_and_where(fault: Fault, is_
     is_lasting = any(fault is each for each, _, _ in LASTING)
     settings = QUICK | {"timeout": 0.3 if reason == NOT_IN_TIME else 20.0, "retries": 5 if is_lasting else 0}
     with dashboard(Replay(faults={"*": fault})) as replay:
-        error = error_of(replay.url, SKEWED, **settings)
+        error = of.error_of(replay.url, of.SKEWED, **settings)
     assert len(replay.asked) == 1, "a lasting fault is not tried again"
     assert isinstance(error, ProtocolError) == is_protocol
-    assert error.message.startswith(f"GET {replay.url}{ROUTE}: {reason}")
+    assert error.message.startswith(f"GET {replay.url}{of.ROUTE}: {reason}")
     assert len(error.message) < 300
 
 
 @every_case("fault", [fault for fault, _, _ in PASSING])
 def test_after_a_passing_fault_a_read_is_tried_again(fault: Fault) -> None:
     replay = Replay()
-    replay.faults[ROUTE] = server.once(fault, ROUTE)
+    replay.faults[of.ROUTE] = server.once(fault, of.ROUTE)
     with dashboard(replay):
-        assert fetch(replay, SKEWED, retries=1).route("Skewed")
+        assert of.fetch(replay, of.SKEWED, retries=1).route("Skewed")
     assert len(replay.asked) == 2
 
 
@@ -103,17 +101,17 @@ def test_an_address_where_nobody_listens_or_that_cannot_be_is_one_line() -> None
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        error = error_of(url, SKEWED, **QUICK)
-    assert error.message == f"GET {url}{ROUTE}: cannot connect: Connection refused"
+        error = of.error_of(url, of.SKEWED, **QUICK)
+    assert error.message == f"GET {url}{of.ROUTE}: cannot connect: Connection refused"
     assert error.hint == "is this the address and is it up?"
     for host in ("a" * 70 + ".example", "..", ".a", "xn--"):
-        message = endpoint_error(f"http://{host}")
-        assert message == f"GET http://{host}{ROUTE}: cannot connect: no host can have this name"
+        message = of.endpoint_error(f"http://{host}")
+        assert message == f"GET http://{host}{of.ROUTE}: cannot connect: no host can have this name"
 
 
 def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
     with dashboard(Replay(faults={"*": server.endless})) as replay:
-        assert endpoint_error(replay.url, timeout=0.3, retries=0, max_bytes=1 << 40).endswith(NOT_IN_TIME)
+        assert of.endpoint_error(replay.url, timeout=0.3, retries=0, max_bytes=1 << 40).endswith(NOT_IN_TIME)
 
 
 def test_a_body_packed_without_being_asked_is_unpacked() -> None:
@@ -125,17 +123,17 @@ def test_a_body_packed_without_being_asked_is_unpacked() -> None:
     }
     for encoding, sent in bodies.items():
         with dashboard(Replay(faults={"*": packed(sent, encoding)})) as replay:
-            assert fetch(replay, SKEWED).route("Skewed").queue_datas[0].broker_name == "a"
+            assert of.fetch(replay, of.SKEWED).route("Skewed").queue_datas[0].broker_name == "a"
 
 
 def test_waits_double_and_are_shaken_and_a_server_may_ask_for_one_but_not_for_a_long_one() -> None:
     waits: list[float] = []
     with dashboard(Replay(faults={"*": server.giving(b"", 503)})) as replay:
-        endpoint_error(replay.url, retries=6, sleep=waits.append, jitter=lambda: 0.5)
+        of.endpoint_error(replay.url, retries=6, sleep=waits.append, jitter=lambda: 0.5)
         assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
         for asked, waited in {"1": 1.0, "1000000000": 5.0, "-1": 0.0, "soon": 0.0, "²": 0.0, "9" * 400: 5.0}.items():
             replay.faults["*"] = server.giving(b"", 503, {"Retry-After": asked})
-            endpoint_error(replay.url, retries=1, sleep=waits.append)
+            of.endpoint_error(replay.url, retries=1, sleep=waits.append)
             assert waits[6:] == [waited]
             del waits[6:]
 
@@ -143,40 +141,40 @@ def test_waits_double_and_are_shaken_and_a_server_may_ask_for_one_but_not_for_a_
 @every_case("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status: int) -> None:
     with dashboard() as other:
-        target = f"{other.url}{ROUTE}?topic=Skewed"
+        target = f"{other.url}{of.ROUTE}?topic=Skewed"
         with dashboard(Replay(faults={"*": server.giving(b"", status, {"Location": target})})) as replay:
-            error = error_of(replay.url, SKEWED, **QUICK)
-    assert error.message == f"GET {replay.url}{ROUTE}: redirected to {target}"
+            error = of.error_of(replay.url, of.SKEWED, **QUICK)
+    assert error.message == f"GET {replay.url}{of.ROUTE}: redirected to {target}"
     assert error.hint == "redirects are not followed; use that URL"
     assert (other.asked, other.posted, len(replay.asked)) == ([], [], 1)
 
 
 def test_a_part_without_an_answer_is_noted_and_bytes_that_are_no_answer_end_the_reading() -> None:
-    with dashboard(Replay(faults={RUNNING: server.silent, PROGRESS: server.giving(b"", 500)})) as replay:
-        snapshot = fetch(replay, ORDER_SVC, timeout=0.3, retries=0)
-        replay.faults[RUNNING] = server.giving(HTML)
-        message = endpoint_error(replay.url, ORDER_SVC, **QUICK)
+    with dashboard(Replay(faults={of.RUNNING: server.silent, of.PROGRESS: server.giving(b"", 500)})) as replay:
+        snapshot = of.fetch(replay, of.ORDER_SVC, timeout=0.3, retries=0)
+        replay.faults[of.RUNNING] = server.giving(HTML)
+        message = of.endpoint_error(replay.url, of.ORDER_SVC, **QUICK)
     url = f"GET {replay.url}"
-    late = [f"{url}{RUNNING}: {NOT_IN_TIME}"] * 3
-    assert [part.reason for part in snapshot.unread] == [f"{url}{PROGRESS}: HTTP 500", *late]
+    late = [f"{url}{of.RUNNING}: {NOT_IN_TIME}"] * 3
+    assert [part.reason for part in snapshot.unread] == [f"{url}{of.PROGRESS}: HTTP 500", *late]
     assert snapshot.group("order-svc").client_ids is not None
-    assert message == f"{url}{RUNNING}: an HTML page instead of JSON"
+    assert message == f"{url}{of.RUNNING}: an HTML page instead of JSON"
 
 
 def test_what_is_under_way_is_waited_for_and_nothing_more_is_asked() -> None:
-    with dashboard(Replay(faults={ROUTE: server.giving(HTML)})) as replay:
-        endpoint_error(replay.url, Wanted(topics=tuple(f"T{i}" for i in range(200))), **QUICK)
+    with dashboard(Replay(faults={of.ROUTE: server.giving(HTML)})) as replay:
+        of.endpoint_error(replay.url, Wanted(topics=tuple(f"T{i}" for i in range(200))), **QUICK)
         asked = len(replay.asked)
     assert asked == len(replay.asked) < 200
 
 
 def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> None:
     nobody: dict[str, object] = {"clusterInfo": {"brokerAddrTable": {}}}
-    answers = {TOPICS: {"topicList": ["Gone"]}, GROUPS: [{"group": "g"}], CLUSTER: nobody}
+    answers = {of.TOPICS: {"topicList": ["Gone"]}, of.GROUPS: [{"group": "g"}], of.CLUSTER: nobody}
     faults: dict[str, Fault] = {path: server.giving(server.envelope(each)) for path, each in answers.items()}
-    faults[ROUTE] = server.giving(server.failure("CODE: 17  DESC: no route"))
+    faults[of.ROUTE] = server.giving(server.failure("CODE: 17  DESC: no route"))
     with dashboard(Replay(faults=faults)) as replay:
-        unread = fetch(replay, Wanted(everything=Everything())).unread
+        unread = of.fetch(replay, Wanted(everything=Everything())).unread
     assert [part.reason.removeprefix(replay.url) for part in unread] == [
         "it is listed and has no route",
         ": no broker reports the consumers of group g: there is no broker to ask",
