@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import ConfigFile, Value
+from rmqlb.model.configuration import ConfigFile, Context, Value
 from rmqlb.sources.user_files import config_file
 from rmqlb.sources.user_files.config_file import change_user_file, read_user_file, with_context, with_value
 from tests.support.mismatches import every_case
@@ -29,10 +29,10 @@ def file(tmp_path: Path, text: str | bytes, mode: int = 0o600) -> str:
 
 
 def plain(config: ConfigFile) -> dict[str, object]:
-    values, *contexts = (
-        {key: written.value for key, written in each.values.items()} for each in (config, *config.contexts.values())
-    )
-    return {**values, "contexts": dict(zip(config.contexts, contexts, strict=True))}
+    def values(of: ConfigFile | Context) -> dict[str, object]:
+        return {key: written.value for key, written in of.values.items()}
+
+    return {**values(config), "contexts": {name: values(context) for name, context in config.contexts.items()}}
 
 
 def test_every_key_is_read_with_its_line(tmp_path: Path) -> None:

@@ -144,9 +144,10 @@ def test_a_queue_as_a_key_is_read_in_both_forms() -> None:
         assert docs.queue_key(key, "x") == MessageQueue("T", "a", 3)
     texts = ("MessageQueue [topic=T, brokerName=a]", T0.format("9" * 5000), "T:a:3")
     partly, wrong = (("topic", "T"),), (("topic", 1), ("brokerName", "a"), ("queueId", 0))
-    for key in (*texts, 3, ObjectKey(partly), ObjectKey(wrong)):
+    odd: tuple[object, ...] = (*texts, 3, ObjectKey(partly), ObjectKey(wrong))
+    for other in odd:
         with pytest.raises(DocumentError, match=r"x: .* is not a MessageQueue"):
-            docs.queue_key(key, "x")
+            docs.queue_key(other, "x")
 
 
 HOST = {"clientIP": "10.0.0.1", "instanceName": "7"}
@@ -165,9 +166,7 @@ def test_a_clients_id_is_put_together_as_clients_do() -> None:
         assert docs.client_id(properties) == expected
 
 
-LED = {"clientRebalance": "false"}
-
-
+LED: dict[str, str | None] = {"clientRebalance": "false"}
 ACTIVE, LITE = {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}, {"autoCommit": "true"}
 
 
