@@ -108,7 +108,7 @@ def searched(done: Ran, folder: Path) -> set[str]:
 @every_case("way", PASSWORDS)
 def test_a_dashboards_password_is_nowhere(way: str, kind: str, tmp_path: Path) -> None:
     options, env = given(PASSWORDS[way], tmp_path)
-    replay = replace(DASHBOARDS[kind], stop=threading.Event(), asked=[], posted=[], cookies=[])
+    replay = replace(DASHBOARDS[kind], stop=threading.Event(), asked=[], posted=[])
     with http.dashboard(replay) as running:
         url = running.url.replace("http://", "http://admin@")
         for line in (line for name in commands(way, kind) for line in arguments(name, tmp_path, kind)):
