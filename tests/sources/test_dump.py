@@ -180,32 +180,12 @@ def test_a_file_without_end_or_out_of_reach_is_one_line(written: Writer, monkeyp
     monkeypatch.setattr(sys, "stdin", None)
     assert problem("-") == "cannot read stdin: it is closed"
     assert problem("/nonexistent/dump.json") == "cannot read /nonexistent/dump.json: No such file or directory"
+    assert problem(written(b"\x1f\x8bnot gzip after all")) == ": the compressed data is damaged"
+    assert problem(written('{"é":1}'.encode("utf-16"))) == ", byte 0: it is not UTF-8 text"
     bomb = written(gzip.compress(b" " * 10_000, mtime=0))
     for path, limit, size in ((bomb, 1000, "1000 bytes"), ("/dev/zero", 1 << 20, "1 MB")):
         with pytest.raises(DocumentError, match=f"{path}: larger than {size}"):
             DumpSource(path, max_bytes=limit).fetch(Wanted())
-
-
-NOT_RECOGNISED = {
-    **dict.fromkeys((b"a: 1", b"{}", b'{"status":0,"data":null}'), ": not recognised"),
-    b"[1]": ", item 1: not recognised",
-    b"# nothing": ": neither JSON nor a YAML mapping, but nothing",
-    b"42": ": neither JSON nor a YAML mapping, but int",
-    b'{\n  "queueDatas": [\n    {"brokerName": "a"': ", line 3, column 23: the text ends too early",
-    b"a: [1": ", line 2, column 1: did not find expected ',' or ']'",
-    b"\x1f\x8bnot gzip after all": ": the compressed data is damaged",
-    '{"é":1}'.encode("utf-16"): ", byte 0: it is not UTF-8 text",
-    b'{"queueDatas":[{"brokerName":7}]}': ": Expected str, got int at $.queueDatas[0].brokerName",
-    b'{"connectionSet":[{"clientId":null}]}': ": Expected str, got null at $.connectionSet[0].clientId",
-    b'{"A":{"queueDatas":[7]}}': ", A: Expected object, got int at $.queueDatas[0]",
-    b'{"properties":{"consumerGroup":"g"},"mqTable":{}}': ": the properties do not say which client this is",
-}
-
-
-@pytest.mark.parametrize(("body", "message"), NOT_RECOGNISED.items())
-def test_what_cannot_be_read_says_why_and_where(body: bytes, message: str, written: Writer) -> None:
-    """Files that are empty, cut, packed or too deep: `tests/data/bad_input.txt`."""
-    assert problem(written(body)) == message
 
 
 @every_case("path", sorted(MQADMIN.glob("5.5.0-c*.txt")), ids=lambda path: path.stem)

@@ -82,38 +82,6 @@ def test_each_leniency_is_named_once() -> None:
     ]
 
 
-@every_case(
-    ("text", "message"),
-    [
-        *(
-            (text, "line 1, column 2: an object as a key may only hold plain values")
-            for text in ('{{"a":[1]}:2}', '{{"a":{}}:2}', '{{{"a":1}:2}:3}')
-        ),
-        *(
-            (text, f"line 1, column {len(text) + 1}: the text ends too early")
-            for text in ("{", '{"a"', '{"a":', '{"a":1', '{"a":1,', "[", "[1", '["x', "Set[", "{'a", "{0", "{{")
-        ),
-        ('{"a":\n  tru}', "line 2, column 3: 'tru' is not a value"),
-        ('{"a" 1}', "line 1, column 6: expected ':'"),
-        ("[1 2]", "line 1, column 4: expected ','"),
-        ("[,]", "line 1, column 2: expected a value"),
-        ("{,}", "line 1, column 2: expected a key"),
-        ("[01]", "line 1, column 3: expected ','"),
-        ("[1٣]", "line 1, column 3: expected ','"),
-        ("-", "line 1, column 1: a malformed number"),
-        ('"a\nb"', "line 1, column 3: a control character in a string"),
-        (r'"\x41"', "line 1, column 2: a bad escape in a string"),
-        (r'"\u12g4"', "line 1, column 2: a bad escape in a string"),
-        ("NaN", "line 1, column 1: 'NaN' is not a value"),
-        ("// a\n1", "line 1, column 1: expected a value"),
-        ("new Date(1)", "line 1, column 1: 'new' is not a value"),
-        ("9" * (MAX_DIGITS + 1), "line 1, column 1: a number of more than 4300 digits"),
-    ],
-)
-def test_what_does_not_fit_is_an_error_with_its_place(text: str, message: str) -> None:
-    assert problem(text) == f"dump, {message}"
-
-
 def test_a_document_cut_anywhere_is_refused_and_two_bare_values_need_a_space_between_them() -> None:
     document = '{"a":{0:["x\\u00e9",true,1.5e3,"y"]}}'
     assert read(document) == {"a": {"0": ["xé", True, 1500.0, "y"]}}
