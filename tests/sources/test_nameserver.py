@@ -109,22 +109,13 @@ def test_a_consumer_that_does_not_answer_in_time_is_told_from_one_that_is_refuse
     assert not any(part.no_answer for part in unread if part.kind != "member")
 
 
-JSTACK = """\
-main                                    TID: 1 STATE: RUNNABLE
-main                                    com.example.Main.main(Main.java:3)
-
-ConsumeMessageThread_order-svc_1        TID: 42 STATE: TIMED_WAITING
-ConsumeMessageThread_order-svc_1        java.lang.Thread.sleep(Native Method)
-
-"""
-
-
 def test_only_consumers_that_are_named_and_listed_are_asked_for_stack_traces(brokers: tuple[Replay, ...]) -> None:
-    reporting(brokers, saying({"properties": {}, "mqTable": {}, "jstack": JSTACK}))
+    thread = "ConsumeMessageThread_1                  "
+    stack = f"{thread}TID: 42 STATE: TIMED_WAITING\n{thread}a.B.c(B.java:1)\n\n"
+    reporting(brokers, saying({"properties": {}, "mqTable": {}, "jstack": stack}))
     source = LiveSource(reads([brokers[0].address], brokers), clock=lambda: NOW)
     found = source.ask_stacks("order-svc", [IDS[1], "stranger", IDS[1]])
-    stack = "ConsumeMessageThread_order-svc_1 TIMED_WAITING\njava.lang.Thread.sleep(Native Method)"
-    assert found == {IDS[1]: (stack,)}
+    assert found == {IDS[1]: ("ConsumeMessageThread_1 TIMED_WAITING\na.B.c(B.java:1)",)}
     asked = [r.ext_fields for replay in brokers for r in replay.requests if r.code == RUNNING]
     assert asked == [{"consumerGroup": "order-svc", "clientId": IDS[1], "jstackEnable": "true"}]
     for fault in (server.refusing(1, "no"), server.closed, saying([])):
@@ -219,29 +210,26 @@ def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> No
 
 SECRET_KEY_HINT = "is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key reader?"
 RIGHTS_HINT = "access key reader is known and may not read this: its rights are set at the cluster"
-NONE_HINT = "does the cluster want an --access-key?"
 KEY_HINT = "is reader the right access key, and is it enabled at the cluster?"
-_4 = "org.apache.rocketmq.acl.common.AclException: "
-_5 = "org.apache.rocketmq.auth."
+_4, _5 = "org.apache.rocketmq.acl.common.AclException: ", "org.apache.rocketmq.auth."
+REFUSALS = {
+    f"{_4}Check signature failed for accessKey=reader": SECRET_KEY_HINT,
+    f"{_4}No acl config for reader": KEY_HINT,
+    f"{_4}No default permission for %RETRY%order-svc": RIGHTS_HINT,
+    f"{_5}authentication.exception.AuthenticationException: check signature failed.": SECRET_KEY_HINT,
+    f"{_5}authentication.exception.AuthenticationException: User:reader is not found.": KEY_HINT,
+    f"{_5}authorization.exception.AuthorizationException: User:reader may not": RIGHTS_HINT,
+    "User:reader has no permission to access Topic:OrderEvents from 127.0.0.1": RIGHTS_HINT,
+    f"{_4}No accessKey is configured": "does the cluster want an --access-key?",
+}
 
 
-@every_case(
-    ("key", "code", "said", "hint"),
-    [
-        (None, 1, f"{_4}No accessKey is configured", NONE_HINT),
-        ("reader", 1, f"{_4}Check signature failed for accessKey=reader", SECRET_KEY_HINT),
-        ("reader", 1, f"{_4}No acl config for reader", KEY_HINT),
-        ("reader", 1, f"{_4}No default permission for %RETRY%order-svc", RIGHTS_HINT),
-        ("reader", 16, f"{_5}authentication.exception.AuthenticationException: check signature failed.", SECRET_KEY_HINT),
-        ("reader", 16, f"{_5}authentication.exception.AuthenticationException: User:reader is not found.", KEY_HINT),
-        ("reader", 1, f"{_5}authorization.exception.AuthorizationException: User:reader may not", RIGHTS_HINT),
-        ("reader", 16, "User:reader has no permission to access Topic:OrderEvents from 127.0.0.1", RIGHTS_HINT),
-    ],
-)  # fmt: skip
-def test_a_refusal_for_want_of_rights_says_what_to_try(key: str | None, code: int, said: str, hint: str) -> None:
-    settings = WireSettings(credentials=Credentials(key, "12345678") if key else None)
+@every_case(("said", "hint"), REFUSALS.items())
+def test_a_refusal_for_want_of_rights_says_what_to_try(said: str, hint: str) -> None:
+    credentials = None if "No accessKey" in said else Credentials("reader", "12345678")
+    code = 1 if "AclException" in said or "AuthorizationException" in said else 16
     with remoting(Replay(faults={"*": server.refusing(code, said)})) as replay:
-        reading = closing(NameServerReads([replay.address], settings))
+        reading = closing(NameServerReads([replay.address], WireSettings(credentials=credentials)))
         with reading as source, pytest.raises(Refused) as raised:
             source.route("OrderEvents")
     assert (raised.value.code, raised.value.hint) == ("access-denied", hint)

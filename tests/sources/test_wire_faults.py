@@ -5,12 +5,12 @@ Nothing here looks at a clock: where a server never ends, that the test does is 
 
 from __future__ import annotations
 
-import os
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from rmqlb.sources.native.wire import RemotingClient, TimedSocket, WireSettings,
 from rmqlb.sources.pace import Deadline
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import Fault, Replay, Turn, remoting
+from tests.support.replay_remoting import Fault, Replay, remoting
 
 from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
 
@@ -100,23 +100,6 @@ def test_what_does_not_end_is_given_up_and_not_asked_again(fault: Fault) -> None
         assert replay.connections == 2
 
 
-def test_a_late_answer_is_never_taken_for_another() -> None:
-    asked_again = threading.Event()
-
-    def late(turn: Turn) -> None:
-        asked_again.wait(10)
-        turn.write(turn.frame)
-
-    def at_once(turn: Turn) -> None:
-        asked_again.set()
-        turn.write(turn.frame)
-
-    with talking(replay := Replay(faults={105: late, 203: at_once}), SOON) as opened:
-        assert problem(opened, replay.address) == NOT_IN_TIME
-        assert opened.call(replay.address, MEMBERS).body == answer_body(replay, MEMBERS)
-    assert replay.connections == 2
-
-
 @contextmanager
 def unaccepting(backlog: int = 5) -> Iterator[str]:
     """A loopback address where connections stand and nobody ever takes them."""
@@ -131,33 +114,21 @@ def test_a_server_that_never_takes_the_connection_is_given_up() -> None:
         assert problem(opened, address) == NOT_IN_TIME
     with unaccepting() as address, client(replace(SOON, tls=ssl.create_default_context())) as opened:
         assert problem(opened, address) == NOT_CONNECTED, "a handshake that never ends"
-
-
-@pytest.mark.skipif(os.uname().sysname != "Linux", reason="other systems refuse what does not fit the backlog")
-def test_a_connection_that_never_stands_is_given_up() -> None:
-    with unaccepting(0) as address:
-        fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:
+    if sys.platform != "linux":
+        return  # other systems refuse what does not fit the backlog
+    with unaccepting(0) as address, ExitStack() as stack, client(SOON) as opened:
+        for filler in (stack.enter_context(socket.socket()) for _ in range(4)):
             filler.setblocking(False)
             filler.connect_ex(parse_address(address))
-        with client(SOON) as opened:
-            assert problem(opened, address) == NOT_CONNECTED
-        for filler in fillers:
-            filler.close()
+        assert problem(opened, address) == NOT_CONNECTED, "a connection that never stands"
 
 
 @every_case(
     ("fault", "expected"),
     [
-        *(
-            (server.with_length(lambda _, n=number: n), f"frame length {number} is not between 4 and 16777212")  # type: ignore[misc]
-            for number in (-1, -(2**31), 2**31 - 1, 0)
-        ),
+        (server.with_length(lambda _: -1), "frame length -1 is not between 4 and 16777212"),
         (server.with_length(lambda _: 20), "header length"),
         (server.with_header(b"{"), "header is not JSON"),
-        (server.with_header(b""), "header is not JSON"),
-        (server.with_header(b"[]"), "header is not"),
-        (server.with_header(b"\xff"), "header is not UTF-8 at byte 0"),
         (server.with_header(b'{"code":"secret"}'), "header"),
         (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "frame length 1213486160 is not between 4 and 16777212"),
         (server.raw(b"\x15\x03\x01\x00\x02\x02\x46"), "frame length 352518400 is not between 4 and 16777212"),
@@ -250,9 +221,11 @@ def test_a_deadline_that_has_passed_stops_every_operation() -> None:
     assert replay.requests == []
 
 
+AUTHORITY, OTHER = trustme.CA(), trustme.CA()
+SHOWN, OWN = AUTHORITY.issue_cert("127.0.0.1", "broker.example"), AUTHORITY.issue_cert("rmqlb@example.com")
+
+
 class Files(NamedTuple):
-    authority: trustme.CA
-    shown: trustme.LeafCert
     ca: str
     other_ca: str
     client_cert: str
@@ -263,45 +236,39 @@ class Files(NamedTuple):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     folder = tmp_path_factory.mktemp("tls")
-    ca, other_ca = trustme.CA(), trustme.CA()
-    own, foreign = (each.issue_cert("rmqlb@example.com") for each in (ca, other_ca))
-    written = {
-        "ca.pem": ca.cert_pem,
-        "other.pem": other_ca.cert_pem,
-        "cert.pem": own.cert_chain_pems[0],
-        "key.pem": own.private_key_pem,
-        "foreign.pem": foreign.private_key_and_cert_chain_pem,
-    }
-    for name, blob in written.items():
-        blob.write_to_path(folder / name)
-    return Files(ca, ca.issue_cert("127.0.0.1", "broker.example"), *(str(folder / name) for name in written))
+    foreign = OTHER.issue_cert("rmqlb@example.com").private_key_and_cert_chain_pem
+    blobs = (AUTHORITY.cert_pem, OTHER.cert_pem, OWN.cert_chain_pems[0], OWN.private_key_pem, foreign)
+    found = Files(*(str(folder / f"{name}.pem") for name in Files._fields))
+    for path, blob in zip(found, blobs, strict=True):
+        blob.write_to_path(path)
+    return found
 
 
-def server_tls(files: Files, *, client_certificate: bool = False) -> ssl.SSLContext:
+def server_tls(*, client_certificate: bool = False) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    files.shown.configure_cert(context)
-    files.authority.configure_trust(context)
+    SHOWN.configure_cert(context)
+    AUTHORITY.configure_trust(context)
     context.verify_mode = ssl.CERT_REQUIRED if client_certificate else ssl.CERT_NONE
     return context
 
 
 @contextmanager
 def secured(
-    files: Files, tls: ssl.SSLContext, *, client_certificate: bool = False, **settings: Any
+    tls: ssl.SSLContext, *, client_certificate: bool = False, **settings: Any
 ) -> Iterator[tuple[RemotingClient, Replay]]:
-    served = server_tls(files, client_certificate=client_certificate)
+    served = server_tls(client_certificate=client_certificate)
     with remoting(tls=served) as replay, client(replace(SETTINGS, tls=tls, **settings)) as opened:
         yield opened, replay
 
 
 def test_tls_with_the_right_ca_answers_and_keeps_its_connection(files: Files) -> None:
-    with secured(files, tls_context(files.ca)) as (opened, replay):
+    with secured(tls_context(files.ca)) as (opened, replay):
         for _ in range(3):
             assert opened.call(replay.address, ROUTE).body == answer_body(replay, ROUTE)
         assert replay.connections == 1
     context = tls_context(files.ca, files.client_cert, files.client_key)
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
-    with secured(files, context, client_certificate=True) as (opened, replay):
+    with secured(context, client_certificate=True) as (opened, replay):
         assert opened.call(replay.address, ROUTE).code == 0
 
 
@@ -321,7 +288,7 @@ def test_a_server_that_cannot_be_trusted_is_asked_nothing(
     files: Files, ca: str | None, name: str | None, reasons: Sequence[str], hint: str
 ) -> None:
     context = tls_context(getattr(files, ca) if ca else None)
-    with secured(files, context, server_name=name) as (opened, replay):
+    with secured(context, server_name=name) as (opened, replay):
         error = failure(opened, replay.address)
         assert "TLS failed: " in error.message
         assert error.message.endswith(tuple(reasons))
@@ -330,7 +297,7 @@ def test_a_server_that_cannot_be_trusted_is_asked_nothing(
 
 
 def test_a_mapped_address_does_not_change_the_name_in_the_certificate(files: Files) -> None:
-    with remoting(tls=server_tls(files)) as replay:
+    with remoting(tls=server_tls()) as replay:
         rules = (f"broker.example:10911={replay.address}", f"other.example:10911={replay.address}")
         settings = replace(SETTINGS, tls=tls_context(files.ca), addresses=parse_address_map(rules))
         with client(settings) as opened:
@@ -343,7 +310,7 @@ def test_a_mapped_address_does_not_change_the_name_in_the_certificate(files: Fil
 def test_without_the_right_client_certificate_tls_fails(files: Files, version: ssl.TLSVersion, foreign: bool) -> None:
     context = tls_context(files.ca, files.foreign_cert if foreign else None)
     context.maximum_version = version
-    with secured(files, context, client_certificate=True) as (opened, replay):
+    with secured(context, client_certificate=True) as (opened, replay):
         error = failure(opened, replay.address)
         assert "TLS failed: " in error.message
         assert "alert" in error.message
@@ -355,7 +322,7 @@ def test_tls_on_one_side_only_fails(files: Files) -> None:
     with remoting() as replay, client(replace(SETTINGS, tls=tls_context(files.ca), timeout=0.3, retries=0)) as opened:
         failure(opened, replay.address)
         assert replay.requests == []
-    with remoting(tls=server_tls(files)) as replay, client() as opened:
+    with remoting(tls=server_tls()) as replay, client() as opened:
         assert "rocketmqs://" in (failure(opened, replay.address).hint or "")
 
 
@@ -369,8 +336,8 @@ CERTIFICATE = "cannot read the client certificate "
         (lambda _, path: (path + ".no",), "cannot read the CA file {}.no: No such file or directory"),
         (lambda _, path: (path,), "cannot read the CA file {}: no certificate or crl found"),
         (lambda f, path: (f.ca, path), CERTIFICATE + "{}: PEM lib"),
-        (lambda f, _: (f.ca, f.client_cert), CERTIFICATE + ".*cert.pem: PEM lib"),
-        (lambda f, _: (f.ca, f.client_cert, f.foreign_cert), CERTIFICATE + ".*cert.pem with the key .*foreign.pem: key values mismatch"),
+        (lambda f, _: (f.ca, f.client_cert), CERTIFICATE + ".*client_cert.pem: PEM lib"),
+        (lambda f, _: (f.ca, f.client_cert, f.foreign_cert), CERTIFICATE + ".*client_cert.pem with the key .*foreign_cert.pem: key values mismatch"),
         (lambda f, _: (f.ca, None, f.client_key), "--client-key makes no sense without --client-cert"),
     ],
 )  # fmt: skip
