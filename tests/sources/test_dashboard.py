@@ -99,16 +99,16 @@ def test_what_consumers_report_goes_before_what_the_dashboard_says() -> None:
     assert with_evidence.reports["x"].evidence == found
 
 
-@every_case(
-    ("text", "is_silence"),
-    [
-        ("CODE: 207  DESC: consumer <g> <x> Timeout: RemotingTimeoutException", True),
-        ("org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response on the channel timeout", True),
-        ("CODE: 1  DESC: invoke consumer <g> <x> Exception: RemotingTimeoutException", False),
-        ("CODE: 206  DESC: not online", False),
-        ("the consumer timed out", False),
-    ],
-)
+SILENCE = {
+    "CODE: 207  DESC: consumer <g> <x> Timeout: RemotingTimeoutException": True,
+    "org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response on the channel timeout": True,
+    "CODE: 1  DESC: invoke consumer <g> <x> Exception: RemotingTimeoutException": False,
+    "CODE: 206  DESC: not online": False,
+    "the consumer timed out": False,
+}
+
+
+@every_case(("text", "is_silence"), SILENCE.items())
 def test_a_consumer_that_does_not_answer_in_time_is_not_one_that_is_refused(text: str, is_silence: bool) -> None:
     with dashboard(replay_of(a=of.connections("x"), b=of.connections("x"), of_x=failure(text))) as replay:
         unread = fetch(replay, G).unread
@@ -214,11 +214,8 @@ def test_a_dashboard_gets_the_login_once_in_its_own_form() -> None:
 
 
 def test_a_dashboard_that_does_not_ask_is_not_told() -> None:
-    def never() -> str:
-        raise AssertionError("nobody asked for the password")
-
     with dashboard() as replay:
-        source(replay.url, Credentials("admin", never)).fetch(SKEWED)
+        source(replay.url, Credentials("admin", lambda: pytest.fail("nobody asked for the password"))).fetch(SKEWED)
     assert (replay.posted, replay.asked) == ([], [f"GET {ROUTE}?topic=Skewed"])
 
 
@@ -245,27 +242,21 @@ def test_a_wrong_password_is_one_line_and_a_new_dashboard_is_not_asked_in_anothe
     assert len(replay.posted) == (2 if is_old else 1)
 
 
-def test_a_login_that_is_forgotten_again_does_not_go_round_in_circles() -> None:
+def test_a_login_is_sent_once_although_it_is_forgotten_or_ends_in_a_fault_and_never_elsewhere() -> None:
     with dashboard(asking_login(route=giving(b"", 302, {"Location": "/#/login?redirect=x"}))) as replay:
         message = endpoint_error(replay.url, SKEWED, ADMIN)
     assert message == f"GET {replay.url}{ROUTE}: redirected to /#/login?redirect=x"
     assert len(replay.posted) == 1
-
-
-def test_a_login_page_elsewhere_does_not_get_the_password() -> None:
+    for fault in (reset, silent):
+        with dashboard(asking_login(post_fault=fault)) as replay:
+            message = endpoint_error(replay.url, SKEWED, ADMIN, timeout=0.3, retries=5)
+        assert message.startswith(f"POST {replay.url}{LOGIN}: ")
+        assert len(replay.posted) == 1
     with dashboard() as other:
         elsewhere = giving(b"", 302, {"Location": f"{other.url}/login?service=x"})
         with dashboard(asking_login(route=elsewhere)) as replay:
             endpoint_error(replay.url, SKEWED, ADMIN)
     assert (other.asked, other.posted) == ([], [])
-
-
-@pytest.mark.parametrize("fault", [reset, silent])
-def test_a_login_is_never_sent_again_after_a_fault(fault: Fault) -> None:
-    with dashboard(asking_login(post_fault=fault)) as replay:
-        message = endpoint_error(replay.url, SKEWED, ADMIN, timeout=0.3, retries=5)
-    assert message.startswith(f"POST {replay.url}{LOGIN}: ")
-    assert len(replay.posted) == 1
 
 
 def test_the_password_is_in_no_repr() -> None:

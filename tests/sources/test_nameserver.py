@@ -151,20 +151,19 @@ def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers
     ]
 
 
-def test_the_next_name_server_is_asked_when_one_does_not_answer(brokers: tuple[Replay, ...]) -> None:
+def test_the_next_name_server_is_asked_when_one_does_not_answer_which_is_not_asked_twice(
+    brokers: tuple[Replay, ...],
+) -> None:
     with server.refusing_address() as nobody:
         source = LiveSource(reads([nobody, brokers[0].address], brokers, retries=0))
         snapshot = source.fetch(Wanted(topics=("OrderEvents",)))
     assert len(snapshot.route("OrderEvents").subscribe_queues()) == 16
     assert [part.what for part in snapshot.unread] == [f"NameServer {nobody}"]
-
-
-def test_a_silent_name_server_is_not_asked_twice() -> None:
     with cluster(Replay(faults={"*": server.silent}), Replay()) as (mute, good):
-        source = reads([mute.address, good.address], timeout=0.2)
-        assert source.route("OrderEvents") is not None
-        assert source.route("NoSuchTopic") is None
-        source.close()
+        reading = reads([mute.address, good.address], timeout=0.2)
+        assert reading.route("OrderEvents") is not None
+        assert reading.route("NoSuchTopic") is None
+        reading.close()
     assert len(mute.requests) == 1
 
 
@@ -321,10 +320,10 @@ def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reaso
 
 def test_a_proxy_that_is_not_there_or_the_grpc_port_leaves_the_rest(proxy: Replay) -> None:
     with server.refusing_address() as dead, remoting(grpc_port()) as grpc:
-        ids, reasons = asked([dead, grpc.address, proxy.address])
+        ids, (absent, wrong) = asked([dead, grpc.address, proxy.address])
     assert ids == [*GRPC]
-    assert reasons[0].endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")
-    assert reasons[1].endswith(f"if it is a Proxy's gRPC port, {PORT}")
+    assert absent.endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")
+    assert wrong.endswith(f"if it is a Proxy's gRPC port, {PORT}")
 
 
 def test_an_address_may_be_short_and_what_is_before_an_at_sign_is_not_repeated() -> None:

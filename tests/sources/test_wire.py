@@ -18,7 +18,7 @@ from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.wire import RemotingClient, TimedSocket, parse_address
 from rmqlb.sources.pace import Deadline
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import Answer, Replay, cluster, remoting, success
+from tests.support.replay_remoting import Answer, Replay, cluster, success
 
 from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
 
@@ -78,17 +78,7 @@ def test_calls_to_two_addresses_are_under_way_at_once() -> None:
     assert (first.connections, second.connections) == (1, 1)
 
 
-def test_nothing_can_be_called_after_closing() -> None:
-    with talking(replay := Replay()) as opened:
-        opened.call(replay.address, ROUTE)
-        opened.close()
-        opened.close()
-        with pytest.raises(RuntimeError, match="the client is closed"):
-            opened.call(replay.address, ROUTE)
-    assert len(replay.requests) == 1
-
-
-def test_closing_ends_a_call_that_is_under_way() -> None:
+def test_closing_ends_a_call_that_is_under_way_and_nothing_can_be_called_afterwards() -> None:
     asked = threading.Event()
 
     def never(_: RemotingCommand) -> RemotingCommand:
@@ -97,11 +87,15 @@ def test_closing_ends_a_call_that_is_under_way() -> None:
         return success()
 
     replay = Replay(answers={(105, "topic=OrderEvents"): never})
-    with remoting(replay), client(replace(SETTINGS, timeout=600.0)) as opened, ThreadPoolExecutor(1) as pool:
+    with talking(replay, replace(SETTINGS, timeout=600.0)) as opened, ThreadPoolExecutor(1) as pool:
         call = pool.submit(opened.call, replay.address, ROUTE)
         assert asked.wait(10)
         opened.close()
         assert isinstance(call.exception(10), EndpointError)
+        opened.close()
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            opened.call(replay.address, ROUTE)
+    assert len(replay.requests) == 1
 
 
 def test_nothing_but_reads_is_sent_and_the_server_of_these_tests_would_notice() -> None:
@@ -122,23 +116,17 @@ def test_nothing_but_reads_is_sent_and_the_server_of_these_tests_would_notice() 
 PLAIN = Credentials("rocketmq2", "12345678")
 
 
-@every_case("credentials", [PLAIN, Credentials("rocketmq2", "a secret", "a token")])
-def test_every_request_is_signed(credentials: Credentials) -> None:
+def test_every_request_is_signed_and_a_wrong_signature_is_the_callers_answer() -> None:
     with_body = RemotingCommand(code=ROUTE.code, ext_fields=ROUTE.ext_fields, body=b"{}")
-    replay = Replay(credentials=credentials)
-    with talking(replay, replace(SETTINGS, credentials=credentials)) as opened:
-        for request in (ROUTE, MEMBERS, with_body):
-            assert opened.call(replay.address, request).code == 0
-    assert all(request.ext_fields["AccessKey"] == "rocketmq2" for request in replay.requests)
-
-
-@every_case("credentials", [None, Credentials("rocketmq2", "another"), Credentials("other", "12345678")])
-def test_a_wrong_signature_is_the_callers_answer(credentials: Credentials | None) -> None:
-    replay = Replay(credentials=PLAIN)
-    with talking(replay, replace(SETTINGS, credentials=credentials)) as opened:
-        response = opened.call(replay.address, ROUTE)
-    assert response.code == ResponseCode.SYSTEM_ERROR
-    assert "AclException" in (response.remark or "")
+    for credentials in (PLAIN, Credentials("rocketmq2", "a secret", "a token")):
+        replay = Replay(credentials=credentials)
+        with talking(replay, replace(SETTINGS, credentials=credentials)) as opened:
+            assert [opened.call(replay.address, request).code for request in (ROUTE, MEMBERS, with_body)] == [0] * 3
+        assert {request.ext_fields["AccessKey"] for request in replay.requests} == {"rocketmq2"}
+    for wrong in (None, Credentials("rocketmq2", "another"), Credentials("other", "12345678")):
+        with talking(replay := Replay(credentials=PLAIN), replace(SETTINGS, credentials=wrong)) as opened:
+            response = opened.call(replay.address, ROUTE)
+        assert (response.code, "AclException" in (response.remark or "")) == (ResponseCode.SYSTEM_ERROR, True)
 
 
 def test_a_mapped_address_is_reached_at_the_other_one() -> None:
