@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rmqlb.remoting.command import RemotingCommand
-from tests.support.captured_frames import captured_frames
+from tests.support.vectors import captured_frames
 
 
 class Capture(NamedTuple):

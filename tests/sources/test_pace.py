@@ -86,23 +86,11 @@ def test_a_turn_that_would_come_after_the_deadline_is_refused_at_once(left: floa
     with time.pace.turn("a", deadline, spaced=True):
         pass
     time.at += 0.5
+    assert (deadline.has_passed, NEVER.has_passed) == (left == 0, False)
     refused = nullcontext() if is_in_time else pytest.raises(EndpointError, match=f"^{LATE}$")
     with refused, time.pace.turn("a", deadline, spaced=True):
         asked.append("a")
     assert (asked, time.slept) == ((["a"], [0.5]) if is_in_time else ([], []))
-
-
-def test_a_deadline_passes_at_its_moment_and_without_one_never() -> None:
-    time = FakeTime()
-    deadline = Deadline(10, time.pace.now)
-    time.at += 9.5
-    deadline.must_leave(0.25)
-    with pytest.raises(EndpointError, match=LATE):
-        deadline.must_leave(0.5)
-    has_passed = [deadline.has_passed]
-    time.at += 0.5
-    assert [*has_passed, deadline.has_passed, NEVER.has_passed] == [False, True, False]
-    NEVER.must_leave(1e9)
 
 
 def asked_at(brokers: tuple[Replay, ...], time: FakeTime) -> dict[str, list[float]]:
@@ -173,19 +161,22 @@ def test_who_waits_for_a_consumer_takes_no_place_of_the_four_requests() -> None:
         ids = ["a"] if group == "g" or not asleep.wait(20) else ["w", "x", "y", "z"]
         return docs.ConnectionsDocument([docs.ConnectionItem(i) for i in ids], message_model="CLUSTERING")
 
+    def route(topic: str) -> RouteSighting:
+        return RouteSighting(TopicRouteData(topic, (), ()), Seen("memory"))
+
     consumers: Any = SimpleNamespace(
         kind="memory",
         endpoint="memory",
         broker_reads=None,
+        unread=list,
+        close=list,
         running_info=running_info,
         connections=connections,
+        route=route,
         groups=lambda: ["g", "h"],
-        route=lambda topic: RouteSighting(TopicRouteData(topic, (), ()), Seen("memory")),
         brokers=lambda _: {"a": "a:1"},
         offsets=lambda *_: ({}, None),
         silent_brokers_answer=lambda: False,
-        unread=list,
-        close=list,
     )
     source = LiveSource(consumers, lambda: NOW, Pace(now=lambda: 0.0, sleep=sleep))
     source.fetch(Wanted(group="g", evidence=True))

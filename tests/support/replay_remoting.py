@@ -25,8 +25,8 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RESPONSE_FLAG, RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
-from tests.support.captured_frames import captured_frames
 from tests.support.figures import FIGURES
+from tests.support.vectors import captured_frames
 
 KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
 BROKER_ADDRESSES = {
