@@ -14,7 +14,7 @@ from time import monotonic
 from benchmarks.measuring import machine, markdown
 from rmqlb.errors import EndpointError
 from rmqlb.sources.native.wire import WireSettings
-from tests.sources import dashboards, test_dashboard_faults, test_wire_faults, wires
+from tests.sources import dashboards, test_dashboard_faults, test_wire
 from tests.support import replay_dashboard as http
 from tests.support import replay_remoting as native
 
@@ -33,8 +33,8 @@ def of_a_dashboard(fault: http.Fault) -> float:
 def of_a_nameserver(fault: native.Fault) -> float:
     """Seconds of a read in RocketMQ's own protocol."""
     replay = native.Replay(faults={"*": fault})
-    with wires.talking(replay, WireSettings(timeout=TIMEOUT, retries=0)) as opened:
-        return taken(lambda: opened.call(replay.address, wires.ROUTE))
+    with test_wire.talking(replay, WireSettings(timeout=TIMEOUT, retries=0)) as opened:
+        return taken(lambda: opened.call(replay.address, test_wire.ROUTE))
 
 
 def taken(read: Callable[[], object]) -> float:
@@ -59,7 +59,7 @@ def main() -> None:
     options = parser.parse_args()
     tables = (test_dashboard_faults.PASSING, test_dashboard_faults.SLOW, test_dashboard_faults.LASTING)
     over_http = [fault for table in tables for fault, _, _ in table]
-    natively = [*test_wire_faults.ENDLESS, *(fault for fault, _ in test_wire_faults.PASSING)]
+    natively = [*test_wire.ENDLESS, *(fault for fault, _ in test_wire.PASSING)]
     late = {
         "HTTP": [of_a_dashboard(fault) - TIMEOUT for _ in range(options.rounds) for fault in over_http],
         "RocketMQ's protocol": [of_a_nameserver(fault) - TIMEOUT for _ in range(options.rounds) for fault in natively],
