@@ -14,7 +14,7 @@ from time import monotonic
 from benchmarks.measuring import machine, markdown
 from rmqlb.errors import EndpointError
 from rmqlb.sources.native.wire import WireSettings
-from tests.sources import dashboards, test_dashboard_faults, test_wire
+from tests.sources import test_dashboard, test_wire
 from tests.support import replay_dashboard as http
 from tests.support import replay_remoting as native
 
@@ -26,8 +26,8 @@ HOLD = 0.5
 def of_a_dashboard(fault: http.Fault) -> float:
     """Seconds of a read over HTTP."""
     with http.dashboard(http.Replay(faults={"*": fault})) as replay:
-        source = dashboards.source(replay.url, timeout=TIMEOUT, retries=0, max_bytes=1 << 40)
-        return taken(lambda: source.fetch(dashboards.SKEWED))
+        source = test_dashboard.source(replay.url, timeout=TIMEOUT, retries=0, max_bytes=1 << 40)
+        return taken(lambda: source.fetch(test_dashboard.SKEWED))
 
 
 def of_a_nameserver(fault: native.Fault) -> float:
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each server is asked")
     parser.add_argument("--check", action="store_true", help="fail when a read ends too late")
     options = parser.parse_args()
-    tables = (test_dashboard_faults.PASSING, test_dashboard_faults.SLOW, test_dashboard_faults.LASTING)
+    tables = (test_dashboard.PASSING, test_dashboard.SLOW, test_dashboard.LASTING)
     over_http = [fault for table in tables for fault, _, _ in table]
     natively = [*test_wire.ENDLESS, *(fault for fault, _ in test_wire.PASSING)]
     late = {

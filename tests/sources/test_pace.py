@@ -24,7 +24,7 @@ from tests.support import replay_dashboard
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Fault, Replay, Turn, cluster, refusal, refusing, remoting, silent, success
 
-from . import dashboards
+from . import test_dashboard as dashboards
 from .test_nameserver import NOW, body, reads
 
 RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
