@@ -13,7 +13,7 @@ import pytest
 from rmqlb.errors import DataError
 from rmqlb.verbs import diagnose as verb
 from tests.engine.check.clusters import cluster, members
-from tests.sources.dashboards import PROGRESS, RUNNING
+from tests.sources.test_dashboard import PROGRESS, RUNNING
 from tests.support.replay_dashboard import CAPTURES, Handler, Replay, dashboard, envelope, failure
 from tests.support.schemas import must_fit
 
