@@ -88,6 +88,10 @@ class Replay:
         self.answers = captured_answers(self.version, self.broker) | self.answers
 
     @property
+    def asked(self) -> list[tuple[int, str]]:
+        return [(request.code, key(dict(request.ext_fields))) for request in self.requests]
+
+    @property
     def broker_name(self) -> str:
         return {"b0": "broker-a", "b1": "broker-b"}[self.broker] if self.version == "5.5.0" else "legacy-a"
 
