@@ -278,7 +278,7 @@ class _Cluster:
         states: dict[MessageQueue, QueueState] = {}
         for route in group.topics:
             for queue, owners in self._owners(group, members, route, random).items():
-                states[queue] = self._state(group, queue, owners, written[queue], seen, random)
+                states[queue] = self._state((group.name, queue), owners, written[queue], seen, random)
         if self._shape.retry_queues:
             route = self._route(retry, dict.fromkeys(range(BROKERS), 1))
             for queue, owners in self._owners(group, members, route, random).items():
@@ -308,22 +308,14 @@ class _Cluster:
         )
 
     def _state(
-        self,
-        group: _Group,
-        queue: MessageQueue,
-        owners: frozenset[str] | None,
-        written: int,
-        seen: Seen,
-        random: Random,
+        self, key: tuple[str, MessageQueue], owners: frozenset[str] | None, written: int, seen: Seen, random: Random
     ) -> QueueState:
         lag = int(random.lognormvariate(1.5, 2) * (2000 if random.random() < _HOT else 1))
-        key = group.name, queue
         self._read[key] = max(self._read.get(key, 0), written - min(lag, written))
-        days = min((written - self._read[key]) / max(self._rates[queue], 1), 30)
+        days = min((written - self._read[key]) / max(self._rates[key[1]], 1), 30)
         now_ms = seen.at.timestamp() * 1000 if seen.at else 0
-        return QueueState(
-            owners, written, self._read[key], math.floor(now_ms - days * _DAY_MS - random.random() * 1000)
-        )
+        read_at = math.floor(now_ms - days * _DAY_MS - random.random() * 1000)
+        return QueueState(owners, written, self._read[key], read_at)
 
     def _owners(
         self, group: _Group, members: Sequence[Connection], route: TopicRouteData, random: Random
