@@ -5,17 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import Failure, MessageQueue, Moment, MQFaultStrategy, Reaction, SendScenario, UsageError, simulate_send
+from rmqlb import Failure, MessageQueue, Moment, Reaction, SendScenario, simulate_send
 from rmqlb.engine.send.java_producer import is_silent
 from rmqlb.engine.send.recorder import MOST_KINDS
-from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import Selector
-from rmqlb.model.simulate_send import MessageException
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, THREE, TIMEOUT, TWO, UNSAFE, S, played, sent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
-OLD, NEW = "http://rocketmq.apache.org/docs/faq/", "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 ONE_A_SECOND: dict[str, Any] = {"messages": 100, "rate": Fraction(1)}
 
 
@@ -33,26 +30,6 @@ ONE_A_SECOND: dict[str, Any] = {"messages": 100, "rate": Fraction(1)}
 def test_which_error_codes_are_retried_depends_on_the_version(version: str, number: int, retried: bool) -> None:
     report = sent(Failure("a", Reaction("code", "SOME_CODE", number)), client_version=version, messages=1)
     assert (report.totals.attempts, report.totals.stored) == ((2, 1) if retried else (1, 0))
-
-
-def test_a_timeout_uses_up_the_deadline_and_is_not_retried() -> None:
-    report = sent(Failure("a", TIMEOUT), messages=1, overshoot_us=1000)
-    assert report.totals.lost_by == {"call timeout": 1}
-    assert (report.totals.attempts, report.totals.longest_send_ms) == (1, 3001)
-    # The second pick comes before the deadline's check.
-    assert [tally.picks for tally in report.queues] == [1, 0, 1, 0, 0, 0]
-    assert "timeouts-not-retried" in [finding.code for finding in report.findings]
-
-
-@every_case(
-    ("notices_s", "polls", "dropped_ms"),
-    [(0, (30, 30), 60_000), (40, (30, 30), 90_000), (None, (30, 30), None), (0, (2, 5), 32_000)],
-)
-def test_the_poll_after_a_drop_shows_it(notices_s: int | None, polls: tuple[int, int], dropped_ms: int | None) -> None:
-    failure = Failure("a", REFUSED, Moment(us=31 * S), notices_us=None if notices_s is None else notices_s * S)
-    report = sent(failure, first_poll_us=polls[0] * S, poll_us=polls[1] * S, **ONE_A_SECOND)
-    assert report.failures[0].isolated_ms == dropped_ms
-    assert report.failures[0].isolated_by == (None if dropped_ms is None else "route")
 
 
 def test_the_list_stays_when_every_broker_is_gone_and_empties_when_every_broker_is_read_only() -> None:
@@ -80,43 +57,27 @@ def test_an_order_topic_keeps_the_queues_of_a_dead_broker() -> None:
     assert longer.totals.lost_by == {"RemotingConnectException": 1, "MQClientException": 1}
 
 
-@pytest.mark.parametrize("detector", [False, True])
-def test_only_the_detector_finds_a_broker_again(detector: bool) -> None:
-    failing = Failure("a", ERROR, end=Moment(us=500_000))
-    run = played(TWO, failing, messages=8, rate=Fraction(1), latency_fault=True, detector=detector)
-    assert run.strategy.items["a"].reachable is detector
-
-
-@pytest.mark.parametrize(("messages", "found"), [(12, False), (13, True)])
-def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> None:
+@every_case(("detector", "messages", "found"), [(True, 12, False), (True, 13, True), (False, 13, False)])
+def test_only_the_detector_finds_a_broker_again_and_asks_every_three_seconds(
+    detector: bool, messages: int, found: bool
+) -> None:
     """The broker fails at 0 s, is isolated for 10 s, and fails again at 11 s: it is found at 3 s and at 12 s."""
-    fields: dict[str, Any] = {"rate": Fraction(1), "latency_fault": True, "detector": True, "retries": 1}
+    fields: dict[str, Any] = {"rate": Fraction(1), "latency_fault": True, "detector": detector, "retries": 1}
     run = played(route(a=1, b=1), Failure("a", ERROR), messages=messages, **fields)
     assert [course.failed for course in run.cluster.courses] == [2]
     assert run.strategy.items["a"].reachable is found
 
 
-@every_case(("reaction", "expected"), [
-    (None, False),
-    (REFUSED, True),
-    (TIMEOUT, True),
-    (Reaction("slow", "slow", 0, 200_000), False),
-    (Reaction("slow", "slow", 0, 200_001), True),
-    (Reaction("code", "SYSTEM_BUSY", 2, 300_000), False),
-    (UNSAFE, False),
-    (READ_ONLY, False),
-], ids=str)  # fmt: skip
-def test_the_detector_waits_200_ms_for_an_answer(reaction: Reaction | None, expected: bool) -> None:
-    assert is_silent(reaction) == expected
-
-
-def test_a_measured_latency_is_a_java_long() -> None:
-    strategy = MQFaultStrategy(True, clock=lambda: 0)
-    for latency in (2**63 - 1, -(2**63)):
-        strategy.update_fault_item("a", latency)
-    for latency in (2**63, -(2**63) - 1):
-        with pytest.raises(UsageError, match="current_latency"):
-            strategy.update_fault_item("a", latency)
+def test_the_detector_waits_200_ms_for_an_answer() -> None:
+    silent = (REFUSED, TIMEOUT, Reaction("slow", "slow", 0, 200_001))
+    answering = (
+        None,
+        UNSAFE,
+        READ_ONLY,
+        Reaction("slow", "slow", 0, 200_000),
+        Reaction("code", "SYSTEM_BUSY", 2, 300_000),
+    )
+    assert [[is_silent(each) for each in some] for some in (silent, answering)] == [[True] * 3, [False] * 5]
 
 
 def places_by_thread(version: str, seed: int) -> tuple[list[int], list[int]]:
@@ -146,109 +107,39 @@ def test_each_thread_takes_the_better_half_in_turn_by_an_index_of_its_own(versio
     assert starts == {(0, 0), (0, 1), (1, 0), (1, 1)}
 
 
-def test_a_new_queue_list_leaves_the_index_among_isolated_brokers_as_it_is() -> None:
-    """It belongs to the fault table, which lives as long as the producer; the round robin belongs to the list."""
-    run = producer_of(TWO, SendScenario("4.9.7", messages=1))
-    thread = run.threads[0]
-    run.adopt_route(thread)
-    worst, index = thread.worst.send_which_queue, thread.info.send_which_queue
-    run.cluster.version += 1
-    run.adopt_route(thread)
-    assert thread.worst.send_which_queue == worst != 0
-    assert thread.info.send_which_queue != index
+CLIENT, CONNECT = "MQClientException", "RemotingConnectException"
 
 
-def one(reaction: Reaction, mode: str, **fields: Any) -> Any:
-    given: dict[str, Any] = {"messages": 1, "start_at": 3, "rate": Fraction(1), "mode": mode}
-    return sent(Failure("a", reaction), topic=route(a=4, b=2, c=2), **given | fields)
-
-
-@every_case("version", ["4.9.7", "5.2.0", "5.5.0"])
-def test_before_5_3_an_async_timeout_isolates_healthy_brokers(version: str) -> None:
-    """Retries without any time left fail before anything is sent, and count against the broker they chose."""
-    seeds = [
-        [
-            min(b.isolations, 1)
-            for b in one(TIMEOUT, "async", client_version=version, latency_fault=True, seed=s).brokers
-        ]
-        for s in range(20)
-    ]
-    if version == "5.5.0":
-        assert seeds == [[1, 0, 0]] * 20
-    else:  # the first retry goes to another broker, the second perhaps back
-        assert [1, 1, 1] in seeds
-        assert all(seed[0] == 1 and sum(seed) >= 2 for seed in seeds)
-
-
-def test_a_oneway_message_to_a_dead_broker_is_lost_unnoticed_since_5_3() -> None:
-    assert one(REFUSED, "oneway").totals.lost_by == {"lost unnoticed": 1}
-    assert one(REFUSED, "oneway", client_version="5.2.0").totals.lost_by == {"RemotingConnectException": 1}
+@every_case(("mode", "reaction", "version", "attempts", "expected", "text"), [
+    *(("sync", REFUSED, version, 3, (CLIENT, 10001, CONNECT), "Send [3] times, still failed, cost [3]ms, Topic: T, BrokersSent: [a, ") for version in ("4.7.1", "5.5.0")),
+    # Before 4.9.3 `sendMessageAsync` let the exception pass, and `sendDefaultImpl` has one attempt for ASYNC.
+    *(("async", REFUSED, version, 1, (CLIENT, 10001, CONNECT), "Send [1] times, still failed") for version in ("4.7.1", "4.9.2")),
+    *(("async", REFUSED, version, 3, (CONNECT, None, None), "connect to ") for version in ("4.9.3", "5.2.0")),
+    ("async", REFUSED, "5.3.0", 3, (CLIENT, -1, CONNECT), "unknown reason\n"),
+    ("async", TIMEOUT, "5.1.4", 1, (CLIENT, -1, None), "wait response timeout 3000ms\n"),
+    ("async", TIMEOUT, "5.2.0", 1, (CLIENT, -1, "RemotingTimeoutException"), "wait response timeout, cost="),
+    ("oneway", REFUSED, "5.2.0", 1, (CLIENT, 10001, CONNECT), "Send [1] times, still failed"),
+    ("oneway", REFUSED, "5.3.0", 1, None, "lost unnoticed"),
+])  # fmt: skip
+def test_what_a_failed_send_ends_with_depends_on_the_version(
+    mode: Any, reaction: Reaction, version: str, attempts: int, expected: tuple[Any, ...] | None, text: str
+) -> None:
+    fields: dict[str, Any] = {"mode": mode, "rate": Fraction(1), "retries": 0 if reaction is TIMEOUT else 2}
+    report = sent(*(Failure(name, reaction) for name in "ab"), topic=TWO, messages=1, client_version=version, **fields)
+    assert report.totals.attempts == attempts
+    if expected is None:
+        assert report.totals.lost_by == {text: 1}
+    else:
+        (found,) = report.exceptions
+        assert (found.exception_class, found.response_code, found.cause) == expected
+        assert (found.text or "").startswith(text)
 
 
 @pytest.mark.parametrize(("took_ms", "outcome"), [(2000, "SEND_OK"), (2001, "RemotingTimeoutException")])
 def test_an_async_answer_counts_until_the_table_is_scanned(took_ms: int, outcome: str) -> None:
-    report = one(Reaction("slow", "slow", 0, took_ms * 1000), "async", timeout_ms=300)
-    assert [attempt.outcome for attempt in report.attempts] == [outcome]
-
-
-def exception_of(reaction: Reaction | None, brokers: str = "a", **fields: Any) -> MessageException:
-    failures = () if reaction is None else tuple(Failure(name, reaction) for name in brokers)
-    queues: dict[str, Any] = dict.fromkeys(brokers, 2)
-    report = sent(*failures, topic=route(**queues), **{"messages": 1} | fields)
-    (lost,) = report.lost_messages or ()
-    (tally,) = report.exceptions
-    assert (tally.messages, tally.first_message, report.totals.lost_by) == (1, lost.message, {lost.reason: 1})
-    assert lost.exception is not None
-    return lost.exception
-
-
-@every_case(("version", "url"), [("4.7.1", OLD), ("5.0.0", OLD), ("5.1.0", NEW), ("5.5.0", NEW)])
-def test_after_the_last_attempt_the_exception_names_the_brokers_tried(version: str, url: str) -> None:
-    found = exception_of(REFUSED, "ab", client_version=version)
-    first, link = (found.text or "").split("\n")
-    assert first.startswith("Send [3] times, still failed, cost [3]ms, Topic: T, BrokersSent: [a, b, a")
-    assert link == f"See {url} for further details."
-    expected = ("MQClientException", 10001, "RemotingConnectException")
-    assert (found.exception_class, found.response_code, found.cause) == expected
-
-
-def test_a_selector_that_finds_nothing_and_one_whose_broker_is_gone() -> None:
-    text = f"select message queue return null.\nFor more information, please visit the url, {NEW}"
-    assert exception_of(None, selector=Selector("machine-room")) == MessageException("MQClientException", text, -1)
-    hashed: dict[str, Any] = {"selector": Selector("hash", (0,))}
-    refused = MessageException("RemotingConnectException", "connect to a:10911 failed")
-    assert exception_of(REFUSED, **hashed) == refused
-    assert exception_of(TIMEOUT, **hashed) == MessageException("RemotingTimeoutException")
-
-
-@every_case(("version", "attempts", "expected"), [
-    ("4.7.1", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
-    ("4.9.2", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
-    ("4.9.3", 3, ("RemotingConnectException", None, None, "connect to ")),
-    ("5.2.0", 3, ("RemotingConnectException", None, None, "connect to ")),
-    ("5.3.0", 3, ("MQClientException", -1, "RemotingConnectException", "unknown reason\n")),
-])  # fmt: skip
-def test_a_refused_async_send_is_retried_since_4_9_3(version: str, attempts: int, expected: tuple[Any, ...]) -> None:
-    """Before, `sendMessageAsync` let the exception pass, and `sendDefaultImpl` has one attempt for ASYNC."""
-    failures = (Failure("a", REFUSED), Failure("b", REFUSED))
-    scenario = SendScenario(version, "async", messages=1, rate=Fraction(1), failures=failures, latency_fault=True)
-    report = simulate_send(route(a=1, b=1), scenario)
-    found = report.exceptions[0]
-    assert report.totals.attempts == attempts
-    assert (found.exception_class, found.response_code, found.cause) == expected[:3]
-    assert (found.text or "").startswith(expected[3])
-    if attempts == 1:  # no hand-over that would speak well of it follows
-        assert [b.isolations for b in report.brokers if b.attempts] == [1]
-        assert [b.isolated_ms for b in report.brokers] == [0.0, 0.0]
-
-
-@every_case(("version", "cause"), [("4.8.0", None), ("5.1.4", None), ("5.2.0", "RemotingTimeoutException")])
-def test_an_async_timeout_tells_its_budget_and_since_5_2_its_cost(version: str, cause: str | None) -> None:
-    fields: dict[str, Any] = {"mode": "async", "rate": Fraction(1), "retries": 0, "timeout_ms": 300}
-    found = exception_of(TIMEOUT, client_version=version, **fields)
-    first = (found.text or "").partition("\n")[0]
-    assert first.startswith("wait response timeout, cost=") if cause else first == "wait response timeout 300ms"
-    assert (found.exception_class, found.cause) == ("MQClientException", cause)
+    slow = Failure("a", Reaction("slow", "slow", 0, took_ms * 1000))
+    report = sent(slow, topic=TWO, messages=1, mode="async", rate=Fraction(1), timeout_ms=300)
+    assert [attempt.outcome for attempt in report.attempts or ()] == [outcome]
 
 
 def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> None:

@@ -115,7 +115,15 @@ def summary(number: int) -> str:
     except RmqlbError as error:
         return f"{error.code}"
     whole = msgspec.json.encode([getattr(report, field) for field in FIELDS], order="sorted")
-    totals = report.totals
+    totals, attempts = report.totals, report.attempts or ()
+    assert totals.messages == totals.stored + totals.lost
+    assert totals.lost == sum(totals.lost_by.values())
+    assert not report.timeline or totals.lost == sum(each.lost for each in report.timeline)
+    for tallies in (report.queues, report.brokers):
+        assert totals.attempts == sum(tally.attempts for tally in tallies) == len(attempts)
+    assert totals.failed_attempts == sum(tally.failed for tally in report.queues)
+    assert totals.retries == sum(attempt.attempt > 1 for attempt in attempts)
+    assert [each.from_ms for each in report.timeline[1:]] == [each.to_ms for each in report.timeline[:-1]]
     return f"{totals.messages} sent, {totals.attempts} attempts, {totals.lost} lost: {crc32(whole):08x}"
 
 

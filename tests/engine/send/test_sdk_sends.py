@@ -67,24 +67,19 @@ def test_a_broker_that_refuses_is_left_or_is_not(name: str, brokers: list[str]) 
 def test_an_isolated_broker_comes_back_with_the_first_heartbeat_that_it_answers() -> None:
     """Heartbeats come at 1 s, 11 s and 21 s; at the last one the broker is back."""
     report = sent("java-grpc", failing(end=15), messages=30)
-    (failure,) = report.failures
-    assert (failure.isolated_by, failure.isolated_after_ms, failure.failed) == ("isolation", 1, 1)
-    attempts = [a for a in report.attempts or () if a.broker_name == "a" and a.outcome == "SEND_OK"]
-    assert attempts[0].at_ms == 21_000
+    assert min(a.at_ms for a in report.attempts or () if (a.broker_name, a.outcome) == ("a", "SEND_OK")) == 21_000
     assert [b.isolated_ms for b in report.brokers] == [20_999, 0]
 
 
-def test_rust_never_asks_for_the_route_again() -> None:
+@every_case(("name", "fields", "isolated_by"), [
+    ("rust-grpc", {}, None),
+    ("rust-grpc", {"proxy_mode": "cluster"}, "route"),  # a Proxy by itself asks for the route, whatever the SDK does
+    ("go-grpc", {}, "route"),
+])  # fmt: skip
+def test_rust_never_asks_for_the_route_again(name: str, fields: dict[str, Any], isolated_by: str | None) -> None:
     dropped = Failure("a", REFUSED, notices_us=0)
-    fields: dict[str, Any] = {"messages": 60, "first_poll_us": 10 * SECOND, "poll_us": 10 * SECOND}
-    kept = sent("rust-grpc", dropped, **fields)
-    assert (kept.totals.lost, kept.failures[0].isolated_by) == (30, None)
-    assert [broker.isolated_ms for broker in kept.brokers] == [0, 0]
-    # A Proxy by itself asks for the route, whatever the SDK does.
-    assert sent("rust-grpc", dropped, proxy_mode="cluster", **fields).failures[0].isolated_by == "route"
-    lost = sent("go-grpc", dropped, **fields).totals.lost
-    assert lost == 6
-    assert sent("go-grpc", dropped, **fields).failures[0].isolated_by == "route"
+    report = sent(name, dropped, messages=60, first_poll_us=10 * SECOND, poll_us=10 * SECOND, **fields)
+    assert report.failures[0].isolated_by == isolated_by
 
 
 @every_case(("name", "at"), [
