@@ -17,9 +17,9 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report
+from tests.engine.diagnose.cases import BLOCKED, HEAD
 from tests.engine.diagnose.consuming import Doing, owned, watched
 from tests.engine.diagnose.running import Process, running
-from tests.engine.diagnose.watched_faults import BLOCKED, HEAD
 from tests.support.builders import route
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

@@ -10,16 +10,15 @@ from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupCounts, GroupFinding, Undecided
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.views.diagnose import sentence
-from tests.engine.diagnose.cases import FAULTS, HEALTHY, TWO_FAULTS, cases
+from tests.engine.diagnose.cases import FAULTS, HEALTHY, WATCHED_FAULTS, WATCHED_PAIRS, cases
 from tests.engine.diagnose.consuming import of_looks
 from tests.engine.diagnose.running import diagnosed, grave
-from tests.engine.diagnose.watched_faults import WATCHED_FAULTS, WATCHED_PAIRS
 from tests.support.mismatches import every_case
 
 ANSWERS = Path(__file__).parent / "answers.txt"
 MOST_FACTS = 10
 CODES = {code: {code} for code in (*FAULTS, *WATCHED_FAULTS)}
-CODES |= {name: codes for name, (_, codes) in (*TWO_FAULTS.items(), *WATCHED_PAIRS.items())}
+CODES |= {name: codes for name, (_, codes) in WATCHED_PAIRS.items()}
 
 
 @cache

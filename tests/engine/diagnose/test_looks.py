@@ -16,10 +16,9 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.cases import HEALTHY
+from tests.engine.diagnose.cases import HEALTHY, PAIR, WATCHED_FAULTS, Looks
 from tests.engine.diagnose.consuming import earlier, watched
 from tests.engine.diagnose.running import AT, Process, changed, evidence_of, running
-from tests.engine.diagnose.watched_faults import PAIR, WATCHED_FAULTS, Looks
 from tests.support.mismatches import every_case
 
 
