@@ -26,8 +26,8 @@ from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
 from tests.support.mismatches import every_case
 from tests.support.odd_groups import ODD
+from tests.support.recorded_answers import assert_recorded
 
-ANSWERS = Path(__file__).parent / "groups.txt"
 UNREAD = (Unread("members", "g", "timed out", "b"), Unread("member", "g", "late", "x"))
 
 
@@ -116,12 +116,8 @@ def shown(value: GroupState | ConsumerProcess) -> str:
 
 
 def test_each_group_and_its_consumers_are_as_recorded(request: pytest.FixtureRequest) -> None:
-    said = {name: "\n".join(lines_of(snapshot)) for name, snapshot in GROUPS.items()}
-    if request.config.getoption("--update-golden"):
-        ANSWERS.write_text("\n\n".join(f"# {name}\n{text}" for name, text in said.items()) + "\n", encoding="utf-8")
-    recorded = dict(each.split("\n", 1) for each in ANSWERS.read_text(encoding="utf-8")[2:].strip().split("\n\n# "))
-    assert {name: text for name, text in said.items() if recorded.get(name) != text} == {}
-    assert recorded.keys() == said.keys()
+    answers = {name: lines_of(snapshot) for name, snapshot in GROUPS.items()}
+    assert_recorded(Path(__file__).with_name("groups.txt"), answers, request)
 
 
 SEVERAL = cluster(
