@@ -1,16 +1,27 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from rmqlb import MessageQueue, PublishingLoadBalancer, go_round_robin, select_by_hash
+from rmqlb import (
+    Failure,
+    MessageQueue,
+    Moment,
+    PublishingLoadBalancer,
+    SendScenario,
+    go_round_robin,
+    select_by_hash,
+    simulate_send,
+)
 from rmqlb.engine.send.balancers import CppRoundRobin, cpp_attempts
 from rmqlb.engine.send.queues import publish_list, stored_list
 from rmqlb.engine.send.sdk import CLIENTS, NAMES, SDKS, sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE, sent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
@@ -257,3 +268,69 @@ def test_pairs_count_the_keys_that_two_sdks_send_to_different_queues() -> None:
         both = zip(places(found, pair.sdk), places(found, pair.other_sdk), strict=True)
         assert pair.differ == sum(one != other for one, other in both)
         assert pair.differ_share == pair.differ / len(KEYS)
+
+
+def sends_of_a_route() -> Iterator[Any]:
+    """Those questions whose queues are a route's: broker by broker, from 0 on."""
+    for vector in VECTORS:
+        counts: dict[str, int] = {}
+        for broker, _ in vector["queues"]:
+            counts[broker] = counts.get(broker, 0) + 1
+        listed = [[broker, number] for broker, count in counts.items() for number in range(count)]
+        if vector["kind"] == "send" and vector["queues"] == listed:
+            yield vector, counts
+
+
+def test_the_attempts_of_go_are_those_of_its_own_loop() -> None:
+    questions = list(sends_of_a_route())
+    assert len(questions) > 200
+    for vector, counts in questions:
+        # A route lists its brokers in any order; Java's list, in which a start is given, is sorted.
+        topic = route(**counts)
+        listed = [MessageQueue("T", broker, number) for broker, number in vector["queues"]]
+        first = listed[(vector["start"] + 1) % len(listed)]
+        failures = tuple(
+            Failure(broker, REFUSED, Moment(message=number), Moment(message=number + 1))
+            for number, (_, brokers) in enumerate(vector["steps"], start=1)
+            for broker in brokers
+            if broker in counts
+        )
+        wraps = vector["start"] + 4 * len(vector["steps"]) >= 2**32
+        if wraps and 2**32 % len(listed):
+            continue
+        start = topic.publish_queues().index(first)
+        report = sent(
+            *failures, topic=topic, sdk="go", rate=Fraction(1), messages=len(vector["steps"]), start_at=start, retries=3
+        )
+        attempts: dict[int, list[int]] = {}
+        for attempt in report.attempts or ():
+            place = listed.index(MessageQueue("T", attempt.broker_name, attempt.queue_id))
+            attempts.setdefault(attempt.message, []).append(place)
+        assert list(attempts.values()) == vector["expected"]["go@2.1.2"], vector
+
+
+def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
+    slaves = tuple(BrokerData("c", name, {0: "192.0.2.1:1", 1: "192.0.2.2:1"}) for name in "ab")
+    topic = TopicRouteData("T", TWO.queue_datas, slaves)
+    with pytest.raises(DataError, match="producers of rust-grpc send to slaves too, as a has"):
+        sent(topic=topic, sdk="rust-grpc")
+    assert sent(topic=topic, sdk="java-grpc").totals.stored == 6
+    assert sent(topic=topic, sdk="rust-grpc", proxy_mode="cluster").totals.stored == 6
+
+
+@every_case(("fields", "problem"), [
+    ({"sdk": "goo"}, "goo: not an SDK"),
+    ({"sdk": "proxy"}, "sends of proxy are not simulated"),
+    ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is simulated for Java's producers"),
+    *(({"sdk": name, "failures": (Failure("a", UNSAFE),)}, "store statuses") for name in ("cpp", "java-grpc")),
+    ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is simulated for Java's producers"),
+    ({"sdk": "go", "latency_fault": True}, "latency fault is simulated for Java's producers"),
+    ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is simulated for Java's producers"),
+    ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
+])  # fmt: skip
+def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        simulate_send(TWO, SendScenario(**fields))
+    assert problem in caught.value.message

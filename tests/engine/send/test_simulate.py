@@ -177,15 +177,6 @@ def test_of_no_message_stored_no_broker_has_a_share() -> None:
         try_on(parse_condition("share[x]>1%", SEND_FIGURES), report)
 
 
-@every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
-def test_a_broker_drops_with_the_poll_after_it_is_known(noticed_s: float, began_s: int, poll_s: int) -> None:
-    """Polls at 30, 60, 90 s; one at the very moment comes too early."""
-    failure = Failure("a", REFUSED, Moment(began_s * S), notices_us=round(noticed_s * S))
-    report = sent(failure, topic=TWO, messages=40, rate=Fraction(1))
-    (text,) = (each.message for each in report.findings if each.code == "before-route-poll")
-    assert f"is done after 39.001 s, before the route poll at {poll_s} s " in text
-
-
 def broken(reaction: Reaction, start: float, end: float | None = None, notices: float | None = None) -> Failure:
     notices_us = None if notices is None else int(notices * S)
     return Failure("b", reaction, Moment(int(start * S)), None if end is None else Moment(int(end * S)), notices_us)
