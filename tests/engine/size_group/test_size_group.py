@@ -2,6 +2,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import ceil
 from typing import Any, NamedTuple
 
 import pytest
@@ -63,6 +64,8 @@ def all_fails(
         found, uneven = own(strategy, topics, client_ids, **settings), set[str]()
         if limits.max_imbalance is not None and (found.imbalance is None or found.imbalance > limits.max_imbalance):
             uneven.add("max-imbalance")
+        if found.unassigned:
+            uneven.add("unassigned")
         return uneven | ({"no-idle"} if limits.no_idle and found.idle else set())
 
     found = fails(topics, client_ids)
@@ -106,37 +109,50 @@ limits_of = st.builds(
     no_idle=st.booleans(),
     survive=st.integers(0, 2),
     survive_broker=st.booleans(),
+    share=st.sampled_from([0.5, 1.0]),
 )
 
 
 @given(
-    topics, limits_of, st.sampled_from(WITHOUT_SETTINGS), st.sampled_from([1, 10]), st.randoms(use_true_random=False)
+    topics,
+    limits_of,
+    st.sampled_from(WITHOUT_SETTINGS),
+    st.sampled_from(["java", "go"]),
+    st.randoms(use_true_random=False),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_random_groups_equal_brute_force(
-    brokers: list[dict[str, int]], limits: SizeLimits, strategy: str, nodes: int, drawn: random.Random
+    brokers: list[dict[str, int]], limits: SizeLimits, strategy: str, sdk: str, drawn: random.Random
 ) -> None:
     routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
     work = {queue: drawn.choice([0.0, 0.25, 3.5, 7.0]) for queues in queues_of(routes) for queue in queues}
-    question = SizeQuestion(limits=limits, strategies=(strategy,), consumers=(1, 6), work=work, threads=4, trials=4)
-    by_id = strategy == "CONSISTENT_HASH"
-    given_, its = Settings(virtual_nodes=nodes), {"virtual_nodes": nodes} if by_id else {}
+    asked: dict[str, Any] = {"strategies": (strategy,), "consumers": (1, 6), "trials": 4, "sdk": sdk}
+    question = SizeQuestion(limits=limits, work=work, threads=4, **asked)
+    by_id, nodes = strategy == "CONSISTENT_HASH", drawn.choice([1, 10])
+    given_, its = Settings(virtual_nodes=nodes), {"sdk": sdk, **({"virtual_nodes": nodes} if by_id else {})}
     found = size_group("g", routes, question, given_)
-    trials = future_ids(strategy, given_, question, 6) if by_id else [ids(6)]
+    trials = [ids(6)] if found.every_order else future_ids(strategy, given_, question, 6)
     assert len(trials) == (found.trials or 1)
     for point in found.curve:
         joined = [each[: point.consumers] for each in trials]
         of_trials = [all_fails(strategy, queues_of(routes), each, limits, **its) for each in joined]
         assert point.share == of_trials.count(set()) / len(trials)
-        assert point.satisfied == (not any(of_trials))
+        assert point.satisfied == (point.share >= limits.share)
         owned = [own(strategy, queues_of(routes), each, work, **its) for each in joined]
-        assert point.imbalance == max(each.imbalance or 0 for each in owned)
-        assert point.idle == max(each.idle for each in owned)
-        assert (point.unassigned, point.duplicate_owners) == (0, 0)
-        assert point.utilisation == pytest.approx(max(each.busiest for each in owned) / 4)
+        at = ceil(limits.share * len(trials)) - 1  # so many of the trials are not above it
+        assert point.imbalance == sorted(each.imbalance or 0 for each in owned)[at]
+        for figure in ("idle", "unassigned", "duplicate_owners"):
+            assert getattr(point, figure) == sorted(getattr(each, figure) for each in owned)[at]
+        assert point.utilisation == pytest.approx(sorted(each.busiest for each in owned)[at] / 4)
         # Losses are not looked at where it holds with no IDs even without one.
         missed = set() if found.every_order or point.share else {"survive", "survive-broker"}
-        assert set(point.fails) >= set().union(*of_trials) - missed
+        assert limits.share < 1 or set(point.fails) >= set().union(*of_trials) - missed
+        if point.after_loss is not None and limits.survive == 1 and point.consumers > 1:
+            left = [[[i for i in each if i != lost] for lost in each] for each in joined]
+            worst = [
+                max(own(strategy, queues_of(routes), some, **its).imbalance or 0 for some in each) for each in left
+            ]
+            assert point.after_loss.imbalance == sorted(worst)[at]
     allowed = tuple(point.consumers for point in found.curve if point.satisfied)
     assert found.replica_counts.allowed == allowed
     assert found.consumers == (min(allowed) if allowed else None)
@@ -181,25 +197,6 @@ def test_of_equal_sizes_the_fewest_queues_and_the_first_strategy_are_the_answer(
     assert [(each.topic, each.queues, each.queues_now) for each in found.topics] == [("T", 4, 2)]
 
 
-def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
-    routes = [route("T", a=7, b=4), route("U", b=3)]
-    limits = SizeLimits(max_imbalance=1.5, survive=1, share=0.5)
-    question = SizeQuestion(limits=limits, strategies=("CONSISTENT_HASH",), consumers=(2, 6), trials=8, seed=4)
-    trials = future_ids("CONSISTENT_HASH", Settings(), question, 6)
-    found, topics_ = size_group("g", routes, question), queues_of(routes)
-    for point in found.curve:
-        joined = [each[: point.consumers] for each in trials]
-        left = [[[i for i in each if i != lost] for lost in each] for each in joined]
-        worst = [max(own("CONSISTENT_HASH", topics_, some).imbalance or 0 for some in each) for each in left]
-        if not point.share and point.after_loss is None:
-            assert point.fails == ("max-imbalance",)
-            continue
-        assert point.after_loss is not None
-        assert point.after_loss.imbalance == sorted(worst)[3]  # half of them are not above it
-        together = [all_fails("CONSISTENT_HASH", topics_, each, limits) for each in joined]
-        assert (point.share, point.satisfied) == (together.count(set()) / 8, together.count(set()) >= 4)
-
-
 def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() -> None:
     def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
         return queues[client_ids.index(client_id) :: len(client_ids)]
@@ -214,25 +211,6 @@ def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() ->
     assert found.curve[1].fails == alike.curve[1].fails == ("survive",)
     assert [point.after_loss and point.after_loss.exact for point in found.curve] == [None, False]
     assert size_group("g", [topic], replace(question, consumers=(18, 20)), by_function).losses == "counted"
-
-
-@every_case(
-    ("strategy", "given_"),
-    [("AVG", Settings()), ("CONSISTENT_HASH", Settings()), ("MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))],
-)
-def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, given_: Settings) -> None:
-    topic = route("T", **{"q@b": 5, "r@a": 8})
-    question = SizeQuestion(limits=EVEN, strategies=(strategy,), consumers=(1, 6), trials=3, sdk="go")
-    found = size_group("g", [topic], question, given_)
-    assert found.sdk == "go"
-    trials = [ids(6)] if found.every_order else future_ids(strategy, given_, question, 6)
-    of_go: dict[str, Any] = {"sdk": "go", "consumer_idcs": given_.consumer_idcs}
-    for point in found.curve:
-        each = [own(strategy, queues_of([topic]), one[: point.consumers], **of_go) for one in trials]
-        assert point.imbalance == max(one.imbalance or 0 for one in each)
-        for figure in ("idle", "unassigned", "duplicate_owners"):
-            assert getattr(point, figure) == max(getattr(one, figure) for one in each)
-        assert ("unassigned" in point.fails) == (point.unassigned > 0)
 
 
 def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() -> None:
