@@ -1,14 +1,15 @@
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import ceil
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rmqlb import DataError, MessageQueue, SizeLimits, SizeQuestion, TopicRouteData, UsageError, allocate, size_group
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
@@ -20,6 +21,7 @@ from rmqlb.engine.size_group.sizes import future_ids
 from rmqlb.model.size_group import GroupSize
 from tests.support import builders
 from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 
 Topics = Sequence[Sequence[MessageQueue]]
 Work = Mapping[MessageQueue, float]
@@ -90,9 +92,9 @@ def route(topic: str, **brokers: int) -> TopicRouteData:
     return builders.route(topic, **brokers)  # type: ignore[arg-type]
 
 
-def sized(*routes: TopicRouteData, limits: SizeLimits = EVEN, most: int = 12, **more: Any) -> GroupSize:
-    question = SizeQuestion(limits=limits, consumers=more.pop("consumers", (1, most)), **more)
-    return size_group("g", routes, question)
+def sized(*routes: TopicRouteData, settings: Settings | None = None, most: int = 12, **more: Any) -> GroupSize:
+    asked: dict[str, Any] = {"limits": EVEN, "consumers": (1, most)}
+    return size_group("g", routes, SizeQuestion(**asked | more), settings or Settings())
 
 
 def ids(number: int, seed: int = 0) -> list[str]:
@@ -129,7 +131,8 @@ def test_random_groups_equal_brute_force(
     asked: dict[str, Any] = {"strategies": (strategy,), "consumers": (1, 6), "trials": 4, "sdk": sdk}
     question = SizeQuestion(limits=limits, work=work, threads=4, **asked)
     by_id, nodes = strategy == "CONSISTENT_HASH", drawn.choice([1, 10])
-    given_, its = Settings(virtual_nodes=nodes), {"sdk": sdk, **({"virtual_nodes": nodes} if by_id else {})}
+    given_ = Settings(virtual_nodes=nodes)
+    its: dict[str, Any] = {"sdk": sdk, **({"virtual_nodes": nodes} if by_id else {})}
     found = size_group("g", routes, question, given_)
     trials = [ids(6)] if found.every_order else future_ids(strategy, given_, question, 6)
     assert len(trials) == (found.trials or 1)
@@ -158,67 +161,76 @@ def test_random_groups_equal_brute_force(
     assert found.consumers == (min(allowed) if allowed else None)
 
 
-def test_a_utilisation_is_held_to_nine_digits() -> None:
-    topic = route("T", a=3)
-    work = dict.fromkeys(topic.subscribe_queues(), 0.1)
-    found = sized(topic, limits=SizeLimits(max_utilisation=0.3), work=work, threads=1, consumers=(1, 2))
-    assert [(point.utilisation, point.satisfied) for point in found.curve] == [(0.3, True), (0.2, True)]
+def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
+    return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-def test_queues_that_a_topic_would_have_carry_its_work_evenly() -> None:
+def named_sizes() -> Iterator[tuple[str, GroupSize]]:
+    four, eight = route("T", a=4), route("T", a=4, b=4)
+    threes = dict.fromkeys(route("T", a=3).subscribe_queues(), 0.1)
+    limits = SizeLimits(max_utilisation=0.3)
+    yield "a utilisation has nine digits", sized(route("T", a=3), limits=limits, work=threes, threads=1, most=2)
+    # 40 s of work per second, of which one of the present queues alone has 25: with as many queues as now it stays so.
     topic = route("T", a=2, b=2)
     work = dict.fromkeys(topic.subscribe_queues(), 5.0) | {topic.subscribe_queues()[0]: 25.0}
-    found = sized(topic, limits=SizeLimits(max_utilisation=1), work=work, queues_per_broker=(2, 5), threads=10)
-    # 40 s of work per second, of which one of the present queues alone has 25: with as many queues as now it stays so.
-    found_for = [(each.queues_per_broker, each.consumers) for each in found.candidates]
-    assert found_for == [(2, None), (3, 6), (4, 4), (5, 5)]
-    assert (found.consumers, found.queues_per_broker) == (4, 4)
+    more: dict[str, Any] = {"limits": SizeLimits(max_utilisation=1), "work": work, "threads": 10}
+    yield "queues that a topic would have carry its work evenly", sized(topic, queues_per_broker=(2, 5), **more)
+    more = {"limits": SizeLimits(max_utilisation=0.5, survive_broker=True), "threads": 4, "most": 5}
+    work = dict.fromkeys(eight.subscribe_queues(), 1.0)
+    yield "a lost broker leaves its work to the others", sized(eight, work=work, **more)
+    yield "the only broker is lost", sized(four, limits=SizeLimits(no_idle=True, survive_broker=True), most=2)
+    asked: dict[str, Any] = {"consumers": (4, 9), "queues_per_broker": (2, 9), "strategies": ("AVG_BY_CIRCLE", "AVG")}
+    yield "of equal sizes, the fewest queues and the first strategy", sized(route("T", a=1, b=1), **asked)
+    more = {"limits": SizeLimits(max_imbalance=1.3, survive=2), "strategies": ("OWN",), "trials": 2}
+    for consumers in ((18, 20), (21, 22)):
+        drawn = sized(route("T", a=22), settings=Settings(custom={"OWN": by_circle}), consumers=consumers, **more)
+        yield f"{consumers} consumers of a function lose two", drawn
+    for host in ("10.0.0.1", "10.0.0.2"):
+        more = {"limits": SizeLimits(no_idle=True), "strategies": ("PIN",), "present": ("10.0.0.1@1",), "trials": 5}
+        yield f"pinned to {host}", sized(route("T", a=6), settings=Settings(hosts=frozenset({host})), most=4, **more)
+    queues = four.subscribe_queues()
+    lists = Settings(config={"x": queues[:2], "y": queues[2:]})
+    for limits in (SizeLimits(no_idle=True), SizeLimits(survive=1)):
+        yield (
+            f"lists by ID, {limits}",
+            sized(four, limits=limits, strategies=("CONFIG",), settings=lists, most=3, trials=4),
+        )
+    in_room: dict[str, Any] = {"strategies": ("MACHINE_ROOM",), "settings": Settings(consumer_idcs=frozenset({"r"}))}
+    yield "queues of the room", sized(route("T", **{"r@a": 6}), most=9, **in_room)
+    yield "a broker in no room", sized(route("T", **{"r@a": 6, "plain": 5}), most=9, **in_room)
+    routes = [route("T", **{"r@a": 4}), route("U", plain=3)]
+    work = dict.fromkeys((queue for queues in queues_of(routes) for queue in queues), 1.0)
+    yield "a topic outside the room brings no work", sized(*routes, work=work, threads=4, most=3, **in_room)
+    work = dict(zip(queues, (0.1, 0.1, 0.1, 0.9), strict=True))
+    for strategy in WITHOUT_SETTINGS:
+        more = {
+            "limits": SizeLimits(max_utilisation=0.8),
+            "strategies": (strategy,),
+            "work": work,
+            "trials": 3,
+            "most": 3,
+        }
+        for orderly, threads in ((False, 20), (True, 20), (True, 1)):  # an orderly group has a thread for each queue
+            found = sized(four, orderly=orderly, threads=threads, **more)
+            yield f"{strategy}, {threads} threads{', orderly' * orderly}", found
+    # A size that leaves nothing after a loss does not come nearest.
+    yield "nearest of AVG", sized(route("T", a=7), limits=SizeLimits(max_imbalance=1, survive=1), most=5)
+    more = {"limits": SizeLimits(max_imbalance=1, survive=2), "strategies": ("CONSISTENT_HASH",), "trials": 5}
+    yield "nearest of CONSISTENT_HASH", sized(route("T", a=64), most=5, **more)
 
 
-def test_a_lost_broker_leaves_its_work_to_the_others() -> None:
-    topic = route("T", a=4, b=4)
-    work = dict.fromkeys(topic.subscribe_queues(), 1.0)
-    limits = SizeLimits(max_utilisation=0.5, survive_broker=True)
-    found = sized(topic, limits=limits, work=work, threads=4)
-    points = [found.at(number) for number in (3, 4)]
-    after = [point and point.after_broker_loss for point in points]
-    assert [point and point.utilisation for point in points] == [0.75, 0.5]
-    assert [(loss.utilisation, loss.lost_broker) for loss in after if loss] == [(1.0, "a"), (0.5, "a")]
-    assert (found.consumers, points[0] and points[0].fails) == (4, ("max-utilisation", "survive-broker"))
-    only = sized(route("T", a=4), limits=SizeLimits(no_idle=True, survive_broker=True)).best.after_broker_loss
-    assert only is not None
-    assert (only.lost_broker, only.imbalance) == ("a", None)
+def lines_of(found: GroupSize) -> Iterator[str]:
+    yield f"{found.consumers} consumers, {found.queues_per_broker} queues per broker, {found.strategy}"
+    yield f"nearest {found.best.consumers}, losses {found.losses}, every order {found.every_order}, trials {found.trials}"
+    yield " ".join(f"{each.queues_per_broker}:{each.strategy}:{each.consumers}" for each in found.candidates)
+    yield from (f"  {each.topic}: {each.queues} queues, now {each.queues_now}" for each in found.topics)
+    for point in found.curve:
+        yield "  " + ", ".join(f"{name} {each}" for name, each in asdict(point).items() if each not in (None, ()))
 
 
-def test_of_equal_sizes_the_fewest_queues_and_the_first_strategy_are_the_answer() -> None:
-    found = sized(route("T", a=1, b=1), consumers=(4, 9), queues_per_broker=(2, 9), strategies=("AVG_BY_CIRCLE", "AVG"))
-    assert (found.consumers, found.queues_per_broker, found.strategy) == (4, 2, "AVG_BY_CIRCLE")
-    assert len(found.candidates) == 16
-    assert [(each.topic, each.queues, each.queues_now) for each in found.topics] == [("T", 4, 2)]
-
-
-def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() -> None:
-    def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
-        return queues[client_ids.index(client_id) :: len(client_ids)]
-
-    limits, topic = SizeLimits(max_imbalance=1.3, survive=2), route("T", a=22)
-    question = SizeQuestion(limits=limits, strategies=("OWN",), consumers=(21, 22), trials=2)
-    by_function = Settings(custom={"OWN": by_circle})
-    found = size_group("g", [topic], question, by_function)
-    alike = sized(topic, limits=limits, consumers=(21, 22))
-    assert (found.losses, alike.losses) == ("drawn", "counted")
-    assert [point.satisfied for point in found.curve] == [point.satisfied for point in alike.curve]
-    assert found.curve[1].fails == alike.curve[1].fails == ("survive",)
-    assert [point.after_loss and point.after_loss.exact for point in found.curve] == [None, False]
-    assert size_group("g", [topic], replace(question, consumers=(18, 20)), by_function).losses == "counted"
-
-
-def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() -> None:
-    present, limits = ("10.0.0.1@1",), SizeLimits(no_idle=True)
-    question = SizeQuestion(limits=limits, strategies=("PIN",), consumers=(1, 4), present=present, trials=5)
-    for host, allowed in (("10.0.0.1", (1, 2, 3, 4)), ("10.0.0.2", ())):
-        found = size_group("g", [route("T", a=6)], question, Settings(hosts=frozenset({host})))
-        assert found.replica_counts.allowed == allowed
+def test_named_sizes_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: lines_of(found) for name, found in named_sizes()}
+    assert_recorded(Path(__file__).with_name("sizes.txt"), answers, request)
 
 
 @every_case("strategy", WITHOUT_SETTINGS)
@@ -231,56 +243,6 @@ def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -
         alone = sized(route("T", a=number, b=number), route("U", a=number), **more)
         assert (each.consumers, each.best) == (alone.consumers, alone.best)
         assert each.allowed == len(alone.replica_counts.allowed)
-
-
-def test_config_lists_are_taken_by_consumers_of_their_ids() -> None:
-    queues = route("T", a=4).subscribe_queues()
-    lists = {"x": queues[:2], "y": queues[2:]}
-    question = SizeQuestion(limits=SizeLimits(no_idle=True), strategies=("CONFIG",), consumers=(1, 3), trials=4)
-    found = size_group("g", [route("T", a=4)], question, Settings(config=lists))
-    of_sizes = [(point.unassigned, point.fails) for point in found.curve]
-    assert of_sizes == [(2, ("unassigned",)), (0, ()), (0, ("no-idle",))]
-    lost = size_group("g", [route("T", a=4)], replace(question, limits=SizeLimits(survive=1)), Settings(config=lists))
-    two = lost.curve[1]
-    assert (two.fails, two.after_loss and (two.after_loss.unassigned, two.after_loss.fails)) == (
-        *(("survive",), (2, ("unassigned",))),
-    )
-
-
-def test_machine_room_counts_the_queues_and_the_work_of_listed_rooms() -> None:
-    own_room = Settings(consumer_idcs=frozenset({"r"}))
-    question = SizeQuestion(limits=EVEN, strategies=("MACHINE_ROOM",), consumers=(1, 9))
-    found = size_group("g", [route("T", **{"r@a": 6})], question, own_room)
-    assert (found.every_order, found.replica_counts.allowed) == (True, (1, 2, 3, 6))
-    elsewhere = size_group("g", [route("T", **{"r@a": 6, "plain": 5})], question, own_room)
-    assert (elsewhere.consumers, elsewhere.best.consumers) == (None, 1)
-    assert (elsewhere.best.unassigned, elsewhere.best.fails) == (5, ("unassigned",))
-    routes = [route("T", **{"r@a": 4}), route("U", plain=3)]
-    work = dict.fromkeys((queue for queues in queues_of(routes) for queue in queues), 1.0)
-    question = SizeQuestion(strategies=("MACHINE_ROOM",), consumers=(1, 3), work=work, threads=4)
-    found = size_group("g", routes, question, own_room)
-    assert [(point.utilisation, point.unassigned) for point in found.curve] == [(1.0, 3), (0.5, 3), (0.5, 3)]
-
-
-@every_case("strategy", WITHOUT_SETTINGS)
-def test_an_orderly_group_has_a_thread_for_each_queue(strategy: str) -> None:
-    topic = route("T", a=4)
-    work = dict(zip(topic.subscribe_queues(), (0.1, 0.1, 0.1, 0.9), strict=True))
-    limits = SizeLimits(max_utilisation=0.8)
-    question = SizeQuestion(limits=limits, strategies=(strategy,), consumers=(1, 3), work=work, threads=20, trials=3)
-    assert size_group("g", [topic], question).consumers == 1
-    orderly = size_group("g", [topic], replace(question, orderly=True))
-    assert [point.utilisation for point in orderly.curve] == [0.9, 0.9, 0.9]
-    few = size_group("g", [topic], replace(question, orderly=True, threads=1))
-    assert (few.curve[0].utilisation, few.curve[2].fails) == (1.2, ("max-utilisation",))
-
-
-def test_a_size_that_leaves_nothing_after_a_loss_does_not_come_nearest() -> None:
-    found = sized(route("T", a=7), limits=SizeLimits(max_imbalance=1, survive=1), consumers=(1, 5))
-    assert (found.consumers, found.best.consumers) == (None, 2)
-    limits = SizeLimits(max_imbalance=1, survive=2)
-    found = sized(route("T", a=64), limits=limits, strategies=("CONSISTENT_HASH",), most=5, trials=5)
-    assert (found.consumers, found.best.consumers) == (None, 3)
 
 
 @every_case(("question", "text"), [
