@@ -5,11 +5,9 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.check import Measured, measure_group, measure_topic, verdict
-from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.engine.check import Measured, measure_topic, verdict
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.sweep_failures.cases import GroupSubject
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Summary
@@ -126,31 +124,6 @@ def parts(snapshot: ClusterSnapshot, name: str, case: Case) -> frozenset[object]
 
 @settings(max_examples=12, deadline=None)
 @given(clusters())
-def test_every_case_comes_to_what_its_plan_comes_to(snapshot: ClusterSnapshot) -> None:
-    plans, measured = Plans(snapshot), ("unassigned", "imbalance", "idle", "minConsumers", "duplicateOwners")
-    same = ("unassigned", "idle", "imbalance", "duplicate_owners", "moved", "lag_moved")
-    for name in snapshot.groups:
-        of = GroupSubject(Group(snapshot, name, ROOMS, Given(assume=None), gaps(snapshot)), orderly=False)
-        for case in cases(snapshot):
-            _, summary = plans.of(name, case)
-            mask = 0
-            for thing in {thing for one in case for thing in one.things}:
-                mask |= of.bits.get(thing, 0)
-            effect = of.effect(mask)
-            found = of.outcome(effect)
-            assert found.queues == summary.after.queues
-            assert {each: getattr(found, each) for each in same} == {each: getattr(summary, each) for each in same}
-            for limit in measured if len(case) == 1 else ():
-                here = Limit(limit, GROUP_LIMITS[limit])
-                by_check = measure_group(here, of.group_after(effect))
-                if by_check.missing is None:
-                    assert of.measure(here, effect).value == by_check.value, (limit, effect)
-                else:
-                    assert len(effect.places) == len(of.client_ids) or found.imbalance is None
-
-
-@settings(max_examples=8, deadline=None)
-@given(clusters())
 def test_every_case_is_counted_and_the_least_that_break_a_limit_are_found(snapshot: ClusterSnapshot) -> None:
     plans = Plans(snapshot)
     without = broken_in(plans, ())
@@ -165,6 +138,13 @@ def test_every_case_is_counted_and_the_least_that_break_a_limit_are_found(snapsh
     for worst in sweep.groups:
         assert worst.broken == sum(any(name == worst.group for name, _ in found) for found in broken.values())
         assert worst.cases == sum(bool(parts(snapshot, worst.group, case)) for case in every)
+        summaries = [plans.of(worst.group, case)[1] for case in ((), *every)]
+        for figure in ("unassigned", "idle", "imbalance", "moved", "lag_moved"):
+            values = [getattr(each, figure) for each in summaries]
+            if figure == "imbalance":  # there is none without queues or consumers
+                values = [value or 0 for value in values]
+            found = getattr(worst, figure)
+            assert (None if found is None else found.value) == (None if None in values else max(values)), figure
     for topic in sweep.topics:
         assert topic.broken == sum(any(name == topic.topic for name, _ in found) for found in broken.values())
         assert topic.unwritable == sum(
