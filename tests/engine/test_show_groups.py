@@ -1,6 +1,6 @@
 """`pytest tests/engine/test_show_groups.py --update-golden` rewrites `groups.txt`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -165,27 +165,23 @@ def tried(text: str, *lines: GroupLine) -> tuple[float | None, bool | None]:
 ONE = line("one", "error", NUMBERS, 3, 4, 5, 60, 6, 7, 8, 9, 10, 11, 1.5)
 TWO = line("two", "warning", SUMMED, 600, 700, 800, 900, 1000, 1100, 1.25)
 POP = replace(ONE, shares_queues=False)
-OTHERS = (replace(ONE, message_model="BROADCASTING"), POP, replace(POP, basis=None), replace(ONE, status="offline"))
+OTHERS = {
+    "broadcasting": replace(ONE, message_model="BROADCASTING"), "POP": POP, "a Proxy": replace(POP, basis=None),
+    "one offline": replace(ONE, status="offline"),
+}  # fmt: skip
 
 
-@every_case(("name", "of_one", "of_both", "with_others"), [
-    *(("consumers", 3, None, ()), ("processes", 4, None, ()), ("queues", 5, None, ())),
-    ("lag", 6, 606, (600, 606, 606, 606)),
-    ("unassigned", 7, 707, (700, 700, 700, 700)),
-    ("duplicate-owners", 8, 808, (800, 800, 800, 808)),
-    ("idle", 9, 909, (909, 900, 900, 909)),
-    ("duplicate-client-ids", 10, 1010, (1010, 1010, 1010, 1010)),
-    ("mismatches", 11, 1111, (1100, 1100, 1100, 1111)),
-    ("imbalance", 1.5, 1.5, (1.25, 1.25, 1.25, 1.5)),
-])  # fmt: skip
-def test_each_figure_of_groups_is_its_own(
-    name: str, of_one: float, of_both: float | None, with_others: tuple[float, ...]
-) -> None:
+def figures_of_groups() -> Iterator[tuple[str, Iterable[str]]]:
     """Each consumer of a broadcasting group owns every queue; nobody owns those that are consumed by POP or a Proxy."""
-    assert tried(f"{name}[one]>0", TWO, ONE)[0] == of_one
-    if of_both is not None:
-        assert tried(f"{name}>0", TWO, ONE)[0] == of_both
-    assert tuple(tried(f"{name}>0", one, TWO)[0] for one in OTHERS[: len(with_others)]) == with_others
+    for name in GROUPS_FIGURES.of_subject:
+        yield f"{name} of one", [str(tried(f"{name}[one]>0", TWO, ONE)[0])]
+    for name in GROUPS_FIGURES.names:
+        with_others = (f"with {kind}: {tried(f'{name}>0', one, TWO)[0]}" for kind, one in OTHERS.items())
+        yield name, [f"{tried(f'{name}>0', TWO, ONE)[0]}", *with_others]
+
+
+def test_each_figure_of_groups_is_as_recorded(request: pytest.FixtureRequest) -> None:
+    assert_recorded(Path(__file__).with_name("group-figures.txt"), dict(figures_of_groups()), request)
 
 
 IDLE = replace(ONE, imbalance=None)

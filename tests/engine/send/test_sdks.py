@@ -1,9 +1,11 @@
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb import (
     Failure,
@@ -24,6 +26,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE, sent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 from tests.support.vectors import vectors
 
 VECTORS = list(vectors("producers"))
@@ -168,106 +171,62 @@ ROUTE = TopicRouteData(
 """Brokers out of order, one with a slave, one that is read-only, one without a master, and other counts to read."""
 
 
-@every_case(("name", "listed"), [
-    ("java", "a0 a1 b0 b1"),
-    ("go", "b0 b1 a0 a1"),
-    ("cpp", "a0 a1 b0 b1"),
-    ("proxy", "a0 a1 b0 b1"),
-    ("java-grpc", "b1 b2 a0 a1"),
-    ("python-grpc", "b1 b2 a0 a1"),
-    ("cpp-grpc", "b1 b2 a0 a1"),
-    ("csharp-grpc", "b1 b2 a0 a1"),
-    ("go-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-    ("rust-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-    ("nodejs-grpc", "a0 a0 d0"),
-])  # fmt: skip
-def test_each_sdk_makes_its_own_list_of_a_route(name: str, listed: str) -> None:
-    found = publish_list(ROUTE, sdk(name).profile)
-    assert " ".join(f"{queue.broker_name}{queue.queue_id}" for queue in found) == listed
+STATIC = replace(
+    ROUTE, topic_queue_mapping_by_broker={"a": TopicQueueMappingInfo("T", "__global__", 2, "a", 1, {0: 0})}
+)
+MANY = TopicRouteData("T", tuple(QueueData(f"b{number}", 1, 1, 6) for number in range(13)), ())
+SPREAD = TopicRouteData(
+    "T",
+    (QueueData("a", 2, 2, 6), QueueData("b", 2, 2, 4)),
+    (BrokerData("c", "a", {0: "192.0.2.1:1", 1: "192.0.2.2:1"}), BrokerData("c", "b", {0: "192.0.2.3:1"})),
+)
+"""A slave, and a broker that is for reading only: the list of go-grpc keeps both."""
+KEYS = tuple(f"order-{number}" for number in range(200))
 
 
-def test_a_proxy_stores_in_its_own_broker_and_ends_its_list_at_a_broker_that_the_route_does_not_name() -> None:
+def lists_of(route: TopicRouteData) -> Iterator[str]:
+    for name in NAMES:
+        try:
+            listed = publish_list(route, sdk(name).profile)
+        except DataError as error:
+            yield f"{name}: {error.message}"
+        else:
+            yield f"{name}: " + " ".join(f"{queue.broker_name}{queue.queue_id}" for queue in listed)
+
+
+def lines_of(found: Any) -> Iterator[str]:
+    yield from (f"{each.sdk}: unknown {each.unknown}, moved {each.moved}, {each.moved_share}" for each in found.sdks)
+    yield from (f"{each.sdk}, {each.other_sdk}: {each.differ} differ, {each.differ_share}" for each in found.pairs)
+    for row in found.keys[:12]:
+        yield f"  {row.key}: {placed(row.queues)}" + (f", then {placed(row.queues_after)}" if row.queues_after else "")
+
+
+def placed(queues: Mapping[str, MessageQueue | None]) -> str:
+    return " ".join(f"{name} {queue and f'{queue.broker_name}{queue.queue_id}'}" for name, queue in queues.items())
+
+
+def test_named_lists_and_keys_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    # A Proxy ends its list at a broker that the route does not name.
+    unnamed = replace(ROUTE, queue_datas=(*ROUTE.queue_datas[:1], QueueData("x", 1, 1, 6), *ROUTE.queue_datas[1:]))
+    routes = {"a route": ROUTE, "a static topic": STATIC, "13 brokers": MANY, "a broker without a name": unnamed}
+    grpc = [sdk(name) for name in CLIENTS if name.endswith("-grpc")]
+    two, more = route(a=8), ("16 write queues on every broker",)
+    keys = {
+        "gRPC, in cluster mode": key_queues(route(a=4, b=4), KEYS, [*grpc, sdk("proxy")], "cluster"),
+        "a slave and a broker for reading, in local mode": key_queues(SPREAD, KEYS, [sdk("go-grpc"), sdk("java-grpc")]),
+        "three SDKs": key_queues(two, KEYS, [sdk("java"), sdk("go"), sdk("cpp")]),
+        # A Proxy's hash moves a key to a new queue or not at all.
+        "twice as many queues": key_queues(two, KEYS, [sdk("java"), sdk("proxy")], after=route(a=16), changes=more),
+    }
+    answers = {f"lists of {name}": lists_of(each) for name, each in routes.items()}
+    answers |= {f"keys of {name}": lines_of(found) for name, found in keys.items()}
+    assert_recorded(Path(__file__).with_name("keys.txt"), answers, request)
+
+
+def test_a_proxy_stores_in_its_own_broker_and_no_sdk_in_a_topic_without_writable_queues() -> None:
     assert [[queue.queue_id for queue in stored_list(ROUTE, broker)] for broker in ("b", "stranger")] == [[0, 1], []]
-    datas = (*ROUTE.queue_datas[:1], QueueData("x", 1, 1, 6), *ROUTE.queue_datas[1:])
-    listed = publish_list(TopicRouteData("T", datas, ROUTE.broker_datas), sdk("java-grpc").profile)
-    assert {queue.broker_name for queue in listed} == {"b"}
-
-
-def test_static_topics_are_known_for_java_alone() -> None:
-    mapped = TopicQueueMappingInfo("T", "__global__", 2, "a", 1, {0: 0})
-    static = TopicRouteData("T", ROUTE.queue_datas, ROUTE.broker_datas, None, {"a": mapped})
-    assert [queue.queue_id for queue in publish_list(static, sdk("java").profile)] == [0, 1]
-    for name in set(NAMES) - {"java"}:
-        with pytest.raises(DataError, match=f"what producers of {name} make of it is not known"):
-            publish_list(static, sdk(name).profile)
-
-
-def test_lists_that_are_not_known_or_empty_are_refused() -> None:
-    many = TopicRouteData("T", tuple(QueueData(f"b{number}", 1, 1, 6) for number in range(13)), ())
-    with pytest.raises(DataError, match="is not known beyond 12 brokers"):
-        publish_list(many, sdk("go").profile)
     with pytest.raises(DataError, match="topic T has no queue that producers can write"):
         key_queues(TopicRouteData("T", (QueueData("a", 2, 2, 4),), ()), ("a",), [sdk("java")])
-
-
-KEYS = tuple(f"order-{number}" for number in range(200))
-GRPC = tuple(name for name in CLIENTS if name.endswith("-grpc"))
-
-
-def places(found: Any, name: str) -> list[tuple[str, int] | None]:
-    rows = [row.queues[name] for row in found.keys]
-    return [None if queue is None else (queue.broker_name, queue.queue_id) for queue in rows]
-
-
-def test_behind_a_proxy_in_cluster_mode_every_grpc_sdk_sends_a_key_to_one_queue() -> None:
-    found = key_queues(route(a=4, b=4), KEYS, [sdk(name) for name in GRPC], "cluster")
-    assert [each.unknown for each in found.sdks] == [None] * len(GRPC)
-    assert {pair.differ for pair in found.pairs} == {0}
-    queues = route(a=4, b=4).publish_queues()
-    stored = [select_by_hash(queues, key, sdk="proxy") for key in KEYS]
-    assert places(found, "csharp-grpc") == [(queue.broker_name, queue.queue_id) for queue in stored]
-
-
-def test_go_sends_keys_to_brokers_that_take_none_in_local_mode() -> None:
-    """Its list keeps slaves and brokers that are for reading only."""
-    spread = TopicRouteData(
-        "T",
-        (QueueData("a", 2, 2, 6), QueueData("b", 2, 2, 4)),
-        (BrokerData("c", "a", {0: "192.0.2.1:1", 1: "192.0.2.2:1"}), BrokerData("c", "b", {0: "192.0.2.3:1"})),
-    )
-    found = key_queues(spread, KEYS, [sdk("go-grpc"), sdk("java-grpc")])
-    assert {place and place[0] for place in places(found, "go-grpc")} == {"a", None}
-    assert {place and place[0] for place in places(found, "java-grpc")} == {"a"}
-    # Of its six queues two are those of the master.
-    lost = places(found, "go-grpc").count(None)
-    assert lost == sum(select_by_hash(_numbered(6), key, sdk="go-grpc").queue_id > 1 for key in KEYS)
-
-
-def _numbered(count: int) -> list[MessageQueue]:
-    return [MessageQueue("T", "x", number) for number in range(count)]
-
-
-def test_a_change_moves_the_keys_whose_queue_is_another_one_afterwards() -> None:
-    sdks = [sdk(name) for name in ("java", "proxy")]
-    found = key_queues(route(a=8), KEYS, sdks, after=route(a=16), changes=("16 write queues on every broker",))
-    java, proxy = found.sdks
-    codes = [select_by_hash(_numbered(16), key).queue_id for key in KEYS]
-    assert java.moved == sum(code != code % 8 for code in codes)
-    assert java.moved_share == java.moved / len(KEYS)
-    # A Proxy's hash moves a key to a new queue or not at all.
-    pairs = [(row.queues["proxy"], (row.queues_after or {})["proxy"]) for row in found.keys]
-    goes = [after.queue_id for before, after in pairs if after is not None and after != before]
-    assert proxy.moved == len(goes)
-    assert min(goes) >= 8
-
-
-def test_pairs_count_the_keys_that_two_sdks_send_to_different_queues() -> None:
-    found = key_queues(route(a=8), KEYS, [sdk("java"), sdk("go"), sdk("cpp")])
-    assert [(pair.sdk, pair.other_sdk) for pair in found.pairs] == [("java", "go"), ("java", "cpp"), ("go", "cpp")]
-    for pair in found.pairs:
-        both = zip(places(found, pair.sdk), places(found, pair.other_sdk), strict=True)
-        assert pair.differ == sum(one != other for one, other in both)
-        assert pair.differ_share == pair.differ / len(KEYS)
 
 
 def sends_of_a_route() -> Iterator[Any]:

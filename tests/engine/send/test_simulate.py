@@ -1,6 +1,7 @@
 from collections import Counter
 from fractions import Fraction
 from math import exp
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -24,6 +25,7 @@ from rmqlb.model.simulate_send import BrokerTally
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, SLOW, TIMEOUT, TWO, UNSAFE, S, sent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 
 NOTHING = Latency("0", (0,))
 ENDLESS: dict[str, Any] = {"messages": None, "duration_us": 1}
@@ -152,24 +154,21 @@ def test_a_timeline_has_at_most_120_slices() -> None:
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
 
 
-@every_case(("name", "value", "share"), [
-    ("lost", 20, 10),  # of 200 messages
-    ("failed-attempts", 30, 12),  # of 250 attempts
-    ("longest-send-ms", 8.5, None),
-    ("share[a]", 25, 25),
-    ("picks[a]", 60, 20),  # of 300 picks
-    ("failed[a]", 5, 2),
-    ("isolated-ms[a]", 12.5, None),
-    ("isolations[a]", 3, None),
-])  # fmt: skip
-def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
-    report = sent(topic=route(a=1, b=1))
-    totals = replace(report.totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5)
-    report = replace(report, totals=totals, brokers=TALLIES)
-    assert try_on(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
-    if share is not None:
-        assert try_on(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
-    assert (name.partition("[")[0] in SEND_FIGURES.shares) is (share is not None)
+def test_each_figure_of_sends_and_its_whole_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    totals = replace(
+        sent(topic=TWO).totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5
+    )
+    report = replace(sent(topic=TWO), totals=totals, brokers=TALLIES)
+
+    def value(text: str) -> object:
+        try:
+            return try_on(parse_condition(text, SEND_FIGURES), report).value
+        except UsageError as error:
+            return error.message
+
+    names = (*SEND_FIGURES.names, *(f"{name}[a]" for name in SEND_FIGURES.of_subject))
+    answers = {name: [f"{value(f'{name}>=0')}, share: {value(f'{name}>=0%')}"] for name in names}
+    assert_recorded(Path(__file__).with_name("figures.txt"), answers, request)
 
 
 def test_of_no_message_stored_no_broker_has_a_share() -> None:
