@@ -1,6 +1,8 @@
+import re
 from collections import Counter
 from fractions import Fraction
 from math import erf, sqrt
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -17,6 +19,7 @@ from rmqlb.model.simulate_send import Estimate
 from tests.engine.send.scenarios import REFUSED, TIMEOUT
 from tests.support.builders import route
 from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 
 THREE = route(a=4, b=4, c=4)
 SAMPLES = Latency("samples", (500, 1000, 4000))
@@ -89,32 +92,24 @@ def test_enough_trials_are_enough() -> None:
     assert fine == simulate_trials(THREE, scenario, 1000)
 
 
-def test_without_a_lost_message_the_rule_of_three_bounds_their_share() -> None:
-    report = simulate_trials(THREE, SCENARIOS["healthy"], 300)
-    assert report.lost_share == Estimate(0.0, 0.0, 0.01)
-    assert report.lost_messages == Estimate(0.0, 0.0, 0.01 * report.messages.mean)
-    assert simulate_trials(THREE, SCENARIOS["healthy"], 2).lost_share.high == 1
+def digits(value: object) -> str:
+    return re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.9g}", str(value))
 
 
-def test_a_trial_that_stores_nothing_has_no_shares() -> None:
-    report = simulate_trials(
-        THREE, SendScenario(messages=2, failures=tuple(Failure(name, REFUSED) for name in "abc")), 5
-    )
-    assert (report.shares, report.lost_share) == ({}, Estimate(1.0, 1.0, 1.0))
-
-
-def test_lost_messages_cannot_be_more_than_are_sent() -> None:
-    """The only message is lost in one trial of two: the interval of so few is all that is possible."""
-    topic, one = route(a=1, b=1), SendScenario(messages=1, retries=0, failures=(Failure("a", REFUSED),))
-    scenario = next(
-        each
-        for each in (replace(one, seed=seed) for seed in range(99))
-        if sum(simulate_send(topic, each, trial=trial).totals.lost for trial in (0, 1)) == 1
-    )
-    report = simulate_trials(topic, scenario, 2)
-    assert report.lost_messages == report.lost_share == Estimate(0.5, 0.0, 1.0)
-    # Only one trial stored anything, all of it at b.
-    assert report.shares == {"a": Estimate(0.0, 0.0, 1.0), "b": Estimate(1.0, 0.0, 1.0)}
+def test_named_trials_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    one = SendScenario(messages=1, retries=0, failures=(Failure("a", REFUSED),))
+    named = {
+        # Without a lost message the rule of three bounds their share.
+        **{f"no message lost in {number}": simulate_trials(THREE, SCENARIOS["healthy"], number) for number in (2, 300)},
+        "nothing stored": simulate_trials(THREE, SendScenario(messages=2, failures=tuple(Failure(name, REFUSED) for name in "abc")), 5),
+        # Lost messages cannot be more than are sent; with seed 0 the only message is lost in one trial of two.
+        **{f"a message, seed {seed}": simulate_trials(route(a=1, b=1), replace(one, seed=seed), 2) for seed in (0, 2)},
+    }  # fmt: skip
+    fields = ("lost_share", "lost_messages", "losing_trials", "messages", "shares")
+    answers = {
+        name: [f"{field}: {digits(getattr(report, field))}" for field in fields] for name, report in named.items()
+    }
+    assert_recorded(Path(__file__).with_name("trials.txt"), answers, request)
 
 
 def test_trials_that_cannot_run_are_refused() -> None:
