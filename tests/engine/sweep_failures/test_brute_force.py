@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -21,6 +22,8 @@ NAMES = {java_class: name for name, java_class in CLASSES.items()}
 Case = tuple[Failure, ...]
 Key = tuple[str, str]
 """Group or topic, and limit."""
+Size = tuple[str, str, float, int]
+"""The key, the value and the number of losses."""
 
 
 def cases(snapshot: ClusterSnapshot) -> Iterator[Case]:
@@ -147,34 +150,24 @@ def test_every_case_is_counted_and_the_least_that_break_a_limit_are_found(snapsh
             assert (None if found is None else found.value) == (None if None in values else max(values)), figure
     for topic in sweep.topics:
         assert topic.broken == sum(any(name == topic.topic for name, _ in found) for found in broken.values())
-        assert topic.unwritable == sum(
-            not any(_left(snapshot, topic.topic, case)) for case in every if parts(snapshot, topic.topic, case)
-        )
-    assert _numbers(sweep.counterexamples) == _least(snapshot, broken)
+        route = snapshot.routes[topic.topic].route
+        taking = [changes(case, (), (route,)) for case in every if parts(snapshot, topic.topic, case)]
+        left = [change_routes((route,), each)[0].publish_queues() for each in taking]
+        assert topic.unwritable == left.count([])
+    numbers: Counter[Size] = Counter()
+    for each in sweep.counterexamples:
+        assert isinstance(each.value, int | float)
+        numbers[each.name, each.limit, each.value, len(each.losses)] += each.cases
+    assert numbers == least(snapshot, broken)
 
 
-def _left(snapshot: ClusterSnapshot, topic: str, case: Case) -> list[object]:
-    route = snapshot.routes[topic].route
-    (left,) = change_routes((route,), changes(case, (), (route,)))
-    return list(left.publish_queues())
-
-
-def _numbers(counterexamples: object) -> dict[tuple[str, str, float, int], int]:
-    found: dict[tuple[str, str, float, int], int] = {}
-    for each in counterexamples:  # type: ignore[attr-defined]
-        key = each.name, each.limit, each.value, len(each.losses)
-        found[key] = found.get(key, 0) + each.cases
-    return found
-
-
-def _least(snapshot: ClusterSnapshot, broken: dict[Case, dict[Key, float]]) -> dict[tuple[str, str, float, int], int]:
+def least(snapshot: ClusterSnapshot, broken: dict[Case, dict[Key, float]]) -> Counter[Size]:
     """The least cases: none that takes less of the group or topic, or as much with fewer losses, breaks the limit."""
-    found: dict[tuple[str, str, float, int], int] = {}
+    found: Counter[Size] = Counter()
     for key in {key for each in broken.values() for key in each}:
         those = [(parts(snapshot, key[0], case), len(case), case) for case in broken if key in broken[case]]
         sizes = {(taken, number) for taken, number, _ in those}
         for taken, number, case in those:
             if not any(less < taken or (less == taken and fewer < number) for less, fewer in sizes):
-                size = *key, broken[case][key], number
-                found[size] = found.get(size, 0) + 1
+                found[*key, broken[case][key], number] += 1
     return found
