@@ -176,6 +176,10 @@ def sends_by_version() -> Iterator[tuple[str, SendReport]]:
         isolated = (Failure(name, REFUSED) for name in "abcd")
         report = sent(*isolated, topic=route(a=1, b=1, c=1, d=1), threads=2, latency_fault=True, **fields)
         yield f"{version}, {mode}, two threads of which each takes the better half in turn", report
+        # The index belongs to the fault table; a new queue list leaves it where it is.
+        isolated = (Failure(name, REFUSED, notices_us=0 if name == "d" else None) for name in "abcd")
+        report = sent(*isolated, topic=route(a=1, b=1, c=1, d=1), latency_fault=True, first_poll_us=1_050_000, **fields)
+        yield f"{version}, {mode}, d leaves the route", report
 
 
 def java_sends() -> Iterator[tuple[str, SendReport]]:
