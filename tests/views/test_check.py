@@ -176,6 +176,11 @@ def test_the_first_line_is_the_verdict(report: Report, facts: tuple[str, ...], g
     assert (report.facts, report.grave) == (facts, grave)
 
 
+def test_a_screen_in_order_has_no_empty_table() -> None:
+    screen = on_a_terminal(shown(rule("r", idle=1)), 100)
+    assert ("none" in screen, "✗" in screen) == (False, False)
+
+
 @every_case("severity", SEVERITIES)
 def test_what_could_not_be_judged_is_on_a_screen_where_it_decides(severity: Severity) -> None:
     report = shown(rule("r", severity, idle=0), unknown=True)

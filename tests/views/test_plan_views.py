@@ -1,3 +1,5 @@
+import csv
+import io
 from itertools import product
 from typing import Any
 
@@ -12,6 +14,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.group import States
 from rmqlb.model.plan import Convergence, ObservedOwners, RebalancePlan
 from rmqlb.model.plan_rollout import Rollout, RolloutChoice
+from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rebalance import facts, headline, plan_report
 from rmqlb.views.plan_rollout import rollout_report
 from rmqlb.views.report import Report
@@ -175,3 +178,10 @@ def test_a_choice_that_does_not_converge_says_so() -> None:
     assert shown.facts[0].startswith("g, restart of 3 consumers: does not always converge")
     assert shown.facts[1].endswith(" · 18 of 20 trials converged")
     assert shown.grave == "error"
+
+
+def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
+    table = rollout_report(rollout(BEST, choice(trials(20, 3), takes_ms=None))).only(("choices",)).table
+    first, second = csv.DictReader(io.StringIO(as_csv(table), newline=""))
+    assert " ".join(first.values()) == "sorted 1 30000 15000 90000 2000 3000 5000 1000 1000 1000 9 20 20 best"
+    assert (second["takesMs"], second["redeliveredMax"], second["converged"]) == ("", "", "3")
