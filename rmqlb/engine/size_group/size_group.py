@@ -20,7 +20,6 @@ from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.size_group.sizes import (
-    GrowingRings,
     HashSizes,
     IdSizes,
     Layout,
@@ -28,6 +27,7 @@ from rmqlb.engine.size_group.sizes import (
     SizeFigures,
     Sizes,
     future_ids,
+    heirs_on_rings,
     layout_of,
 )
 from rmqlb.errors import DataError, UsageError
@@ -208,9 +208,9 @@ def _sizes_of(
     id_sets = future_ids(strategy, settings, question, most)
     by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
     if by_hash and not question.subscribed:
-        every = list(dict.fromkeys(queue for each in queues for queue in each.layout.queues))
-        rings = GrowingRings(id_sets, every, settings.virtual_nodes, question.limits.survive)
-        return lambda layout: HashSizes(layout, rings)
+        every = {queue for each in queues for queue in each.layout.queues}
+        heirs = heirs_on_rings(id_sets, len(every), settings.virtual_nodes, question.limits.survive)
+        return lambda layout: HashSizes(layout, heirs, len(id_sets))
     return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed)
 
 

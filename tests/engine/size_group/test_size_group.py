@@ -15,7 +15,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.size_group.sizes import GrowingRings, HashSizes, IdSizes, future_ids, layout_of
+from rmqlb.engine.size_group.sizes import HashSizes, IdSizes, future_ids, heirs_on_rings, layout_of
 from rmqlb.model.size_group import GroupSize
 from tests.support import builders
 from tests.support.mismatches import every_case
@@ -205,7 +205,7 @@ def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
 
 @given(topics, st.integers(1, 3), st.integers(0, 9), st.sampled_from([1, 10]))
 @settings(max_examples=40, deadline=None)
-def test_growing_rings_equal_allocate(
+def test_heirs_on_rings_equal_allocate(
     brokers: list[dict[str, int]], losses: int, seed: int, virtual_nodes: int
 ) -> None:
     routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
@@ -213,7 +213,7 @@ def test_growing_rings_equal_allocate(
     nodes = Settings(virtual_nodes=virtual_nodes)
     sets = id_sets("CONSISTENT_HASH", nodes, trials=3, seed=seed)
     layout = layout_of(routes, work, 20, orderly=False)
-    sizes = HashSizes(layout, GrowingRings(sets, layout.queues, virtual_nodes, losses))
+    sizes = HashSizes(layout, heirs_on_rings(sets, len(layout.queues), virtual_nodes, losses), len(sets))
     plain = IdSizes(layout, "CONSISTENT_HASH", nodes, sets)
     for consumers in range(1, 7):
         for number in range(min(losses + 1, consumers)):
