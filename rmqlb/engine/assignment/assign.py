@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
@@ -78,6 +78,14 @@ class Members(Struct, frozen=True):
     def runs(self, client_id: str) -> tuple[str, Sdk]:
         sdk = self.sdk_for(client_id)
         return sdk.strategy(self.strategy_for(client_id)), sdk
+
+    def known_as(self, former: Mapping[str, str]) -> Members:
+        """Give new client IDs the own settings of former ones (new ID → former ID)."""
+        of_each: dict[str, Any] = {}
+        for name in ("strategy_of", "subscribed", "sdk_of", "by_broker_of"):
+            own = getattr(self, name)
+            of_each[name] = {**own, **{new: own[old] for new, old in former.items() if old in own}}
+        return replace(self, **of_each)
 
     @property
     def sdks(self) -> tuple[Sdk, ...]:

@@ -238,13 +238,7 @@ class Case(GroupEvidence, dict=True, eq=False):
         own, members = {each: each for each in ids}, replace(members, client_ids=ids)
         if "duplicate-client-id" not in causes and "stale-connections" not in causes:
             own = _with_own_ids(ids)
-            members = replace(
-                members,
-                client_ids=tuple(own),
-                strategy_of={new: members.strategy_for(old) for new, old in own.items()} if members.strategy_of else {},
-                subscribed={new: members.subscribed[old] for new, old in own.items() if old in members.subscribed},
-                sdk_of={new: members.sdk_of[old] for new, old in own.items() if old in members.sdk_of},
-            )
+            members = replace(members.known_as(own), client_ids=tuple(own))
         cut = self.cut_off if "broker-unreachable-from-consumer" in causes else {}
 
         def takes(client_id: str, queue: MessageQueue) -> bool:

@@ -87,12 +87,7 @@ def rollout_model(
             hint = "give each its own instanceName first, or restart only the other consumers"
             raise DataError(f"{text}: the restart of one looks like that of another", hint=hint)
     changes = {old: new for old, new in becomes.items() if old in chosen}
-    own, topics = members.strategy_of, members.subscribed
-    members = replace(
-        members,
-        strategy_of={**own, **{new: own[old] for old, new in changes.items() if old in own}},
-        subscribed={**topics, **{new: topics[old] for old, new in changes.items() if old in topics}},
-    )
+    members = members.known_as({new: old for old, new in changes.items()})
     return RolloutModel(members, tuple(chosen), changes, to_strategy)
 
 

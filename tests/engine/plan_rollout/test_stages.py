@@ -148,6 +148,19 @@ def moves_of(rollout: RolloutModel, queues: int, order: Sequence[str], at_once: 
     return moves
 
 
+def test_a_consumer_that_comes_back_with_another_id_keeps_its_own_settings() -> None:
+    members = Members(
+        *(("a", "b"), "AVG"),
+        strategy_of={"a": "AVG_BY_CIRCLE"},
+        subscribed={"a": {"T"}},
+        sdk_of={"a": "go"},
+        by_broker_of={"a": True},
+    )
+    after = rollout_model(members, None, None, {"a": "x"}).members
+    assert (after.runs("x"), after.is_answered("x", "CONFIG")) == (members.runs("a"), False)
+    assert (after.subscribed["x"], after.runs("b")) == ({"T"}, members.runs("b"))
+
+
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 9), st.data())
 def test_no_order_moves_fewer_queues(consumers: int, at_once: int, queues: int, data: st.DataObject) -> None:
     ids = "abcde"[:consumers]
