@@ -12,8 +12,8 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
-    from rmqlb.model.condition import TriedCondition
     from rmqlb.model.diagnosis import Diagnosis
+    from rmqlb.model.figures import TriedCondition
     from rmqlb.verbs.source import Earlier
 
 _looks = Panel("Looks")
@@ -95,7 +95,7 @@ def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
 
 
 def _tried(groups: "Sequence[Diagnosis]", lowest: str) -> "TriedCondition":
-    from rmqlb.model.condition import TriedCondition
+    from rmqlb.model.figures import TriedCondition
     from rmqlb.model.finding import ERROR, WARNING
 
     counted = (ERROR,) if lowest == ERROR else (ERROR, WARNING)

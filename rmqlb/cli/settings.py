@@ -255,7 +255,7 @@ def _check_secret(value: str, where: str) -> None:
 
 def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
     if key == "proxy":
-        from rmqlb.sources.native.proxies import proxy_address
+        from rmqlb.sources.native.source import proxy_address
 
         for text in texts:
             proxy_address(text, where)

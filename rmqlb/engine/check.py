@@ -35,10 +35,9 @@ from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity, counted, named
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, is_system_group, is_system_topic
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_key
 from rmqlb.model.policy import (
     FAILED,
     FORBIDDEN,
@@ -62,11 +61,9 @@ from rmqlb.model.policy import (
     WaiverResult,
     WaiverState,
 )
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.model.system_names import is_system_group, is_system_topic
-from rmqlb.model.words import counted, named
 
 _SLACK = 1e-9
 LOCK_UNKNOWN = "whether its consumers consume in order, or a slave acts as the master, is not known"

@@ -34,8 +34,9 @@ from rmqlb.engine.assignment.consumers import (
 )
 from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.assignment import Basis
-from rmqlb.model.evenness import Spread
+from rmqlb.model.assignment import Basis, Spread
+from rmqlb.model.client_versions import SdkUse
+from rmqlb.model.finding import counted
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_ACTIVELY,
@@ -49,9 +50,7 @@ from rmqlb.model.group import (
 from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.model.words import counted
 
 Fact = TypeVar("Fact")
 

@@ -20,8 +20,8 @@ from rmqlb.engine.group import Group, Ownership, known, resolve_all
 from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding, group_finding
+from rmqlb.model.figures import TriedCondition
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group import (
     BROADCASTING,
@@ -45,7 +45,7 @@ from rmqlb.model.groups import (
     Status,
 )
 from rmqlb.model.plan import Origin
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 from rmqlb.model.times import utc_text
 

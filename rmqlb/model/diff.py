@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.assignment import Change
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.figures import Figure
+from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.recording import QueueComparison
 from rmqlb.model.result import Result
 from rmqlb.model.simulate_rebalance import OfQueue

@@ -3,15 +3,17 @@
 `--fail-on`, the limits of a policy, Prometheus metrics and the JSON Schema derive from the declaration:
 
     moved: Annotated[int, Figure("queues that move to another consumer", of="kept_queues")]
+
+None is unknown, and unknown is never 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class Figure(Struct, frozen=True):
@@ -46,3 +48,25 @@ def figures_of(shape: type[Struct]) -> Mapping[str, tuple[str, Figure]]:
     return {
         figure.name or field.replace("_", "-"): (field, figure) for field, figure in annotated_figures(shape).items()
     }
+
+
+class TriedCondition(Struct, frozen=True):
+    """A `--fail-on` condition."""
+
+    text: Annotated[str, "as typed"] = field(name="condition")
+    value: Annotated[float | None, "the figure that it looked at; null when it is unknown, or without end"]
+    met: Annotated[bool | None, "it is met; null when the figure is unknown"]
+
+
+def sum_if_known(numbers: Iterable[int | None]) -> int | None:
+    """The sum; None when a part of it is unknown.
+
+    >>> sum_if_known([1, 2]), sum_if_known([]), sum_if_known([1, None])
+    (3, 0, None)
+    """
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total

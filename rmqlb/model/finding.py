@@ -1,7 +1,8 @@
-"""Something odd that the tool noticed: with a code that scripts can match, and a severity."""
+"""Something odd that the tool noticed, with a code and a severity; and the words for numbers in sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from msgspec import Struct
@@ -32,3 +33,55 @@ class Finding(Struct, frozen=True):
 
 def info(message: str) -> Finding:
     return Finding("info", message, severity=INFO)
+
+
+_NAMED = 3
+
+
+def counted(number: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(0, "queue"), counted(1, "queue"), counted(1200, "queue")
+    ('0 queues', '1 queue', '1200 queues')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def of_all(number: int, whole: int, noun: str = "queue") -> str:
+    return f"{number} of {counted(whole, noun)}"
+
+
+def are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def have(number: int) -> str:
+    return "has" if number == 1 else "have"
+
+
+def at_least(unknown: int | None) -> str:
+    """Words before a number that unknown cases may raise."""
+    return "at least " if unknown else ""
+
+
+def all_or_some(number: int, whole: int, noun: str = "queue") -> str:
+    return f"all {counted(whole, noun)}" if number == whole > 1 else of_all(number, whole, noun)
+
+
+def times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def messages(number: int, which: str = "") -> str:
+    return f"{number:,} {which}message{'' if number == 1 else 's'}"
+
+
+def named(names: Iterable[str]) -> str:
+    """The first few names, and the number of others.
+
+    >>> named("ab"), named("abcde")
+    ('a, b', 'a, b, c and 2 more')
+    """
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.assignment import Basis
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.figures import Figure
+from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.plan import Origin
 from rmqlb.model.result import Result

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.evenness import Evenness
+from rmqlb.model.assignment import Evenness
+from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.result import Result
-from rmqlb.model.sdk_use import SdkUse
 
 PopShares = Annotated[tuple[int, ...], "popShareQueueNum of the brokers, several where they differ; none by Proxy"]
 AssumedShare = Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]

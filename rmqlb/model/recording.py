@@ -14,8 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import Figure
+from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
 from rmqlb.model.times import Microseconds

@@ -1,8 +1,8 @@
-"""The answer of a verb: the data that `-o json` prints, and what belongs next to it."""
+"""The answer of a verb: the data that `-o json` prints, what belongs next to it, and the progress of its work."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Struct
@@ -45,3 +45,10 @@ def with_meta(result: Kind, meta: Meta) -> Kind:
     found = replace(result)
     found.__dict__["meta"] = meta
     return found
+
+
+Progress = Callable[[str, int, int], None]  # the work, the number of parts done, of all
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """A `Progress` for those who do not watch."""

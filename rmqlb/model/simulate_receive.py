@@ -13,8 +13,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import Figure
+from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.limits import MOST_EVENTS, MOST_FAILURES, PositiveTime, Seed, Time
 from rmqlb.model.result import Result
 from rmqlb.model.send_scenario import NEWEST, Failure, ReactionKind

@@ -10,8 +10,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Struct, field
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import Figure
+from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import ProducerSettings, ReactionKind, SendScenario

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import TriedCondition
 from rmqlb.model.limits import Seed
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Result

@@ -6,8 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Struct
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import Figure
+from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import About, Bound
 from rmqlb.model.result import Result

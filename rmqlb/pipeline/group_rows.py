@@ -25,14 +25,14 @@ from rmqlb.engine.show_groups import group_line, unread_of_groups
 from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, touching
 from rmqlb.engine.sweep_failures.failures import cluster_of
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.evenness import Spread
+from rmqlb.model.assignment import Spread
+from rmqlb.model.figures import sum_if_known
+from rmqlb.model.group import is_system_topic
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, WaivedLimit
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LossKind
-from rmqlb.model.system_names import is_system_topic
-from rmqlb.model.unknown import sum_if_known
 from rmqlb.pipeline.documents import in_batches, read_back
 from rmqlb.pipeline.spark import Batches
 from rmqlb.pipeline.tables import Assignments, Figures, Findings, Row, Sends, WhatIf

@@ -63,7 +63,7 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
 
         parse_address_map(access.map_address)
     if access.proxies:
-        from rmqlb.sources.native.proxies import proxy_address
+        from rmqlb.sources.native.source import proxy_address
 
         for proxy in access.proxies:
             proxy_address(proxy)
@@ -112,7 +112,7 @@ def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool)
 
     proxies = None
     if access.proxies:
-        from rmqlb.sources.native.proxies import TLS_PREFIX, Proxies, proxy_address
+        from rmqlb.sources.native.source import TLS_PREFIX, Proxies, proxy_address
 
         addresses = dict.fromkeys(map(proxy_address, access.proxies))
         tls = tls or any(proxy.startswith(TLS_PREFIX) for proxy in access.proxies)

@@ -10,8 +10,7 @@ from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import ERROR
 from rmqlb.model.policy import CheckResult, Policy
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.verbs.parse import severity
 from rmqlb.verbs.source import AnySource, reader
 from rmqlb.verbs.strategies import Strategies

@@ -6,8 +6,8 @@ from typing import Literal
 
 from rmqlb.errors import DataError
 from rmqlb.model.finding import Finding
+from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.snapshot import is_pattern, suggestion
-from rmqlb.model.system_names import is_system_group, is_system_topic
 
 _IS_OWN = {"topic": is_system_topic, "group": is_system_group}
 Kind = Literal["topic", "group"]

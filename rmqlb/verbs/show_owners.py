@@ -9,8 +9,7 @@ from rmqlb.engine.assignment.owners import owners_of_group
 from rmqlb.engine.group import Group
 from rmqlb.model.finding import Finding
 from rmqlb.model.owners import BrokerAssignments, OwnersOfGroups, OwnersReport, owners_of_groups
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.verbs.parse import texts_of
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import MOST_ASKED, AnySource, Reader, reader

@@ -10,11 +10,10 @@ from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.sweep_failures.failures import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, Commands, SweepRequest, sweep_snapshot, try_on_sweep
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.group import is_system_group, is_system_topic
+from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep, LossKind
-from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 from rmqlb.verbs import amounts
 from rmqlb.verbs.globs import each_matches

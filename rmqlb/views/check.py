@@ -3,6 +3,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from rmqlb.model.finding import counted
 from rmqlb.model.policy import (
     GROUP,
     INCOMPLETE,
@@ -16,7 +17,6 @@ from rmqlb.model.policy import (
     WaivedLimit,
     WaiverResult,
 )
-from rmqlb.model.words import counted
 from rmqlb.views.columns import Column, attribute_of, columns_from, rows_of
 from rmqlb.views.report import Report, Section
 

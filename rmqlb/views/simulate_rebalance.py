@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rmqlb.model.finding import counted, messages, named, of_all
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.simulate_rebalance import (
@@ -29,7 +30,6 @@ from rmqlb.model.simulate_rebalance import (
     timers_in_ms,
 )
 from rmqlb.model.simulate_send import SendResult
-from rmqlb.model.words import counted, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import BETWEEN, Audience, Report, Section, about, duration, first_places, labels, worst

@@ -3,7 +3,7 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.finding import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_receive import (
     BrokerReceives,
     CrashReceived,
@@ -15,7 +15,6 @@ from rmqlb.model.simulate_receive import (
     TargetWait,
     WaitTimes,
 )
-from rmqlb.model.words import counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import Report, Section, about, duration
 

@@ -2,9 +2,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
-from rmqlb.model.finding import WARNING
+from rmqlb.model.finding import WARNING, counted
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
-from rmqlb.model.words import counted
 from rmqlb.views.columns import Cell, Column, columns_from, rows_of
 from rmqlb.views.report import BETWEEN, Report, Section, duration, percent
 

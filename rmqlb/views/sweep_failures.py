@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import SEVERITIES
+from rmqlb.model.finding import SEVERITIES, counted, messages, named
 from rmqlb.model.policy import LIMITS
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,
@@ -18,7 +18,6 @@ from rmqlb.model.sweep_failures import (
     TopicWorst,
     Worst,
 )
-from rmqlb.model.words import counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text, bound_text
 from rmqlb.views.columns import Cell, Column, attribute_of, columns_from, rows_of
 from rmqlb.views.report import Block, Part, Report, Section, first_places

@@ -11,7 +11,7 @@ from msgspec import Struct
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.settings import check_value
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.palette import encodable

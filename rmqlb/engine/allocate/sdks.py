@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from rmqlb.errors import UsageError
-from rmqlb.model.java import sort_key as utf16_order
+from rmqlb.model.message_queue import sort_key as utf16_order
 
 SdkName = Literal["java", "go", "cpp"]
 

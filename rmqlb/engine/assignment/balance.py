@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from rmqlb.model.evenness import QueuesPerConsumer, Spread
+from rmqlb.model.assignment import QueuesPerConsumer, Spread
 from rmqlb.model.message_queue import MessageQueue
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]

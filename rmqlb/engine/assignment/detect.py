@@ -16,11 +16,10 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest, runnable, un
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
-from rmqlb.model.finding import ERROR, INFO, Finding
+from rmqlb.model.finding import ERROR, INFO, Finding, are, counted, have, messages, of_all
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.words import are, counted, have, messages, of_all
 
 if TYPE_CHECKING:
     from rmqlb.model.assignment import Basis

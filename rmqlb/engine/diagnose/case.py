@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.sdks import sdk_named
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.reports import Troubles
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvidence, Troubles
 from rmqlb.engine.group import known
 from rmqlb.errors import AllocationError, DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, Explains, GroupFinding

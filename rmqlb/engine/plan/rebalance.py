@@ -16,7 +16,7 @@ from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, un
 from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
 from rmqlb.engine.conditions import Condition, declared
 from rmqlb.model.assignment import Assignment, Change
-from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import TriedCondition, sum_if_known
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
@@ -30,7 +30,6 @@ from rmqlb.model.plan import (
     TopicPlan,
 )
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.unknown import sum_if_known
 
 
 class Side(Struct, frozen=True):

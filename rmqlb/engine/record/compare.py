@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import TriedCondition
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import (

@@ -16,9 +16,8 @@ from rmqlb.engine.simulate_receive import rules
 from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import figures_of
-from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.figures import TriedCondition, figures_of
+from rmqlb.model.finding import INFO, Finding, counted
 from rmqlb.model.limits import PositiveTime, TrialNumber
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -43,7 +42,6 @@ from rmqlb.model.simulate_receive import (
 )
 from rmqlb.model.snapshot import suggestion
 from rmqlb.model.times import milliseconds, milliseconds_if_known
-from rmqlb.model.words import counted
 
 _FEWEST_RARE, _MOST_RARE = 100, 1000
 _RECEIVES = 100_000  # about how many receives the rare messages of a simulation take when their number is not given

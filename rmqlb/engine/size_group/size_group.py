@@ -31,7 +31,7 @@ from rmqlb.engine.size_group.sizes import (
     layout_of,
 )
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import TriedCondition
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.size_group import (

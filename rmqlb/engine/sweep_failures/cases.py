@@ -26,15 +26,15 @@ from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.engine.sweep_failures.failures import Failure, Thing, addresses_of
 from rmqlb.errors import DataError
-from rmqlb.model.evenness import Spread
+from rmqlb.model.assignment import Spread
+from rmqlb.model.figures import sum_if_known
 from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.model.sweep_failures import CaseCounts, GroupOutcome, TopicOutcome
-from rmqlb.model.unknown import sum_if_known
 
 MOST_STEPS = 6_000_000
 """Steps of `Subject.work` for the pairs of failures of one group; single failures are all tried."""

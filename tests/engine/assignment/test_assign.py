@@ -9,7 +9,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under, why_idle
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.model.evenness import QueuesPerConsumer
+from rmqlb.model.assignment import QueuesPerConsumer
 from rmqlb.model.group import QueueState
 from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
 from tests.support.builders import route

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.balance import minimum_moves, spread
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
-from rmqlb.model.evenness import QueuesPerConsumer, Spread
+from rmqlb.model.assignment import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import ConsumerPlan, MovedRange, ObservedOwners, RebalancePlan, Summary

@@ -22,7 +22,7 @@ from rmqlb.engine.plan_rollout.stages import LeastOverlap, Overlaps, overlaps, r
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.plan import MixedStage, Rollout, RolloutChoice
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot

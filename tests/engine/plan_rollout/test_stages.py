@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.plan_rollout.orders import PairCosts, cost_of_each, inserted_order, least_order, order_cost
 from rmqlb.engine.plan_rollout.stages import (
+    PairCosts,
     RolloutModel,
+    cost_of_each,
     fewest_moves,
+    inserted_order,
+    least_order,
     least_overlap,
+    order_cost,
     overlaps,
     rollout_model,
     total_overlap,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.rebalance.figures import summarise
-from rmqlb.engine.rebalance.simulate import GroupSimulation, simulate_group, simulate_group_trials
+from rmqlb.engine.rebalance.simulate import GroupSimulation, simulate_group, simulate_group_trials, summarise
 from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers

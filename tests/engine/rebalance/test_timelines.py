@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
-from rmqlb.engine.rebalance.figures import (
+from rmqlb.engine.rebalance.simulate import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
     figures,
@@ -14,7 +14,7 @@ from rmqlb.engine.rebalance.figures import (
     try_on_rollout,
 )
 from rmqlb.errors import UsageError
-from rmqlb.model.plan_rollout import Rollout
+from rmqlb.model.plan import Rollout
 from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials, Interval, OwnerState, QueueTimeline
 from tests.engine.rebalance.groups import QUEUE, again, hold, read, spans
 from tests.support.group_builders import choice, trials
