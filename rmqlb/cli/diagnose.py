@@ -13,7 +13,7 @@ from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.model.diagnosis import Diagnosis
-    from rmqlb.model.figures import TriedCondition
+    from rmqlb.model.result import TriedCondition
     from rmqlb.verbs.source import Earlier
 
 _looks = Panel("Looks")
@@ -95,8 +95,8 @@ def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
 
 
 def _tried(groups: "Sequence[Diagnosis]", lowest: str) -> "TriedCondition":
-    from rmqlb.model.figures import TriedCondition
     from rmqlb.model.finding import ERROR, WARNING
+    from rmqlb.model.result import TriedCondition
 
     counted = (ERROR,) if lowest == ERROR else (ERROR, WARNING)
     number = sum(one.severity in counted for each in groups for one in each.findings)

@@ -16,8 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.assign import Owners, counts, owners_at_rest
 from rmqlb.engine.assignment.consumers import (
     behind_proxy,
     is_orderly,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from rmqlb.errors import UsageError
-from rmqlb.model.figures import TriedCondition, figures_of
+from rmqlb.model.result import TriedCondition, figures_of
 from rmqlb.model.snapshot import suggestion
 
 _CONDITION = re.compile(

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import (
     GroupSdks,
     assigned_by_broker,

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.assign import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
@@ -21,7 +21,6 @@ from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import GroupFinding, group_finding
-from rmqlb.model.figures import TriedCondition
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group import (
     BROADCASTING,
@@ -45,7 +44,7 @@ from rmqlb.model.groups import (
     Status,
 )
 from rmqlb.model.plan import Origin
-from rmqlb.model.result import Progress, no_progress
+from rmqlb.model.result import Progress, TriedCondition, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 from rmqlb.model.times import utc_text
 

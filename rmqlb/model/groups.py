@@ -8,10 +8,9 @@ from msgspec import Struct
 
 from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.plan import Origin
-from rmqlb.model.result import Result
+from rmqlb.model.result import Figure, Result, TriedCondition
 
 Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
 STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")  # the worst first

@@ -12,10 +12,9 @@ from msgspec import Struct, field
 
 from rmqlb.model.assignment import Change, Spread
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, PopShares
-from rmqlb.model.result import Result
+from rmqlb.model.result import Figure, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import GroupTrials
 
 Origin = Literal["given", "reported", "observed", "assumed"]

@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.figures import Figure, TriedCondition
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Figure, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
 from rmqlb.model.times import Microseconds
 

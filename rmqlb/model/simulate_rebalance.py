@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar, get_type
 from msgspec import Struct, defstruct, field
 
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.figures import TriedCondition
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import EventKind, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Result
+from rmqlb.model.result import Result, TriedCondition
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.model.times import Microseconds, milliseconds_if_known
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
 from rmqlb.engine.check import check_policy, moved
 from rmqlb.engine.group import Group, gaps, known, resolve_all
@@ -26,11 +25,11 @@ from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thi
 from rmqlb.engine.sweep_failures.failures import cluster_of
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.assignment import Spread
-from rmqlb.model.figures import sum_if_known
 from rmqlb.model.group import is_system_topic
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, WaivedLimit
+from rmqlb.model.result import sum_if_known
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LossKind
 from rmqlb.pipeline.documents import in_batches, read_back

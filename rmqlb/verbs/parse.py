@@ -144,7 +144,7 @@ def file_lines(path: str, option: str) -> tuple[str, ...]:
 
 def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:
     """`--sdk [ID=]NAME[@VERSION]`: the client library of all consumers, or None, and client id → its own."""
-    from rmqlb.engine.allocate.sdks import sdk_named
+    from rmqlb.engine.allocate.rules import sdk_named
 
     usual: str | None = None
     by_id: dict[str, str] = {}

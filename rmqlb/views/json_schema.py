@@ -18,9 +18,9 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.glossary import GLOSSARY
+from rmqlb.model.result import annotated_figures
 from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.report import Report, Section

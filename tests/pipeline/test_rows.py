@@ -10,8 +10,7 @@ import pytest
 
 import rmqlb
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
 from rmqlb.engine.group import Group, all_groups, known, resolve_all
 from rmqlb.engine.show_groups import overview
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot

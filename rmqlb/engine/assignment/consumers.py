@@ -9,8 +9,7 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.allocate.sdks import JAVA, SDKS, SdkGuess, sdk_named, sdk_of_connection
+from rmqlb.engine.allocate.rules import JAVA, JAVA_CLASSES, SDKS, SdkGuess, sdk_named, sdk_of_connection
 from rmqlb.errors import DataError
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.finding import ERROR, INFO, WARNING, Finding, counted

@@ -18,9 +18,8 @@ from typing import Literal, get_args
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.sdks import sdk_named
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.allocate.rules import sdk_named
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvidence, Troubles
 from rmqlb.engine.group import known
 from rmqlb.errors import AllocationError, DataError, RmqlbError

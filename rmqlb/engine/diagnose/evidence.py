@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.assignment.assign import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
 from rmqlb.engine.group import Group
 from rmqlb.errors import DataError

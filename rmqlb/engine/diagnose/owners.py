@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from rmqlb.engine.assignment.balance import counts
+from rmqlb.engine.assignment.assign import counts
 from rmqlb.engine.assignment.consumers import ask_proxy, only_grpc, popped_topics
 from rmqlb.engine.assignment.consumers import behind_proxy as proxy_evidence
 from rmqlb.engine.diagnose.case import Case, ComesOf, rule

@@ -17,8 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name
-from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.assignment.assign import Members, Owners, assign
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import MixedStage

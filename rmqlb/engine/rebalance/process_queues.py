@@ -11,9 +11,8 @@ from typing import Any
 
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.connections import Connections
-from rmqlb.engine.rebalance.environment import Broker, Consumer, GroupEnvironment
+from rmqlb.engine.rebalance.environment import Broker, Consumer, GroupEnvironment, Share
 from rmqlb.engine.rebalance.event_log import Hold
-from rmqlb.engine.rebalance.shares import Share
 from rmqlb.model.finding import counted
 from rmqlb.model.message_queue import MessageQueue
 

@@ -22,19 +22,18 @@ from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
-from rmqlb.engine.rebalance.environment import GroupEnvironment
+from rmqlb.engine.rebalance.environment import GroupEnvironment, Shares
 from rmqlb.engine.rebalance.event_log import EventLog
 from rmqlb.engine.rebalance.events import in_order
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.shares import Shares
 from rmqlb.engine.rebalance.timelines import timelines
 from rmqlb.errors import RmqlbError, UsageError
-from rmqlb.model.figures import TriedCondition, sum_if_known
 from rmqlb.model.group import ConsumerType, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
 from rmqlb.model.plan import Convergence, RebalancePlan, Rollout
+from rmqlb.model.result import TriedCondition, sum_if_known
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import (
     BAD_STATES,

@@ -16,10 +16,10 @@ from rmqlb.engine.simulate_receive import rules
 from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.figures import TriedCondition, figures_of
 from rmqlb.model.finding import INFO, Finding, counted
 from rmqlb.model.limits import PositiveTime, TrialNumber
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import TriedCondition, figures_of
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_receive import (
     MOST_LOOPS,

@@ -12,8 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings, full_name, must_have, names_inside, unset_options
-from rmqlb.engine.allocate.rules import BY_PLACE
-from rmqlb.engine.allocate.sdks import JAVA, sdk_named
+from rmqlb.engine.allocate.rules import BY_PLACE, JAVA, sdk_named
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import require
 from rmqlb.engine.conditions import Condition, Figures
@@ -31,8 +30,8 @@ from rmqlb.engine.size_group.sizes import (
     layout_of,
 )
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.figures import TriedCondition
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import TriedCondition
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.size_group import (
     MOST_SIZES,

@@ -20,8 +20,7 @@ from rmqlb.engine.allocate import names_inside, prepare
 from rmqlb.engine.allocate.consistent_hash import check_ring, ring_hash
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.pin import host
-from rmqlb.engine.allocate.rules import RULES
-from rmqlb.engine.allocate.sdks import JAVA, Sdk
+from rmqlb.engine.allocate.rules import JAVA, RULES, Sdk
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.errors import DataError, UsageError

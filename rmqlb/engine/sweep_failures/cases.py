@@ -16,10 +16,8 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.rules import BY_PLACE
-from rmqlb.engine.allocate.sdks import JAVA
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.allocate.rules import BY_PLACE, JAVA
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import without_lock
 from rmqlb.engine.check import LOCK_UNKNOWN, Measured, measure_group, measure_topic, verdict, writable_brokers
 from rmqlb.engine.group import Given, Group
@@ -27,11 +25,10 @@ from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.engine.sweep_failures.failures import Failure, Thing, addresses_of
 from rmqlb.errors import DataError
 from rmqlb.model.assignment import Spread
-from rmqlb.model.figures import sum_if_known
 from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
-from rmqlb.model.result import Progress, no_progress
+from rmqlb.model.result import Progress, no_progress, sum_if_known
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.model.sweep_failures import CaseCounts, GroupOutcome, TopicOutcome

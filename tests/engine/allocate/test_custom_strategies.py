@@ -21,8 +21,7 @@ from rmqlb import (
     check_strategy,
     simulate_group,
 )
-from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.allocate.sdks import SDKS, sdk_named, sdk_of_connection
+from rmqlb.engine.allocate.rules import NAMES, SDKS, sdk_named, sdk_of_connection
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import assign
 from rmqlb.engine.user_functions import STRATEGY, FromFile

@@ -7,8 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.allocate.sdks import sdk_of_connection
+from rmqlb.engine.allocate.rules import JAVA_CLASSES, sdk_of_connection
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.diagnose.diagnose import diagnose

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.balance import minimum_moves, spread
+from rmqlb.engine.assignment.assign import Members, minimum_moves, spread
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.model.assignment import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState, States

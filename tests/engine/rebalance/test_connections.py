@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Draws, Steps
 from rmqlb.engine.rebalance.consumer import Client
-from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer
-from rmqlb.engine.rebalance.shares import Shares
+from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer, Shares
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData

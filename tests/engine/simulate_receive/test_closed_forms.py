@@ -6,8 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from rmqlb.engine.kernel import Clock
-from rmqlb.engine.simulate_receive.broker import Message
-from rmqlb.engine.simulate_receive.revive import IDLE_US, ReviveService, TimerWheel
+from rmqlb.engine.simulate_receive.broker import IDLE_US, Message, ReviveService, TimerWheel
 from rmqlb.engine.simulate_receive.rules import (
     SCAN_US,
     again_after_us,

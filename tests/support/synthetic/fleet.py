@@ -19,8 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import allocate
-from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.allocate.sdks import CPP, GO, sdk_of_connection
+from rmqlb.engine.allocate.rules import CPP, GO, JAVA_CLASSES, sdk_of_connection
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.group import (
     CLUSTERING,
