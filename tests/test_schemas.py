@@ -17,7 +17,7 @@ from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, result_names, result_of
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.formats.machine import as_json, envelope

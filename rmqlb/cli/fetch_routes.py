@@ -17,7 +17,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.settings import read_configuration
 from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
-from rmqlb.model.finding import Finding, counted
+from rmqlb.model.result import Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.sources.pace import ask_concurrently
 from rmqlb.verbs import amounts

@@ -18,8 +18,8 @@ from rmqlb.cli.common.options import OutputOptions, StrategyOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import WARNING, Finding, counted
 from rmqlb.model.pipeline_result import PipelineResult
+from rmqlb.model.result import WARNING, Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot
 
 if TYPE_CHECKING:

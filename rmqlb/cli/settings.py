@@ -260,7 +260,7 @@ def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
         for text in texts:
             proxy_address(text, where)
         return
-    from rmqlb.sources.native.address_map import parse_address_map
+    from rmqlb.sources.native.wire import parse_address_map
 
     try:
         parse_address_map(texts)

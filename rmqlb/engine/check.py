@@ -34,7 +34,6 @@ from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity, counted, named
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, is_system_group, is_system_topic
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_key
 from rmqlb.model.policy import (
@@ -60,7 +59,7 @@ from rmqlb.model.policy import (
     WaiverResult,
     WaiverState,
 )
-from rmqlb.model.result import Progress, no_progress
+from rmqlb.model.result import ERROR, SEVERITIES, Finding, Progress, Severity, counted, named, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 

@@ -35,7 +35,6 @@ from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, m
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.assignment import Basis, Spread
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.finding import counted
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_ACTIVELY,
@@ -48,6 +47,7 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import counted
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 

@@ -20,9 +20,9 @@ from rmqlb.engine.source_findings import (
 )
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import GroupFinding, group_finding
-from rmqlb.model.finding import INFO, SEVERITIES, Finding, named
 from rmqlb.model.group import BROADCASTING, retry_topic
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import INFO, SEVERITIES, Finding, named
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, suggestion
 
 JUDGED = frozenset(rule.code for rule in RULES)  # codes of diagnosis rules

@@ -21,7 +21,6 @@ from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import GroupFinding, group_finding
-from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_PASSIVELY,
@@ -44,9 +43,8 @@ from rmqlb.model.groups import (
     Status,
 )
 from rmqlb.model.plan import Origin
-from rmqlb.model.result import Progress, TriedCondition, no_progress
+from rmqlb.model.result import ERROR, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
-from rmqlb.model.times import utc_text
 
 
 def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:

@@ -8,9 +8,8 @@ from msgspec import Struct
 
 from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.plan import Origin
-from rmqlb.model.result import Figure, Result, TriedCondition
+from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 
 Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
 STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")  # the worst first

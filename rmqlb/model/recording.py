@@ -15,9 +15,8 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Figure, TriedCondition
+from rmqlb.model.result import Figure, Microseconds, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
-from rmqlb.model.times import Microseconds
 
 Ended = Literal["converged", "time", "interrupted"]
 ConvergedBy = Literal["prediction", "unchanged"]

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar, get_type
 from msgspec import Struct, defstruct, field
 
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import EventKind, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Result, TriedCondition
+from rmqlb.model.result import ERROR, WARNING, Microseconds, Result, TriedCondition, milliseconds_if_known
 from rmqlb.model.simulate_send import SendResult
-from rmqlb.model.times import Microseconds, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 BAD_STATES: Mapping[str, OwnerState] = {"gap": "unassigned", "overlap": "duplicate-owners", "outage": "outage"}

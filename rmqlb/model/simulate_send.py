@@ -10,9 +10,8 @@ from typing import Annotated, TypeVar
 
 from msgspec import Struct, field
 
-from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Figure, TriedCondition
+from rmqlb.model.result import Figure, Finding, TriedCondition
 from rmqlb.model.send_scenario import ProducerSettings, ReactionKind, SendScenario
 
 Shape = TypeVar("Shape", bound=Struct)

@@ -6,9 +6,8 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Struct
 
-from rmqlb.model.finding import Severity
 from rmqlb.model.policy import About, Bound
-from rmqlb.model.result import Figure, Result, TriedCondition
+from rmqlb.model.result import Figure, Result, Severity, TriedCondition
 
 LossKind = Literal["consumer", "broker", "master", "host", "zone"]
 LOSS_KINDS: tuple[LossKind, ...] = get_args(LossKind)

@@ -59,7 +59,7 @@ def for_another_reading(access: Access) -> Access:
 
 def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     if access.map_address:
-        from rmqlb.sources.native.address_map import parse_address_map
+        from rmqlb.sources.native.wire import parse_address_map
 
         parse_address_map(access.map_address)
     if access.proxies:
@@ -128,8 +128,7 @@ def _reading(access: Access) -> tuple[Deadline, SilentServers]:
 
 def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
     from rmqlb.remoting.acl import Credentials
-    from rmqlb.sources.native.address_map import parse_address_map
-    from rmqlb.sources.native.wire import WireSettings, tls_context
+    from rmqlb.sources.native.wire import WireSettings, parse_address_map, tls_context
 
     deadline, silent = _reading(access)
     credentials = None

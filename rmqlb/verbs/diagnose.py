@@ -18,8 +18,7 @@ from rmqlb.engine.group import all_groups as all_groups_in
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
-from rmqlb.model.finding import Finding, named
-from rmqlb.model.result import Meta, Progress, no_progress, with_meta
+from rmqlb.model.result import Finding, Meta, Progress, named, no_progress, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, is_pattern
 from rmqlb.verbs import amounts
 from rmqlb.verbs.globs import each_matches

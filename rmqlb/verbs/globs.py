@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from rmqlb.errors import DataError
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import is_system_group, is_system_topic
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import is_pattern, suggestion
 
 _IS_OWN = {"topic": is_system_topic, "group": is_system_group}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import SEVERITIES, Severity
+from rmqlb.model.result import SEVERITIES, Severity
 from rmqlb.model.snapshot import suggestion
 
 if TYPE_CHECKING:

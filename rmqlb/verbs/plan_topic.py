@@ -13,10 +13,9 @@ from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
 from rmqlb.engine.send.sdk import sdks_of
 from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import INFO, Finding, counted, named
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.plan_topic import StepCheck, TopicChangePlan
-from rmqlb.model.result import Meta, Progress, no_progress, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, named, no_progress, with_meta
 from rmqlb.model.route import MASTER_ID, BrokerData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted

@@ -6,10 +6,9 @@ from msgspec.structs import replace
 from rmqlb.engine.rebalance.simulate import GROUP_FIGURES, simulate_group, simulate_group_trials, try_on_group
 from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, failures_of, producers_of
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group import is_system_topic
 from rmqlb.model.limits import MOST_GROUP_TRIALS
-from rmqlb.model.result import Meta, Progress, no_progress, sum_if_known, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, no_progress, sum_if_known, with_meta
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import NEWEST, Latency, SendScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, SimulationsSummary

@@ -17,7 +17,6 @@ from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
 from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types, orderly_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import RETRY_PREFIX, ConsumerType
 from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
@@ -28,6 +27,7 @@ from rmqlb.model.group_scenario import (
     Timers,
 )
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import duration_us, given, one_of, rate

@@ -14,8 +14,7 @@ from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
 from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import INFO, Finding, counted
-from rmqlb.model.result import Meta, Progress, no_progress, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizedTopic, SizeQuestion
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.verbs.parse import conditions

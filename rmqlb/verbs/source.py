@@ -9,9 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding, counted
 from rmqlb.model.group import ConsumerGroup, States
-from rmqlb.model.result import Progress, Snapshot, no_progress
+from rmqlb.model.result import Finding, Progress, Snapshot, counted, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.source import NothingToAsk

@@ -3,7 +3,6 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import counted
 from rmqlb.model.policy import (
     GROUP,
     INCOMPLETE,
@@ -17,6 +16,7 @@ from rmqlb.model.policy import (
     WaivedLimit,
     WaiverResult,
 )
+from rmqlb.model.result import counted
 from rmqlb.views.columns import Column, attribute_of, columns_from, rows_of
 from rmqlb.views.report import Report, Section
 

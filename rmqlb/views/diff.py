@@ -18,7 +18,7 @@ from rmqlb.model.diff import (
     SnapshotSide,
     TopicDiff,
 )
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
 from rmqlb.views.report import Report, Rows, Section, duration, first_places, worst

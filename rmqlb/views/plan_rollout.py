@@ -1,8 +1,8 @@
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from rmqlb.model.finding import ERROR, WARNING, counted, messages
 from rmqlb.model.plan import Rollout, RolloutChoice
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_rebalance import FigureSpread
 from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels

@@ -4,9 +4,9 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import WARNING, counted, messages
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
+from rmqlb.model.result import WARNING, counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import Block, Part, Report, Section, about, percent
 

@@ -6,11 +6,10 @@ from textwrap import wrap
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, Severity, counted, named
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
-from rmqlb.model.result import sum_if_known
+from rmqlb.model.result import ERROR, Severity, counted, named, sum_if_known
 from rmqlb.views.columns import Column, Kind, attribute_of, columns_from
 from rmqlb.views.report import BETWEEN, Section
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.model.finding import counted
 from rmqlb.model.message_queue import QueueName
+from rmqlb.model.result import counted
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.views.columns import Column, columns_from, rows_of

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import counted, messages, named, of_all
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import counted, messages, named, of_all
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     GroupFigures,

@@ -3,7 +3,7 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, WARNING, counted, messages
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_receive import (
     BrokerReceives,
     CrashReceived,

@@ -6,7 +6,7 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from rmqlb.model.client_versions import ClientVersions
-from rmqlb.model.finding import ERROR, WARNING, counted, messages
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.model.simulate_send import (
     Attempt,

@@ -2,7 +2,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
-from rmqlb.model.finding import WARNING, counted
+from rmqlb.model.result import WARNING, counted
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
 from rmqlb.views.columns import Cell, Column, columns_from, rows_of
 from rmqlb.views.report import BETWEEN, Report, Section, duration, percent

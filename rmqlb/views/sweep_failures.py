@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import SEVERITIES, counted, messages, named
 from rmqlb.model.policy import LIMITS
+from rmqlb.model.result import SEVERITIES, counted, messages, named
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,
     BrokenAlready,

@@ -13,8 +13,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
+from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
-from rmqlb.model.times import milliseconds
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column
 from rmqlb.views.formats.palette import BAD, WARN, owner_style
 from rmqlb.views.report import Section, duration, worst

@@ -11,8 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
 from rmqlb.errors import DataError, DocumentError, EndpointError, RmqlbError, UsageError
-from rmqlb.pipeline.spark import in_workers
-from rmqlb.pipeline.spark_errors import plain_error, plain_errors
+from rmqlb.pipeline.spark import in_workers, plain_error, plain_errors
 from tests.support.mismatches import every_case
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand, request
 from rmqlb.remoting.frame import RequestNotAllowedError, encode_frame
-from rmqlb.sources.native.address_map import parse_address_map
-from rmqlb.sources.native.wire import RemotingClient, TimedSocket, parse_address
+from rmqlb.sources.native.wire import RemotingClient, TimedSocket, parse_address, parse_address_map
 from rmqlb.sources.pace import Deadline
 from tests.remoting.vectors import CAPTURES
 from tests.support.mismatches import every_case

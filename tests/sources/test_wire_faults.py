@@ -20,8 +20,14 @@ from msgspec.structs import replace
 
 from rmqlb.errors import ProtocolError, UsageError
 from rmqlb.remoting.codes import ResponseCode
-from rmqlb.sources.native.address_map import parse_address_map
-from rmqlb.sources.native.wire import RemotingClient, TimedSocket, WireSettings, parse_address, tls_context
+from rmqlb.sources.native.wire import (
+    RemotingClient,
+    TimedSocket,
+    WireSettings,
+    parse_address,
+    parse_address_map,
+    tls_context,
+)
 from rmqlb.sources.pace import Deadline
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case

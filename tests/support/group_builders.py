@@ -13,6 +13,7 @@ from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo, fi
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.plan import RolloutChoice
+from rmqlb.model.result import milliseconds, milliseconds_if_known
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     FigureSpreads,
@@ -24,7 +25,6 @@ from rmqlb.model.simulate_rebalance import (
     Step,
     Takeover,
 )
-from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 JOIN = Event("join", 3 * SECOND_US, "b", "join b@3s")
 _STATES: Mapping[str, OwnerState] = {" ": "unassigned", "#": "outage", ".": "gone"}

@@ -1,8 +1,8 @@
 from collections.abc import Sequence
 
 from rmqlb.engine.check import check_policy
-from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
+from rmqlb.model.result import SEVERITIES, Severity
 from rmqlb.views.check import check_report
 from rmqlb.views.report import Report
 from tests.engine.check.clusters import DAY, cluster, members

@@ -4,8 +4,8 @@ from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
 from rmqlb.engine.check import check_policy
-from rmqlb.model.finding import Severity
 from rmqlb.model.policy import JudgedPolicy, Limit, Policy, Rule, Waiver
+from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import Unread
 from rmqlb.views.formats.ci_reports import as_junit, as_sarif
 from rmqlb.views.formats.text import visible

@@ -5,7 +5,7 @@ import subprocess
 
 from rich.console import Console
 
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.views.columns import Column
 from rmqlb.views.formats.blocks import command_lines
 from rmqlb.views.formats.people import as_markdown, as_plain, print_tables

@@ -2,7 +2,7 @@ import os
 from collections.abc import Sequence
 
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.atomic_file import replace_file
 from rmqlb.views.envelope import Envelope

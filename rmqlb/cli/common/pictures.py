@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rmqlb.cli.common.declare import Options, Text, shown
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.views.report import Report
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from rmqlb.engine.send.simulate import check, check_brokers, rules, simulate_sen
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import MOST_SEND_TRIALS
-from rmqlb.model.result import TriedCondition
+from rmqlb.model.result import INFO, Finding, TriedCondition
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import ASSUMED_LATENCY, JAVA, NEWEST, ROUTE_POLL_US, Mode, ProxyMode, SendScenario
 from rmqlb.model.simulate_send import KeySpread, OtherProducer, SendReport, SendTrials, TrialsReport, printed_part

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from rmqlb.engine.allocate.strategy import Prepared, Settings, StrategyClass
-from rmqlb.model.finding import counted
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import counted
 
 
 class Pinned(Prepared):

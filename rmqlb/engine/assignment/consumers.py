@@ -12,7 +12,6 @@ from msgspec import Struct, field
 from rmqlb.engine.allocate.rules import JAVA, JAVA_CLASSES, SDKS, SdkGuess, sdk_named, sdk_of_connection
 from rmqlb.errors import DataError
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.finding import ERROR, INFO, WARNING, Finding, counted
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_ACTIVELY,
@@ -24,6 +23,7 @@ from rmqlb.model.group import (
     is_grpc,
 )
 from rmqlb.model.message_queue import MessageQueue, sort_key
+from rmqlb.model.result import ERROR, INFO, WARNING, Finding, counted
 from rmqlb.model.route import TopicRouteData
 
 _RECENT_MS = 60_000  # a group that has read a message stored within it was online then; consume TPS are per minute too

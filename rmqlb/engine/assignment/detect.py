@@ -15,9 +15,9 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, runnable, under
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
-from rmqlb.model.finding import ERROR, INFO, Finding, are, counted, have, messages, of_all
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.result import ERROR, INFO, Finding, are, counted, have, messages, of_all
 from rmqlb.model.route import TopicRouteData
 
 if TYPE_CHECKING:

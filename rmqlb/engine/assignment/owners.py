@@ -17,10 +17,10 @@ from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, 
 from rmqlb.engine.group import Group, reported_by
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.owners import ConsumerQueues, OwnersReport, PopTopic, QueueOffsets, QueueOwners, StrategyOwners
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
 
 

@@ -24,8 +24,8 @@ from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvi
 from rmqlb.engine.group import known
 from rmqlb.errors import AllocationError, DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, Explains, GroupFinding
-from rmqlb.model.finding import INFO, Severity
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.result import INFO, Severity
 
 Cause = Literal[
     "duplicate-client-id",

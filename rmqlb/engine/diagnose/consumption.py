@@ -25,10 +25,10 @@ from rmqlb.engine.diagnose.evidence import (
 )
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING, counted, of_all
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, dead_letter_topic, retry_topic
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
+from rmqlb.model.result import ERROR, INFO, WARNING, counted, of_all
 
 SAMPLED_MS = 10_000
 """Interval of a client's counts of pulls; its rates cover 60 s of them (`StatsItem.samplingInSeconds`)."""

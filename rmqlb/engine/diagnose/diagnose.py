@@ -26,12 +26,11 @@ from rmqlb.model.diagnosis import (
     Look,
     Undecided,
 )
-from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING, named
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import queue_ranges, sort_client_ids
 from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.result import ERROR, INFO, SEVERITIES, WARNING, named, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.times import utc_text
 
 RULE_FILES = (consumption, lags, owners, shares)
 RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in CODES)

@@ -24,13 +24,12 @@ from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
 from rmqlb.engine.group import Group
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
-from rmqlb.model.finding import counted, messages
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
+from rmqlb.model.result import counted, messages, utc_text
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import is_ghost
-from rmqlb.model.times import utc_text
 
 CONVERGES_MS = 50_000  # a consumer learns of a new queue within 30 s (route poll) and rebalances within 20 s more
 FORGETS_MS = 120_000  # a broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)

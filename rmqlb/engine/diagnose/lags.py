@@ -33,10 +33,10 @@ from rmqlb.engine.diagnose.evidence import (
 )
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING, counted, messages
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.process_queue import ProcessQueue
+from rmqlb.model.result import ERROR, INFO, WARNING, counted, messages
 
 LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 

@@ -15,11 +15,10 @@ from rmqlb.engine.diagnose.lags import lags_of
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity, counted, messages, named
 from rmqlb.model.group import RETRY_PREFIX, MemberView, ProxyView, is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, messages, named, utc_text
 from rmqlb.model.snapshot import through
-from rmqlb.model.times import utc_text
 
 
 @rule("broker-silent")

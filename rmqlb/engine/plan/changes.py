@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import counted
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import counted
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import suggestion
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Step
-from rmqlb.model.times import milliseconds
 
 Break = tuple[int, int | None]  # from when to when; None while it lasts
 

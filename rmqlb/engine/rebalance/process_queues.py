@@ -13,8 +13,8 @@ from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.connections import Connections
 from rmqlb.engine.rebalance.environment import Broker, Consumer, GroupEnvironment, Share
 from rmqlb.engine.rebalance.event_log import Hold
-from rmqlb.model.finding import counted
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import counted
 
 
 class ProcessQueues:

@@ -9,8 +9,8 @@ from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import utc_text
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.times import utc_text
 
 
 def spread_evenly(

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import parse_version
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import CONSUME_ACTIVELY, ConsumerGroup, ConsumerType
 from rmqlb.model.group_scenario import GroupScenario
+from rmqlb.model.result import Finding
 
 
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:

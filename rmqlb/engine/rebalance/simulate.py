@@ -33,7 +33,7 @@ from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Eve
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
 from rmqlb.model.plan import Convergence, RebalancePlan, Rollout
-from rmqlb.model.result import TriedCondition, sum_if_known
+from rmqlb.model.result import TriedCondition, milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import (
     BAD_STATES,
@@ -50,7 +50,6 @@ from rmqlb.model.simulate_rebalance import (
     timers_in_ms,
 )
 from rmqlb.model.snapshot import suggestion
-from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 _FIELDS = {name.replace("_", "-"): name for name in GroupFigures.__struct_fields__ if name != "rebalances"}
 GROUP_FIGURES = Figures(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))

@@ -19,10 +19,9 @@ from rmqlb.engine.rebalance.start_offsets import new_queues, start_of
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.result import sum_if_known
+from rmqlb.model.result import milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import BAD_STATES, Interval, OwnerState, QueueTimeline, StartOffset, Takeover
-from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 Span = tuple[int, int]  # from when to when, in microseconds
 _Stretch = tuple[int, int, OwnerState, tuple[str, ...]]

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from rmqlb.engine.allocate.pin import host
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import counted, named
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import counted, named
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.sweep_failures import LOSS_KINDS, Loss, LossKind, LossParts
 

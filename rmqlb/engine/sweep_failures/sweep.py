@@ -32,9 +32,17 @@ from rmqlb.engine.sweep_failures.cases import (
 )
 from rmqlb.engine.sweep_failures.failures import Cluster, Failure, ZoneRule, cluster_of
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.finding import INFO, SEVERITIES, Finding
 from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
-from rmqlb.model.result import Progress, TriedCondition, annotated_figures, figures_of, no_progress
+from rmqlb.model.result import (
+    INFO,
+    SEVERITIES,
+    Finding,
+    Progress,
+    TriedCondition,
+    annotated_figures,
+    figures_of,
+    no_progress,
+)
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,

@@ -26,8 +26,8 @@ from rmqlb.model.group import (
     retry_topic,
 )
 from rmqlb.model.message_queue import MessageQueue, queue_order
+from rmqlb.model.result import in_utc
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, UnreadKind, Wanted
-from rmqlb.model.times import in_utc
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument, convert, decode, route
 
 SCHEMA = "rmqlb/snapshot"
