@@ -32,10 +32,10 @@ from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, is_system_group, is_system_topic
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_key
+from rmqlb.model.owners import Basis
 from rmqlb.model.policy import (
     FAILED,
     FORBIDDEN,

@@ -33,7 +33,6 @@ from rmqlb.engine.assignment.consumers import (
 )
 from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.assignment import Basis, Spread
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import (
     BROADCASTING,
@@ -47,6 +46,7 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.owners import Basis, Spread
 from rmqlb.model.result import counted
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion

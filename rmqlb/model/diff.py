@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.assignment import Change
 from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.owners import Change
 from rmqlb.model.recording import QueueComparison
 from rmqlb.model.result import Figure, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue

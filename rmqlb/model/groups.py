@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.owners import Basis
 from rmqlb.model.plan import Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 

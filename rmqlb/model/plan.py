@@ -10,10 +10,9 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field
 
-from rmqlb.model.assignment import Change, Spread
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, PopShares
+from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, PopShares, Spread
 from rmqlb.model.result import Figure, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import GroupTrials
 

@@ -29,10 +29,10 @@ from rmqlb.engine.show_groups import group_line, unread_of_groups
 from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, touching
 from rmqlb.engine.sweep_failures.failures import cluster_of
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.assignment import Spread
 from rmqlb.model.group import is_system_topic
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.owners import Spread
 from rmqlb.model.pipeline_result import PipelineResult, Verdict
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, WaivedLimit
 from rmqlb.model.result import sum_if_known

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.plan_rollout.plan import MOST_COMBINATIONS, RolloutRequest
 from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
-from rmqlb.engine.rebalance.events import renamed_apart
-from rmqlb.engine.rebalance.simulate import ROLLOUT_FIGURES, try_on_rollout
+from rmqlb.engine.rebalance.simulate import ROLLOUT_FIGURES, renamed_apart, try_on_rollout
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import sort_client_ids

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import placeholders
-from rmqlb.engine.rebalance.events import ENDS, renamed_apart, restarts
+from rmqlb.engine.rebalance.simulate import ENDS, renamed_apart, restarts
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import sort_client_ids, sort_key

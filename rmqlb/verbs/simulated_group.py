@@ -13,8 +13,13 @@ from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_findin
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
-from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types, orderly_findings
+from rmqlb.engine.rebalance.reported_clients import (
+    client_version,
+    consumer_types,
+    observed_rates,
+    orderly_findings,
+    spread_evenly,
+)
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import RETRY_PREFIX, ConsumerType

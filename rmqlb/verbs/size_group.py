@@ -9,7 +9,7 @@ from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
-from rmqlb.engine.rebalance.rates import spread_evenly
+from rmqlb.engine.rebalance.reported_clients import spread_evenly
 from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
 from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.model.assignment import Change
 from rmqlb.model.diff import (
     BrokerDiff,
     BrokerQueues,
@@ -18,6 +17,7 @@ from rmqlb.model.diff import (
     SnapshotSide,
     TopicDiff,
 )
+from rmqlb.model.owners import Change
 from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of

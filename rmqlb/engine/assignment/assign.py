@@ -14,10 +14,10 @@ from rmqlb.engine.allocate.rules import JAVA, Sdk, sdk_named
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings, StrategyFunction, with_function
 from rmqlb.engine.arguments import require
 from rmqlb.errors import AllocationError
-from rmqlb.model.assignment import Assignment, QueuesPerConsumer, Spread
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.limits import MOST_CONSUMERS
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.owners import Assignment, QueuesPerConsumer, Spread
 from rmqlb.model.route import TopicRouteData
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]

@@ -21,7 +21,7 @@ from rmqlb.model.result import ERROR, INFO, Finding, are, counted, have, message
 from rmqlb.model.route import TopicRouteData
 
 if TYPE_CHECKING:
-    from rmqlb.model.assignment import Basis
+    from rmqlb.model.owners import Basis
     from rmqlb.model.plan import Origin
 
 

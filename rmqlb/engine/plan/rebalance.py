@@ -24,9 +24,9 @@ from rmqlb.engine.assignment.assign import (
     why_idle,
 )
 from rmqlb.engine.conditions import Condition, declared
-from rmqlb.model.assignment import Assignment, Change
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
+from rmqlb.model.owners import Assignment, Change
 from rmqlb.model.plan import (
     Comparison,
     ConsumerPlan,

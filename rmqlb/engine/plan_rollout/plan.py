@@ -20,8 +20,7 @@ from rmqlb.engine.plan_rollout.stages import (
     rollout_model,
     total_overlap,
 )
-from rmqlb.engine.rebalance.events import restarts
-from rmqlb.engine.rebalance.simulate import simulate_group_trials
+from rmqlb.engine.rebalance.simulate import restarts, simulate_group_trials
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import GroupScenario

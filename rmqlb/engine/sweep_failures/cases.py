@@ -24,9 +24,9 @@ from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.engine.sweep_failures.failures import Failure, Thing, addresses_of
 from rmqlb.errors import DataError
-from rmqlb.model.assignment import Spread
 from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.owners import Spread
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
 from rmqlb.model.result import Progress, no_progress, sum_if_known
 from rmqlb.model.route import MASTER_ID, TopicRouteData

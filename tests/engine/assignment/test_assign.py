@@ -9,9 +9,8 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under, why_idle
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.model.assignment import QueuesPerConsumer
 from rmqlb.model.group import QueueState
-from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, QueuesPerConsumer, StrategyOwners
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 

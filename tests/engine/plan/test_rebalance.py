@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, minimum_moves, spread
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
-from rmqlb.model.assignment import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.owners import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ConsumerPlan, MovedRange, ObservedOwners, RebalancePlan, Summary
 from tests.support.builders import queues, route, side
 from tests.support.mismatches import every_case

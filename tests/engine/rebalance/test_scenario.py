@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.rebalance.events import in_order, renamed, restarts
-from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
+from rmqlb.engine.rebalance.reported_clients import observed_rates, spread_evenly
+from rmqlb.engine.rebalance.simulate import in_order, renamed, restarts
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import ConsumerGroup, QueueState
 from rmqlb.model.group_scenario import Event
