@@ -34,7 +34,7 @@ RESULTS = (
     _result("send", "simulate-send", "model.simulate_send.SendResult"),
     _result("attempt", "simulate-send", "model.simulate_send.Attempt", "whole"),
     _result("lost-message", "simulate-send", "model.simulate_send.LostMessage", "whole"),
-    _result("key-queues", "select-queue", "model.key_queues.KeyQueues"),
+    _result("key-queues", "select-queue", "model.simulate_send.KeyQueues"),
     _result("receive", "simulate-receive", "model.simulate_receive.ReceiveReport"),
     _result("change", "show-route, show-owners, plan-rebalance", "views.row_changes.ChangeLine", "whole"),
     _result("record", "record", "model.recording.Recording"),

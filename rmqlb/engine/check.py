@@ -275,7 +275,8 @@ def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
         return value < bound if limit.kind.unit == "least" else value > bound + _SLACK
     return None
 
-    # -- limits of groups
+
+# -- limits of groups
 
 
 def measure_group(limit: Limit, group: Group) -> Measured:

@@ -36,13 +36,13 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model import plan_topic as result
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
-from rmqlb.model.key_queues import KeyedSdk, KeyQueue
 from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues, split
 from rmqlb.model.plan import ADDED, ASSIGNED, Move
 from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
 from rmqlb.model.result import counted, messages, named
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
+from rmqlb.model.simulate_send import KeyedSdk, KeyQueue
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 
 _NO_MASTER: Mapping[int, str] = {0: "unknown"}

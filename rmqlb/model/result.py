@@ -226,3 +226,6 @@ class Microseconds:
     def __get__(self, owner: object, kind: object = None) -> int:
         milliseconds: float = getattr(owner, self.name)
         return round(milliseconds * 1000)
+
+
+FORMAT_VERSION = "2.0"

@@ -24,8 +24,8 @@ from rmqlb.decoding import decode
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.group import all_groups
 from rmqlb.errors import DocumentError, RmqlbError
-from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.group import Connection, ConsumerGroup, Seen, is_system_group, retry_topic
+from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.pipeline.spark import Batches
 from rmqlb.pipeline.tables import INGESTED, Consumer, Groups, Quarantine, Queues, ReadFile, Row, Snapshots, union_batch

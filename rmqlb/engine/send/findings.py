@@ -13,11 +13,10 @@ from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import UsageError
-from rmqlb.model.key_queues import KeyedSdk
 from rmqlb.model.result import INFO, Finding, TriedCondition, counted, times
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Failure
-from rmqlb.model.simulate_send import BrokerTally, SendReport, SendTotals, TrialsReport
+from rmqlb.model.simulate_send import BrokerTally, KeyedSdk, SendReport, SendTotals, TrialsReport
 from rmqlb.model.snapshot import suggestion
 
 
