@@ -26,8 +26,7 @@ from rmqlb.engine.group import Group, gaps, known, resolve_all
 from rmqlb.engine.plan.changes import Changes as MemberChanges
 from rmqlb.engine.plan.changes import change_members
 from rmqlb.engine.show_groups import group_line, unread_of_groups
-from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, touching
-from rmqlb.engine.sweep_failures.failures import cluster_of
+from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, cluster_of, touching
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.group import is_system_topic
 from rmqlb.model.groups import GroupLine

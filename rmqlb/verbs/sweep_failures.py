@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.group import all_groups, gaps
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, Commands, SweepRequest, sweep_snapshot, try_on_sweep
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import is_system_group, is_system_topic

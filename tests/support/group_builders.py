@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from rmqlb.engine.rebalance.event_log import EventLog
 from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo, figures
+from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.plan import RolloutChoice

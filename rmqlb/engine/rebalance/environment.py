@@ -19,8 +19,8 @@ from rmqlb.engine.allocate.strategy import Strategy
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Clock, Draws, Process, Steps, stream_key, stream_named
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
-from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, ConsumerProfile, consumer_profile_of, java_clocks
+from rmqlb.engine.rebalance.timelines import EventLog, Hold
 from rmqlb.errors import AllocationError
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import Event, GroupScenario, Timers

@@ -12,7 +12,7 @@ from typing import Any
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.connections import Connections
 from rmqlb.engine.rebalance.environment import Broker, Consumer, GroupEnvironment, Share
-from rmqlb.engine.rebalance.event_log import Hold
+from rmqlb.engine.rebalance.timelines import Hold
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import counted
 

@@ -24,9 +24,8 @@ from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, Shares
-from rmqlb.engine.rebalance.event_log import EventLog
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.timelines import timelines
+from rmqlb.engine.rebalance.timelines import EventLog, timelines
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.group import ConsumerType, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario

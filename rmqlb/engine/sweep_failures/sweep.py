@@ -22,15 +22,18 @@ from rmqlb.engine.sweep_failures.cases import (
     MOST_STEPS,
     AnySubject,
     Cases,
+    Cluster,
     Effect,
+    Failure,
     GroupSubject,
     TopicSubject,
+    ZoneRule,
     by_thing,
+    cluster_of,
     count_cases,
     judge,
     touching,
 )
-from rmqlb.engine.sweep_failures.failures import Cluster, Failure, ZoneRule, cluster_of
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
 from rmqlb.model.result import (

@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.simulate import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
@@ -13,6 +12,7 @@ from rmqlb.engine.rebalance.simulate import (
     try_on_group,
     try_on_rollout,
 )
+from rmqlb.engine.rebalance.timelines import EventLog, Hold
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import Rollout
 from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials, Interval, OwnerState, QueueTimeline

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import UsageError
-from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
 from rmqlb.model.group import BROADCASTING, ConsumerGroup
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
