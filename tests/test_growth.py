@@ -17,10 +17,9 @@ from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.rebalance.start_offsets import with_starts
-from rmqlb.engine.rebalance.timelines import timelines
+from rmqlb.engine.rebalance.timelines import EventLog, Hold, timelines
 from rmqlb.engine.show_groups import consumers_of
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue

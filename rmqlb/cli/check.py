@@ -7,7 +7,7 @@ from rmqlb.cli.common.options import OutputOptions, PolicyOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 
 if TYPE_CHECKING:
     from rmqlb.model.policy import CheckResult

@@ -18,10 +18,9 @@ from rmqlb.cli.common.options import OutputOptions, StrategyOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import DataError
-from rmqlb.model.finding import WARNING, Finding
 from rmqlb.model.pipeline_result import PipelineResult
+from rmqlb.model.result import WARNING, Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.words import counted
 from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.cli.common.recorder import GroupRecorder, Schedule
-    from rmqlb.model.finding import Finding
     from rmqlb.model.recording import Recording
+    from rmqlb.model.result import Finding
     from rmqlb.model.snapshot import ClusterSnapshot
 
 _replay = Panel("Replay")

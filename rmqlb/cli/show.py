@@ -110,7 +110,7 @@ def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOpti
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.
     """
-    from rmqlb.engine.route_findings import route_findings, sighting_findings
+    from rmqlb.engine.source_findings import route_findings, sighting_findings
     from rmqlb.views.route_view import route_report
 
     terminal = Terminal("show-route", output, more_formats=("jsonl",))

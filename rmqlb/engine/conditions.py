@@ -9,8 +9,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import figures_of
+from rmqlb.model.result import TriedCondition, figures_of
 from rmqlb.model.snapshot import suggestion
 
 _CONDITION = (

@@ -15,8 +15,8 @@ from heapq import heappop, heappush
 from typing import Any, TypeVar
 
 from rmqlb.errors import UsageError
-from rmqlb.model.java import sort_key
 from rmqlb.model.limits import MOST_STEPS
+from rmqlb.model.message_queue import sort_key
 
 Found = TypeVar("Found")
 

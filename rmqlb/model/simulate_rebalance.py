@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar, get_type
 
 from msgspec import Struct, defstruct, field
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import EventKind, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Result
-from rmqlb.model.sdk_use import SdkUse
-from rmqlb.model.times import Microseconds, milliseconds_if_known
+from rmqlb.model.result import ERROR, WARNING, Microseconds, Result, TriedCondition, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 BAD_STATES: Mapping[str, OwnerState] = {"gap": "unassigned", "overlap": "duplicate-owners", "outage": "outage"}

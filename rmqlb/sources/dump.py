@@ -19,7 +19,7 @@ from rmqlb.decoding import decode
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file

@@ -8,10 +8,8 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import ERROR
 from rmqlb.model.policy import CheckResult, Policy
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import ERROR, Meta, Progress, no_progress, with_meta
 from rmqlb.verbs.parse import severity
 from rmqlb.verbs.source import AnySource, reader
 from rmqlb.verbs.strategies import Strategies

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import SEVERITIES, Finding, Severity
+from rmqlb.model.group import is_system_group, is_system_topic
+from rmqlb.model.result import SEVERITIES, Finding, Severity
 from rmqlb.model.snapshot import is_pattern, suggestion
-from rmqlb.model.system_names import is_system_group, is_system_topic
 
 if TYPE_CHECKING:
     from rmqlb.engine.conditions import Condition, Figures
@@ -170,7 +170,7 @@ def by_consumer(
 
 
 def sdk(name: str) -> str:
-    from rmqlb.engine.allocate.sdks import sdk_named
+    from rmqlb.engine.allocate.rules import sdk_named
 
     sdk_named(name)
     return name

@@ -11,7 +11,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, resolve
 from rmqlb.engine.plan.changes import placeholders
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
 from rmqlb.verbs.parse import by_consumer, each_matches, names_of, require_members, texts_of
 from rmqlb.verbs.parse import sdk as parse_sdk

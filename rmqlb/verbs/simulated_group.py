@@ -13,10 +13,15 @@ from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_findin
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
-from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types, orderly_findings
+from rmqlb.engine.rebalance.reported_clients import (
+    client_version,
+    consumer_types,
+    observed_rates,
+    orderly_findings,
+    spread_evenly,
+)
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import RETRY_PREFIX, ConsumerType
 from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
@@ -27,8 +32,8 @@ from rmqlb.model.group_scenario import (
     Timers,
 )
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import duration_us, given, one_of, rate
 from rmqlb.verbs.parse import by_consumer, require_members, texts_of

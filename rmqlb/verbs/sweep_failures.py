@@ -6,14 +6,13 @@ from msgspec.structs import replace
 
 from rmqlb.engine.group import all_groups, gaps
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, Commands, SweepRequest, sweep_snapshot, try_on_sweep
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.group import is_system_group, is_system_topic
+from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep, LossKind
-from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.verbs import amounts
 from rmqlb.verbs.check import policy_of
 from rmqlb.verbs.parse import conditions, each_matches, texts_of

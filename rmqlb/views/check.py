@@ -16,7 +16,7 @@ from rmqlb.model.policy import (
     WaivedLimit,
     WaiverResult,
 )
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 from rmqlb.views.columns import Column, attribute_of, columns_from
 from rmqlb.views.report import Report, Section, section_of
 

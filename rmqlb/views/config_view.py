@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Setting, Value
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.report import Report, Section, section_of
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.model.assignment import Change
 from rmqlb.model.diff import (
     BrokerDiff,
     BrokerQueues,
@@ -18,9 +17,9 @@ from rmqlb.model.diff import (
     SnapshotSide,
     TopicDiff,
 )
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.owners import Change
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
-from rmqlb.model.words import counted, have, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
 from rmqlb.views.report import Report, Rows, Section, duration, first_places, section_of, worst
 from rmqlb.views.route_view import perm_text

@@ -18,12 +18,21 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from rmqlb.model.figures import annotated_figures
-from rmqlb.model.format_version import FORMAT_VERSION
-from rmqlb.model.glossary import GLOSSARY
+from rmqlb.model.result import FORMAT_VERSION, annotated_figures
 from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.report import Report, Section, section_of
+
+GLOSSARY = {
+    "topic": "name of the topic",
+    "broker_name": "name of the broker",
+    "queue_id": "number of the queue at its broker, from 0",
+    "client_id": "client ID of the consumer",
+    "strategy": "strategy, by RocketMQ's name",
+    "conditions": "conditions of --fail-on",
+    "sorted_consumers": "consumers in the clients' order, duplicates kept",
+}
+"""Field → meaning, for keys that mean the same in every result."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"

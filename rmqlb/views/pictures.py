@@ -16,8 +16,7 @@ from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from rmqlb.model.finding import Finding
-from rmqlb.model.times import milliseconds
+from rmqlb.model.result import Finding, milliseconds
 from rmqlb.views.columns import RIGHT
 from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper, svg_file
 from rmqlb.views.formats.palette import COLOURS, INK

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from rmqlb.model.finding import ERROR, WARNING, Severity
+from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import (
     Comparison,
@@ -14,8 +14,7 @@ from rmqlb.model.plan import (
     Summary,
     total_of,
 )
-from rmqlb.model.sdk_use import sdks_text
-from rmqlb.model.words import all_or_some, are, counted, have, messages, named, of_all
+from rmqlb.model.result import ERROR, WARNING, Severity, all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import Owners, owner_lines, owner_section, pop_facts, pop_title, severity_of

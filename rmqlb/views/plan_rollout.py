@@ -1,10 +1,9 @@
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from rmqlb.model.finding import ERROR, WARNING
-from rmqlb.model.plan_rollout import Rollout, RolloutChoice
+from rmqlb.model.plan import Rollout, RolloutChoice
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_rebalance import FigureSpread
-from rmqlb.model.words import counted, messages
 from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of
 from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, section_of
 

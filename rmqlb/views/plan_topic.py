@@ -4,10 +4,9 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import WARNING
-from rmqlb.model.message_queue import QueueName
+from rmqlb.model.message_queue import QueueName, runs, span
 from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
-from rmqlb.model.words import counted, messages, runs, span
+from rmqlb.model.result import WARNING, counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import Block, Part, Report, Section, about, percent, section_of
 

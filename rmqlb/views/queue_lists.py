@@ -4,12 +4,10 @@ from textwrap import wrap
 
 from msgspec import Struct
 
-from rmqlb.model.finding import ERROR, Severity
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
-from rmqlb.model.unknown import sum_if_known
-from rmqlb.model.words import counted, named
+from rmqlb.model.result import ERROR, Severity, counted, named, sum_if_known
 from rmqlb.views.columns import Column, Kind
 from rmqlb.views.report import BETWEEN, Section
 

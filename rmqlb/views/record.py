@@ -2,8 +2,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from rmqlb.model.figures import annotated_figures
-from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.recording import (
     DIFFERENCES,
@@ -17,7 +15,7 @@ from rmqlb.model.recording import (
     RecordingComparison,
     RecordingFigures,
 )
-from rmqlb.model.words import counted, named, of_all
+from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, section_of, worst
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from rmqlb.model import times
-from rmqlb.model.finding import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
+from rmqlb.model import result as results
+from rmqlb.model.result import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
 from rmqlb.views.columns import Cell, Column, rows_of
 
 BETWEEN = " · "
@@ -152,7 +152,7 @@ def _more(sections: Sequence[Section], shown: Sequence[Section]) -> str:
 
 
 def utc_text(at: datetime | None) -> str | None:
-    return None if at is None else times.utc_text(at)
+    return None if at is None else results.utc_text(at)
 
 
 def labels(client_ids: Iterable[str]) -> dict[str, str]:

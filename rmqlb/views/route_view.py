@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.model.message_queue import QueueName
+from rmqlb.model.message_queue import QueueName, span
+from rmqlb.model.result import counted
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.model.words import counted, span
 from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.report import Report, Rows, Section, utc_text
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
-from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
+from rmqlb.model.simulate_send import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import Report, Rows, Section, first_places, percent, section_of
 

@@ -1,9 +1,8 @@
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import GroupCounts, GroupFinding
-from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
-from rmqlb.model.words import at_least, counted, messages, named, of_all
+from rmqlb.model.result import ERROR, at_least, counted, messages, named, of_all
 from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.of_groups import statuses
 from rmqlb.views.report import Report, Rows, Section, labels, section_of

@@ -5,11 +5,10 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
-from rmqlb.model.sdk_use import sdks_text
-from rmqlb.model.words import all_or_some, are, at_least, counted, have, named, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, all_or_some, are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import (

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import counted, messages, named, of_all
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     GroupFigures,
@@ -28,7 +29,6 @@ from rmqlb.model.simulate_rebalance import (
 )
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
-from rmqlb.model.words import counted, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import (

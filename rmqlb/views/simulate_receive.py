@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_receive import (
     BrokerReceives,
     CrashReceived,
@@ -14,7 +14,6 @@ from rmqlb.model.simulate_receive import (
     TargetWait,
     WaitTimes,
 )
-from rmqlb.model.words import counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.report import Report, Section, about, duration, section_of
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from rmqlb.model.client_versions import ClientVersions
-from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.model.simulate_send import (
     Attempt,
@@ -29,7 +29,6 @@ from rmqlb.model.simulate_send import (
     TimeSpread,
     printed_part,
 )
-from rmqlb.model.words import counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.formats.palette import BAD
 from rmqlb.views.report import Audience, Report, Section, about, duration, percent, section_of

@@ -1,9 +1,9 @@
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from rmqlb.model.finding import WARNING
+from rmqlb.model.message_queue import runs, span
+from rmqlb.model.result import WARNING, counted
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
-from rmqlb.model.words import counted, runs, span
 from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.report import BETWEEN, Report, Section, duration, percent, section_of
 from rmqlb.views.timeline import ruler

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.policy import LIMITS
+from rmqlb.model.result import SEVERITIES, counted, messages, named
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,
     BrokenAlready,
@@ -19,7 +19,6 @@ from rmqlb.model.sweep_failures import (
     TopicWorst,
     Worst,
 )
-from rmqlb.model.words import counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text, bound_text
 from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
 from rmqlb.views.report import Block, Part, Report, Section, first_places, section_of

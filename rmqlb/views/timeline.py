@@ -12,10 +12,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from rmqlb.model.message_queue import span
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
+from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
-from rmqlb.model.times import milliseconds
-from rmqlb.model.words import span
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column
 from rmqlb.views.formats.palette import BAD, WARN, owner_style
 from rmqlb.views.report import Section, duration, worst

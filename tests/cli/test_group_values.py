@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.rebalance.events import in_order
+from rmqlb.engine.rebalance.simulate import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo

@@ -7,7 +7,7 @@ from rmqlb import UsageError
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, over_places, plan_rebalance, try_on_plan
 from rmqlb.engine.send.findings import SEND_FIGURES
-from rmqlb.model.evenness import QueuesPerConsumer, Spread
+from rmqlb.model.owners import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ObservedOwners, Summary
 from tests.support.builders import route, side
 from tests.support.mismatches import every_case

@@ -15,8 +15,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.redact import DROPPED, KEYS, NAMED, NOTE, TEXTS, Renaming, redact
 from rmqlb.errors import AllocationError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, is_grpc
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_key
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.route_findings import route_findings, sighting_findings
+from rmqlb.engine.source_findings import route_findings, sighting_findings
 from rmqlb.model.group import Seen
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting

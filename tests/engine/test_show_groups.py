@@ -17,9 +17,9 @@ from rmqlb.engine.show_groups import (
     unread_of_groups,
     unread_of_no_group,
 )
-from rmqlb.model.finding import Severity
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState, Status
+from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.views.show_groups import consumers_report, worst_text
 from tests.engine.check.clusters import cluster, members

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from rmqlb.engine.record.follow import Follower
-from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.recording import Look
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.record import recording_report

@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
-from rmqlb.model.java import sort_key, split
-from rmqlb.model.message_queue import queue_order, sort_queues
+from rmqlb.model.message_queue import queue_order, sort_key, sort_queues, split
 from rmqlb.model.route import TopicQueueMappingInfo
 from tests.support.builders import route, short
 from tests.support.vectors import vectors

@@ -9,15 +9,13 @@ import pytest
 
 import rmqlb
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
 from rmqlb.engine.group import Group, all_groups, known, resolve_all
 from rmqlb.engine.show_groups import overview
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
-from rmqlb.model.group import BROADCASTING
+from rmqlb.model.group import BROADCASTING, is_system_group
 from rmqlb.model.policy import Policy
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.model.system_names import is_system_group
 from rmqlb.pipeline.tables import Assignments, Figures, Findings, Groups, Queues, Sends, Snapshots, WhatIf
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.dump import DumpSource

@@ -10,8 +10,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from rmqlb.errors import DataError, DocumentError, EndpointError, RmqlbError, UsageError
-from rmqlb.pipeline.spark import in_workers
-from rmqlb.pipeline.spark_errors import plain_error, plain_errors
+from rmqlb.pipeline.spark import in_workers, plain_error, plain_errors
 from tests.support.mismatches import every_case
 
 Step = Callable[[Iterator[object]], NoReturn]

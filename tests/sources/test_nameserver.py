@@ -17,10 +17,8 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.sources.live import AT_ONCE, LiveSource
-from rmqlb.sources.native.address_map import parse_address_map
-from rmqlb.sources.native.proxies import Proxies, proxy_address
-from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.native.wire import WireSettings
+from rmqlb.sources.native.source import NameServerReads, Proxies, proxy_address
+from rmqlb.sources.native.wire import WireSettings, parse_address_map
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source import Refused
 from tests.support import replay_remoting as server

@@ -27,8 +27,14 @@ from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand, request
 from rmqlb.remoting.frame import RequestNotAllowedError, encode_frame
-from rmqlb.sources.native.address_map import parse_address_map
-from rmqlb.sources.native.wire import RemotingClient, TimedSocket, WireSettings, parse_address, tls_context
+from rmqlb.sources.native.wire import (
+    RemotingClient,
+    TimedSocket,
+    WireSettings,
+    parse_address,
+    parse_address_map,
+    tls_context,
+)
 from rmqlb.sources.pace import Deadline
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case

@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from rmqlb.engine.rebalance.event_log import EventLog
-from rmqlb.engine.rebalance.figures import figures
-from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo
+from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo, figures
+from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.plan_rollout import RolloutChoice
+from rmqlb.model.plan import RolloutChoice
+from rmqlb.model.result import milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.simulate_rebalance import (
     BAD_STATES,
     FigureSpread,
@@ -26,8 +26,6 @@ from rmqlb.model.simulate_rebalance import (
     Step,
     Takeover,
 )
-from rmqlb.model.times import milliseconds, milliseconds_if_known
-from rmqlb.model.unknown import sum_if_known
 
 JOIN = Event("join", 3 * SECOND_US, "b", "join b@3s")
 _STATES: Mapping[str, OwnerState] = {" ": "unassigned", "#": "outage", ".": "gone"}

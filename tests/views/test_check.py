@@ -5,8 +5,8 @@ from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
 from rmqlb.engine.check import check_policy
-from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.policy import GROUP, JudgedPolicy, Limit, Policy, Rule, Waiver
+from rmqlb.model.result import SEVERITIES, Severity
 from rmqlb.model.snapshot import Unread
 from rmqlb.views.check import check_report
 from rmqlb.views.formats.ci_reports import as_junit, as_sarif

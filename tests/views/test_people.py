@@ -6,7 +6,7 @@ import subprocess
 from msgspec.structs import replace
 from rich.console import Console
 
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.views.columns import Column
 from rmqlb.views.formats.blocks import command_lines
 from rmqlb.views.formats.people import as_plain, print_tables

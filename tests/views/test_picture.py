@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.color import Color
 from rich.console import Console
 
-from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Finding
 from rmqlb.model.simulate_rebalance import RebalanceResult, Step
 from rmqlb.views import pictures
 from rmqlb.views.formats.palette import COLOURS, owner_styles

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.rebalance import Side, over_places, plan_rebalance
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import States
-from rmqlb.model.plan import Convergence, ObservedOwners, RebalancePlan
-from rmqlb.model.plan_rollout import Rollout, RolloutChoice
+from rmqlb.model.plan import Convergence, ObservedOwners, RebalancePlan, Rollout, RolloutChoice
+from rmqlb.model.result import Finding
 from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rebalance import facts, headline, plan_report
 from rmqlb.views.plan_rollout import rollout_report

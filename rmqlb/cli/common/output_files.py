@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rmqlb.cli.common.declare import Options, Text, shown
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.atomic_file import replace_file
 from rmqlb.views.envelope import Envelope

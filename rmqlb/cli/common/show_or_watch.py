@@ -14,8 +14,7 @@ from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.results import schema_of
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.result import Result
+from rmqlb.model.result import Result, TriedCondition
 from rmqlb.verbs import amounts
 from rmqlb.views.report import Report
 

@@ -11,8 +11,7 @@ from msgspec import Struct
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.settings import check_value
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding, TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.palette import encodable
 from rmqlb.views.formats.text import cut_to_width, visible, width

@@ -19,13 +19,11 @@ from rmqlb.engine.diagnose.evidence import (
     ASK_BROKERS,
     ASK_OTHERWISE,
     LOOKS,
+    SHOWN_CONSUMERS,
     AnotherLookNeeded,
+    ConsumerReports,
     DoesNotApply,
     GroupEvidence,
-)
-from rmqlb.engine.diagnose.reports import (
-    SHOWN_CONSUMERS,
-    ConsumerReports,
     Trouble,
     Troubles,
     push_consumers,
@@ -34,11 +32,10 @@ from rmqlb.engine.diagnose.reports import (
 )
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.process_queue import ProcessQueue
-from rmqlb.model.words import counted, messages
+from rmqlb.model.result import ERROR, INFO, WARNING, counted, messages
 
 LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 

@@ -19,9 +19,8 @@ from rmqlb.model.group import (
     MemberReport,
     QueueState,
 )
-from rmqlb.model.java import parse_int, split
 from rmqlb.model.limits import MOST_QUEUES
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, parse_int, split
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rmqlb.model.finding import NO_CODE, Finding
+from rmqlb.model.result import NO_CODE, Finding
 from rmqlb.views.formats.palette import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible, width
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Section

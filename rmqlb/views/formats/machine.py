@@ -4,8 +4,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rmqlb.model.finding import Finding
-from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.model.result import FORMAT_VERSION, Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.columns import Cell
 from rmqlb.views.envelope import Envelope, ResultSource

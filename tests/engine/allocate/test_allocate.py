@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from rmqlb import AllocationError, MessageQueue, UsageError, allocate, allocate_for
 from rmqlb.engine.allocate import full_name, prepare
 from rmqlb.engine.allocate.consistent_hash import ring_hash
-from rmqlb.engine.allocate.rules import JAVA_CLASSES, WITHOUT_SETTINGS
-from rmqlb.engine.allocate.sdks import SDKS
+from rmqlb.engine.allocate.rules import JAVA_CLASSES, SDKS, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from tests.support.builders import queues

@@ -21,11 +21,10 @@ from rmqlb import (
     check_strategy,
     simulate_group,
 )
-from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.allocate.sdks import SDKS, sdk_named, sdk_of_connection
+from rmqlb.engine.allocate.rules import NAMES, SDKS, sdk_named, sdk_of_connection
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.arguments import STRATEGY, FromFile
 from rmqlb.engine.assignment.assign import assign
-from rmqlb.engine.user_functions import STRATEGY, FromFile
 from tests.support.builders import queues, route, short
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors

@@ -10,7 +10,6 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment import consumers, detect
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.errors import DataError
-from rmqlb.model.finding import ERROR, INFO, WARNING, Finding
 from rmqlb.model.group import (
     Connection,
     ConsumerGroup,
@@ -22,6 +21,7 @@ from rmqlb.model.group import (
     States,
     is_grpc,
 )
+from rmqlb.model.result import ERROR, INFO, WARNING, Finding
 from tests.support.builders import HERE, group, queues, route
 from tests.support.mismatches import every_case
 

@@ -13,8 +13,8 @@ from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.diagnosis import CODES
-from rmqlb.model.finding import INFO, WARNING, Severity
 from rmqlb.model.policy import GROUP, TOPIC, About, JudgedPolicy, Limit, Policy, Rule, WaivedLimit, Waiver
+from rmqlb.model.result import INFO, WARNING, Severity
 from rmqlb.model.snapshot import Everything, Unread, Wanted
 from rmqlb.views.check import sentence
 from tests.engine.diagnose.running import Process, running

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.diagnose import diagnose, earlier_look, wants_another, with_stacks, worth_stacks
-from rmqlb.engine.diagnose.reports import clock_of
+from rmqlb.engine.diagnose.evidence import clock_of
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.errors import DataError

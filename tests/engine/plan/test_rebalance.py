@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import TopicRouteData, UsageError
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.balance import minimum_moves, spread
+from rmqlb.engine.assignment.assign import Members, minimum_moves, spread
 from rmqlb.engine.plan.changes import (
     Changes,
     NewBroker,
@@ -20,9 +19,9 @@ from rmqlb.engine.plan.changes import (
     describe,
 )
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
-from rmqlb.model.evenness import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.owners import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ConsumerPlan, MovedRange, ObservedOwners, RebalancePlan
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo
 from tests.support.builders import queues, route, side

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.plan_rollout.orders import PairCosts, cost_of_each, inserted_order, order_cost
 from rmqlb.engine.plan_rollout.plan import (
     MOST_REBALANCES,
     Candidate,
@@ -25,9 +24,13 @@ from rmqlb.engine.plan_rollout.plan import (
 from rmqlb.engine.plan_rollout.stages import (
     LeastOverlap,
     Overlaps,
+    PairCosts,
     RolloutModel,
+    cost_of_each,
     fewest_moves,
+    inserted_order,
     least_overlap,
+    order_cost,
     overlaps,
     rollout_model,
     total_overlap,
@@ -35,7 +38,7 @@ from rmqlb.engine.plan_rollout.stages import (
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.plan import MixedStage, Rollout, RolloutChoice
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot

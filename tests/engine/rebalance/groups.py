@@ -3,9 +3,8 @@ from types import MappingProxyType
 from typing import Any
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.engine.rebalance.timelines import timelines
+from rmqlb.engine.rebalance.timelines import EventLog, Hold, timelines
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData

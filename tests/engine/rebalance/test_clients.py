@@ -7,9 +7,8 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.consumer import Client
-from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer
+from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer, Shares
 from rmqlb.engine.rebalance.reported_clients import consumer_types
-from rmqlb.engine.rebalance.shares import Shares
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, QueueState, Seen

@@ -7,17 +7,18 @@ from msgspec.structs import astuple, replace
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.rebalance.event_log import EventLog, Hold
-from rmqlb.engine.rebalance.events import in_order, renamed, restarts
-from rmqlb.engine.rebalance.figures import (
+from rmqlb.engine.rebalance.reported_clients import observed_rates, spread_evenly
+from rmqlb.engine.rebalance.simulate import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
     figures,
+    in_order,
+    renamed,
+    restarts,
     summarise,
     try_on_group,
     try_on_rollout,
 )
-from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
 from rmqlb.engine.rebalance.start_offsets import (
     new_queues,
     pull_from_where,
@@ -26,12 +27,12 @@ from rmqlb.engine.rebalance.start_offsets import (
     timestamps,
     with_starts,
 )
+from rmqlb.engine.rebalance.timelines import EventLog, Hold
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, States
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import RebalancePlan
-from rmqlb.model.plan_rollout import Rollout
+from rmqlb.model.plan import RebalancePlan, Rollout
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials, Interval, OwnerState, QueueTimeline
 from rmqlb.model.snapshot import OffsetQuestion

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.rebalance.figures import summarise
 from rmqlb.engine.rebalance.reported_clients import client_version
 from rmqlb.engine.rebalance.simulate import (
     GroupSimulation,
@@ -21,6 +20,7 @@ from rmqlb.engine.rebalance.simulate import (
     convergence,
     simulate_group,
     simulate_group_trials,
+    summarise,
 )
 from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState

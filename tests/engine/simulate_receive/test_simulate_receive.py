@@ -11,8 +11,7 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from rmqlb.engine.kernel import Clock
-from rmqlb.engine.simulate_receive.broker import Message
-from rmqlb.engine.simulate_receive.revive import IDLE_US, ReviveService, TimerWheel
+from rmqlb.engine.simulate_receive.broker import IDLE_US, Message, ReviveService, TimerWheel
 from rmqlb.engine.simulate_receive.rules import (
     BROKERS,
     SCAN_US,

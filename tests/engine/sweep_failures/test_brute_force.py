@@ -9,7 +9,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.check import Measured, measure_topic, verdict
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.sweep_failures.failures import Failure, Thing
+from rmqlb.engine.sweep_failures.cases import Failure, Thing
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Summary
 from rmqlb.model.policy import FAILED, Limit

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import UsageError
-from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.model.sweep_failures import FailureSweep

@@ -19,9 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import allocate
-from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.allocate.sdks import CPP, GO, sdk_of_connection
-from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.engine.allocate.rules import CPP, GO, JAVA_CLASSES, sdk_of_connection
 from rmqlb.model.group import (
     CLUSTERING,
     RETRY_PREFIX,
@@ -34,6 +32,7 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
