@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
+from threading import Barrier
 from typing import Final
 
 import msgspec
@@ -56,10 +57,16 @@ class Group:
     def java(self) -> Java:
         return self.guests or self.cluster.java
 
-    def live_through(self, acts: Sequence[Act]) -> Recording:
+    def live_through(self, acts: Sequence[Act], ready: Barrier) -> Recording:
+        """`ready` is passed once all programs of this group, and of those beside it, have loaded their classes."""
         with ExitStack() as alive:
             names = dict.fromkeys(act.name for act in acts if act.kind != "broker-up")
-            jvms = {name: self._jvm(name, alive) for name in names}
+            try:
+                jvms = {name: self._jvm(name, alive) for name in names}
+            except BaseException:
+                ready.abort()
+                raise
+            ready.wait()
             done = [line for act in acts for line in self._do(act, jvms)]
             end_us = _now_us()
             lines = [*done, *(line for jvm in jvms.values() for line in _lines(jvm))]

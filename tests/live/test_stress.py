@@ -13,8 +13,7 @@ from tests.hardening import stress, walk
 
 from .cluster import RocketMQCluster
 from .members import running_members
-from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, TOPICS
-from .test_rmqlb_reads_the_cluster import settled
+from .test_rmqlb_reads_the_cluster import FIRST_MEMBERS, TOPICS, settled
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -32,6 +31,6 @@ def test_no_process_of_many_that_read_the_cluster_at_once_dies(cluster: RocketMQ
         *stress.WITHOUT_A_SOURCE,
     ]
     assert {line.words[0] for line in lines} == {*walk.commands()} - {"pipeline"}  # which has tests of its own
-    with running_members(cluster, GROUP, "AVG", TOPICS, FIRST_MEMBERS) as members:
+    with running_members(cluster, GROUP, "AVG", [*TOPICS], FIRST_MEMBERS) as members:
         settled(members, GROUP, cluster)
         assert stress.stress(lines, RUNS) == []

@@ -28,7 +28,8 @@ public final class GrpcReceivers {
     private final ClientConfiguration proxy;
 
     private GrpcReceivers(String endpoint) {
-        proxy = ClientConfiguration.newBuilder().setEndpoints(endpoint).enableSsl(false).build();
+        proxy = ClientConfiguration.newBuilder().setEndpoints(endpoint).enableSsl(false)
+            .setRequestTimeout(Duration.ofSeconds(20)).build();
     }
 
     public static void main(String[] args) throws Exception {
