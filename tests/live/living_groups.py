@@ -1,6 +1,7 @@
 """Groups of real clients that live through events side by side, one of them beside `rmqlb record`.
 
-They begin together, once the programs of all of them have loaded their classes; whoever wants a recording waits for it.
+They begin one after another, once the programs of all of them have loaded their classes; whoever wants a recording
+waits for it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from .broker_requests import ask
 from .cluster import RocketMQCluster, TopicOnBroker
 from .members import running_members
 from .pop_groups import PopGroup
-from .watched_groups import ids
+from .watched_groups import Watched, ids
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -42,9 +42,12 @@ def pop_group(cluster: RocketMQCluster, topic: str, share: int, strategy: str, a
 
 
 def test_who_reads_what_is_predicted_as_consumers_leave_and_join_and_a_broker_is_lost(popping: RocketMQCluster) -> None:
-    """Groups live side by side: while one is read the others come to rest."""
+    """Groups live side by side, one of them without POP: while one is read the others come to rest."""
     with ExitStack() as alive:
         groups = [pop_group(popping, *each, alive) for each in GROUPS]
+        pulling = Watched(
+            popping, "pull-svc", [alive.enter_context(running_members(popping, "pull-svc", "AVG", ["Popped"], NAMES))]
+        )
         for group in groups:
             group.set_mode()
         for group in groups:
@@ -52,6 +55,8 @@ def test_who_reads_what_is_predicted_as_consumers_leave_and_join_and_a_broker_is
             assert_is_told(popping, group)
         change(groups, ("--remove", *ids("c10")), lambda group: group.members.leave("c10"), ("c9", "c1", "c2"))
         change(groups, ("--add", *ids("c3")), lambda group: group.members.join("c3"), ("c9", "c1", "c2", "c3"))
+        pulling.must_own(ids(*NAMES))
+        pulled_after = pulling.planned("--remove-broker", "broker-b")
         on_it = [group for group in groups if group.topic == "Popped"]
         lost: list[str] = []
 
@@ -61,6 +66,7 @@ def test_who_reads_what_is_predicted_as_consumers_leave_and_join_and_a_broker_is
                 popping.kill_broker("broker-b")
 
         change(on_it, ("--remove-broker", "broker-b"), lose, ("c9", "c1", "c2", "c3"))
+        pulling.must_own(ids(*NAMES), pulled_after)
 
 
 def change(

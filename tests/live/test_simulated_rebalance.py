@@ -15,7 +15,7 @@ from .living_groups import ACTS, LivingGroups
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-TRIALS = 400
+TRIALS = 200
 
 
 @pytest.mark.parametrize("name", ACTS)

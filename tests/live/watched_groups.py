@@ -56,6 +56,7 @@ class Watched:
             MessageQueue(topic["topic"], queue["brokerName"], queue["queueId"]): tuple(sorted(queue["ownersAfter"]))
             for topic in plan["topics"]
             for queue in topic["queues"]
+            if queue["change"] != "removed"
         }
 
     def must_own(self, client_ids: Sequence[str], expected: Owners | None = None) -> Owners:
