@@ -183,7 +183,9 @@ def always_rebalancing(cluster: RocketMQCluster) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with ExitStack() as alive:
-        cluster = alive.enter_context(RocketMQCluster("5.5.0", BROKERS, config={"timerWheelEnable": "true"}))
+        # Brokers forget a process that stands still after two minutes, when not set: less than some diagnoses take.
+        config: dict[str, str | int] = {"timerWheelEnable": "true", "channelExpiredTimeout": 600_000}
+        cluster = alive.enter_context(RocketMQCluster("5.5.0", BROKERS, config=config))
         topics = [TopicOnBroker(topic, name, 4, 4) for topic in PER_SECOND for name in BROKERS]
         cluster.create_topics([*topics, *(TopicOnBroker(WRITTEN, name, 4, 4, WRITE_ONLY) for name in BROKERS)])
         it = alive.enter_context(lab(cluster, fast=False))
