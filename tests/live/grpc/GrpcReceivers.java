@@ -28,8 +28,7 @@ public final class GrpcReceivers {
     private final ClientConfiguration proxy;
 
     private GrpcReceivers(String endpoint) {
-        proxy = ClientConfiguration.newBuilder().setEndpoints(endpoint).enableSsl(false)
-            .setRequestTimeout(Duration.ofSeconds(20)).build();
+        proxy = ClientConfiguration.newBuilder().setEndpoints(endpoint).enableSsl(false).build();
     }
 
     public static void main(String[] args) throws Exception {
