@@ -19,8 +19,7 @@ from tests.hardening import walk
 
 from .cluster import RocketMQCluster
 from .members import running_members
-from .test_members_own_what_the_strategies_say import FIRST_MEMBERS, TOPICS
-from .test_rmqlb_reads_the_cluster import settled
+from .test_rmqlb_reads_the_cluster import FIRST_MEMBERS, TOPICS, settled
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -54,6 +53,6 @@ def test_no_process_of_many_that_read_the_cluster_at_once_dies(cluster: RocketMQ
     lines = [*command_lines(cluster.name_server)]
     of_their_own = {"pipeline", "record", "completion"}  # which have other tests
     assert {words[0] for words in lines} == {*walk.commands()} - of_their_own
-    with running_members(cluster, GROUP, "AVG", TOPICS, FIRST_MEMBERS) as members, ThreadPoolExecutor(LOOPS) as pool:
+    with running_members(cluster, GROUP, "AVG", [*TOPICS], FIRST_MEMBERS) as members, ThreadPoolExecutor(LOOPS) as pool:
         settled(members, GROUP, cluster)
         assert [found for found in pool.map(failure, islice(cycle(lines), RUNS)) if found] == []

@@ -1,4 +1,4 @@
-"""gRPC producers, Proxies in local and in cluster mode, and which queue each message is stored in."""
+"""Proxies in local and in cluster mode, their gRPC producers, and where each message is stored."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ import msgspec
 from msgspec import Struct, convert
 
 from .cluster import RocketMQCluster
-from .jars import compiled, jars
+from .jars import grpc_class_path, jars
 from .jvm import LOOPBACK, START_DEADLINE, Java, JavaProcess, free_port, started, wait_until
 from .members import Program
 
 PROXY = "org.apache.rocketmq.proxy.ProxyStartup"
-GRPC_CLIENT = "5.2.0"
-HERE = Path(__file__).parent
 _POLL = 0.01
+# A client that is told of a route without the broker sends it no heartbeats, so that its isolation ends with a later poll
+# of routes: the first is 10 s after its start, the others 30 s apart, and a Proxy answers what it has read before.
+_ROUTES_STAY = {"topicRouteServiceCacheRefreshSeconds": 3600}
 Printed = TypeVar("Printed", bound=Struct)
 
 
@@ -37,9 +38,8 @@ class ClusterOfProxies(RocketMQCluster):
         self._grpc = free_port()
         self._commands: dict[str, list[str]] = {}
 
-    @property
-    def endpoints(self) -> str:
-        return ";".join(f"{host}:{self._grpc}" for host in self._hosts.values())
+    def endpoints(self, *broker_names: str) -> str:
+        return ";".join(f"{self._hosts[name]}:{self._grpc}" for name in broker_names)
 
     def broker_at(self, endpoints: str) -> str:
         (name,) = (name for name, host in self._hosts.items() if f"{host}:" in endpoints)
@@ -60,7 +60,7 @@ class ClusterOfProxies(RocketMQCluster):
         config = self._broker_config(broker_name, folder, host)
         broker = home / f"{broker_name}.conf"
         broker.write_text("".join(f"{key}={value}\n" for key, value in config.items()), encoding="utf-8")
-        proxy = _settings(self, home / f"{broker_name}.json", "local", self._grpc)
+        proxy = _settings(self, home / f"{broker_name}.json", "local", self._grpc, **_ROUTES_STAY)
         java = _with_proxy(self.java)
         arguments = ("-pc", str(proxy), "-bc", str(broker))
         self._commands[broker_name] = java.command("Loopback", PROXY, *arguments, properties={"loopback": host})
@@ -68,16 +68,18 @@ class ClusterOfProxies(RocketMQCluster):
 
 
 @contextmanager
-def proxy_by_itself(cluster: RocketMQCluster) -> Iterator[str]:
+def proxy_by_itself(cluster: RocketMQCluster) -> Iterator[tuple[str, str]]:
+    """In cluster mode; the addresses of its gRPC and of its remoting port."""
     port, home = free_port(), cluster.java.home
     settings = _settings(cluster, home / "proxy.json", "cluster", port)
+    remoting = json.loads(settings.read_text(encoding="utf-8"))["remotingListenPort"]
     command = _with_proxy(cluster.java).command("Loopback", PROXY, "-pc", str(settings))
     with started("proxy", command, home / "proxy.log") as proxy:
         proxy.wait_for_text("rocketmq-proxy startup successfully")
-        yield f"{LOOPBACK}:{port}"
+        yield f"{LOOPBACK}:{port}", f"{LOOPBACK}:{remoting}"
 
 
-def _settings(cluster: RocketMQCluster, file: Path, mode: str, port: int) -> Path:
+def _settings(cluster: RocketMQCluster, file: Path, mode: str, port: int, **more: int) -> Path:
     settings = {
         "rocketMQClusterName": cluster.name,
         "namesrvAddr": cluster.name_server,
@@ -85,6 +87,7 @@ def _settings(cluster: RocketMQCluster, file: Path, mode: str, port: int) -> Pat
         "grpcServerPort": port,
         "remotingListenPort": free_port(),
         "enableTopicMessageTypeCheck": False,  # any topic takes message groups
+        **more,
     }
     file.write_text(json.dumps(settings), encoding="utf-8")
     return file
@@ -148,14 +151,13 @@ class GrpcProducer(Program):
         ]
 
 
-def grpc_java(cluster: RocketMQCluster, folder: Path) -> Java:
-    library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
-    return replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
+def grpc_java(cluster: RocketMQCluster) -> Java:
+    return replace(cluster.java, class_path=grpc_class_path())
 
 
 @contextmanager
 def grpc_producer(cluster: RocketMQCluster, endpoints: str, topic: str, folder: Path) -> Iterator[GrpcProducer]:
-    java = grpc_java(cluster, folder)
+    java = grpc_java(cluster)
     with started("producer", java.command("GrpcProducer", endpoints, topic), folder / "producer.log") as process:
         producer = GrpcProducer(process)
         producer.next_answer()
