@@ -34,7 +34,7 @@ def texts() -> Iterator[tuple[str, str]]:
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if "reference" not in page.parts:
             yield str(page.relative_to(ROOT)), prose(page.read_text(encoding="utf-8"))
-    yield "help", "\n\n".join(help_texts())
+    yield "help", "\n\n".join(dict.fromkeys(help_texts()))
     yield "explanations", "\n\n".join(f"{one.means} {one.why} {one.todo}" for one in explanations().values())
 
 
