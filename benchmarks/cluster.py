@@ -15,8 +15,8 @@ from pathlib import Path
 from random import Random
 
 from rmqlb import BrokerData, MessageQueue, QueueData, TopicRouteData, allocate
-from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.group import RETRY_PREFIX, Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
 from rmqlb.views.formats.machine import as_json

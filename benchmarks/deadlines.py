@@ -14,7 +14,7 @@ from time import monotonic
 from benchmarks.measuring import machine, markdown
 from rmqlb.errors import EndpointError
 from rmqlb.sources.native.wire import WireSettings
-from tests.sources import dashboards, test_dashboard_faults, test_wire_faults, wires
+from tests.sources import test_dashboard, test_wire
 from tests.support import replay_dashboard as http
 from tests.support import replay_remoting as native
 
@@ -26,15 +26,15 @@ HOLD = 0.5
 def of_a_dashboard(fault: http.Fault) -> float:
     """Seconds of a read over HTTP."""
     with http.dashboard(http.Replay(faults={"*": fault})) as replay:
-        source = dashboards.source(replay.url, timeout=TIMEOUT, retries=0, max_bytes=1 << 40)
-        return taken(lambda: source.fetch(dashboards.SKEWED))
+        source = test_dashboard.source(replay.url, timeout=TIMEOUT, retries=0, max_bytes=1 << 40)
+        return taken(lambda: source.fetch(test_dashboard.SKEWED))
 
 
 def of_a_nameserver(fault: native.Fault) -> float:
     """Seconds of a read in RocketMQ's own protocol."""
     replay = native.Replay(faults={"*": fault})
-    with wires.talking(replay, WireSettings(timeout=TIMEOUT, retries=0)) as opened:
-        return taken(lambda: opened.call(replay.address, wires.ROUTE))
+    with test_wire.talking(replay, WireSettings(timeout=TIMEOUT, retries=0)) as opened:
+        return taken(lambda: opened.call(replay.address, test_wire.ROUTE))
 
 
 def taken(read: Callable[[], object]) -> float:
@@ -57,9 +57,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="how often each server is asked")
     parser.add_argument("--check", action="store_true", help="fail when a read ends too late")
     options = parser.parse_args()
-    tables = (test_dashboard_faults.PASSING, test_dashboard_faults.SLOW, test_dashboard_faults.LASTING)
+    tables = (test_dashboard.PASSING, test_dashboard.SLOW, test_dashboard.LASTING)
     over_http = [fault for table in tables for fault, _, _ in table]
-    natively = [*test_wire_faults.ENDLESS, *(fault for fault, _ in test_wire_faults.PASSING)]
+    natively = [*test_wire.ENDLESS, *(fault for fault, _ in test_wire.PASSING)]
     late = {
         "HTTP": [of_a_dashboard(fault) - TIMEOUT for _ in range(options.rounds) for fault in over_http],
         "RocketMQ's protocol": [of_a_nameserver(fault) - TIMEOUT for _ in range(options.rounds) for fault in natively],

@@ -17,9 +17,8 @@ from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import request
 from rmqlb.sources.live import AT_ONCE, LiveSource
-from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.native.wire import RemotingClient, WireSettings
+from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address_map
 from tests.support.replay_remoting import Answer, Replay, remoting, success
 
 TOPICS, GROUPS, MEMBERS = 500, 50, 4

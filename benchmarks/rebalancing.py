@@ -15,8 +15,7 @@ from benchmarks.measuring import machine, ratio
 from benchmarks.sections import Hold, Section, least, loop, measure, parser_of
 from benchmarks.sections import broken as sections_broken
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.events import restarts
-from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
+from rmqlb.engine.rebalance.simulate import restarts, simulate_group, simulate_group_trials
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData

@@ -27,7 +27,8 @@ from rmqlb.model.group import ConsumerGroup, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from tests.support.synthetic.faults import read
+from rmqlb.sources.dump import DumpSource
+from tests.support.synthetic.faults import WHOLE
 from tests.support.synthetic.fleet import Clients, Fault, FleetShape, document, generate, planted
 
 FAULTS, TOP = 60, 20  # two thirds of the faults are the generator's, of its kinds in turn
@@ -81,7 +82,7 @@ def plant(folder: Path, number: int, taken: Mapping[Named, str]) -> dict[Named, 
     own: dict[Named, str] = {}
     paths = {path.parts[-3].removeprefix("cluster="): path for path in sorted(folder.glob("*/*/*.gz"))}
     for place, (cluster, path) in enumerate(paths.items()):
-        snapshot = read(path)
+        snapshot = DumpSource(str(path)).fetch(WHOLE)
         fit = [name for name, group in snapshot.groups.items() if (cluster, name) not in taken and fits(group)]
         wanted = len(range(place, number, len(paths)))
         for at, name in enumerate(fit[:: max(1, len(fit) // wanted)][:wanted]):
@@ -96,9 +97,8 @@ def plant(folder: Path, number: int, taken: Mapping[Named, str]) -> dict[Named, 
 
 
 def fits(group: ConsumerGroup) -> bool:
-    strategies = {JAVA_CLASSES.get(report.strategy_class or "") for report in group.reports.values()}
-    has_owners = all(state.owners for state in group.queues.values())
-    return has_owners and strategies == {"AVG"} and len(group.queues) > len(group.reports) > 2
+    is_avg = {JAVA_CLASSES.get(each.strategy_class or "") for each in group.reports.values()} == {"AVG"}
+    return is_avg and all(q.owners for q in group.queues.values()) and len(group.queues) > len(group.reports) > 2
 
 
 def listed(page: str, title: str) -> list[Named]:

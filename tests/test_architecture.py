@@ -104,7 +104,14 @@ def test_the_public_names_are_these() -> None:
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = rmqlb.nothing
+        _ = rmqlb.nothing  # type: ignore[attr-defined]
+
+
+def test_type_checkers_find_each_public_name_where_it_is_loaded_from() -> None:
+    stub = Path(rmqlb.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    imports = [node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.asname: node.module for node in imports for alias in node.names}
+    assert homes == {**rmqlb._HOMES, "__version__": "rmqlb.version"}  # type: ignore[attr-defined]
 
 
 def loaded_after(*arguments: str) -> set[str]:
@@ -118,7 +125,10 @@ def loaded_after(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures"}
+HEAVY = {
+    *("httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures"),
+    *("multiprocessing", "statistics"),
+}
 
 
 def test_a_version_and_a_plan_as_json_load_nothing_heavy() -> None:

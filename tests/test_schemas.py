@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from rmqlb.cli.results import RESULTS, result_names, result_of
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.formats.machine import as_json, envelope

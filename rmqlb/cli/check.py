@@ -2,13 +2,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rmqlb.cli.common.declare import Text, command, own
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.declare import command, own
+from rmqlb.cli.common.options import OutputOptions, PolicyOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import UsageError
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 
 if TYPE_CHECKING:
     from rmqlb.model.policy import CheckResult
@@ -16,15 +15,8 @@ if TYPE_CHECKING:
 _FOR_CI = ("junit", "sarif")
 
 
-class CheckOptions(StrategyOptions):
-    policy: Text = own(
-        "-p FILE|-",
-        "The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything.",
-        stdin="-",
-    )
-    today: Text = own("YYYY-MM-DD", "The day on which waivers are looked at; default: today.")
+class CheckOptions(PolicyOptions):
     fail_from: str = own("SEVERITY", "The lowest severity that decides the exit code: error, warning or info.", "error")
-    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
 
 
 @command
@@ -54,12 +46,8 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
     from rmqlb.verbs import check as verb
 
     terminal = Terminal("check", output, more_formats=(*_FOR_CI, "prometheus"))
-    if chosen.print_policy:
-        from rmqlb.sources.user_files.policy_file import built_in_text
-
-        if chosen.policy is not None:
-            raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
-        terminal.write(built_in_text())
+    if (text := chosen.printed_policy()) is not None:
+        terminal.write(text)
         return
     today = amounts.given(amounts.day, chosen.today, "--today")
     checking = ask(verb.check, Reader(source, terminal), chosen, today=today)

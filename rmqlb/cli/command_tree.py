@@ -1,15 +1,15 @@
-"""Commands, each in a module of its own, and how their command lines are read.
+"""Commands, by module, and how their command lines are read.
 
 A command's module is imported when the command is called, or when all of them are listed: building the options of
 every command would cost each of them its start-up.
 
 An option that takes one value is given once; click itself keeps the last value and says nothing:
 - Spellings are one option: `-g a`, `-ga`, `--group a` and `--group=a`.
-- A flag may be given again, but not with its opposite (`--no-…`).
+- A flag may be given again.
 - The environment and files give no second value: the command line goes before them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ from rmqlb.cli.help_text import RichHelp, offered, panel_rank
 from rmqlb.errors import UsageError
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
+_SHARED = ("show", "simulate")
 Place = str | Callable[..., None]
 """A command's function, or the module that has a function of the command's name or an `app`."""
 
@@ -62,7 +63,9 @@ def grouped(name: str, commands: Mapping[str, Place]) -> typer.Typer:
 
 
 def in_package(home: str, names: Iterable[str]) -> dict[str, Place]:
-    return {name: f"{home}.{name.replace('-', '_')}" for name in names}
+    """Each command's module: that of its first word if it is shared, otherwise one of its own."""
+    words = {name: name.partition("-")[0] for name in names}
+    return {name: f"{home}.{word if word in _SHARED else name.replace('-', '_')}" for name, word in words.items()}
 
 
 @cache
@@ -94,46 +97,26 @@ class SingleCommand(RichHelp, TyperCommand):
 
 
 class _OnceParser(click.OptionParser):
-    """Collects all values of each option, and hands on the only one of those that take one."""
+    """Collects all values of each option, and passes on the only one of those that take one."""
 
-    def __init__(self, ctx: click.Context) -> None:
-        super().__init__(ctx)
-        self._single: dict[str, TyperOption] = {}
-
-    def add_option(
-        self,
-        obj: TyperOption,
-        opts: Sequence[str],
-        dest: str | None,
-        action: str = "store",
-        nargs: int = 1,
-        const: Any | None = None,
-    ) -> None:
+    def add_option(self, *, action: str, **more: Any) -> None:  # type: ignore[override]
         """As of click; an option that would keep its last value keeps all of them until they are counted."""
-        if action in ("store", "store_const") and dest is not None:
-            self._single[dest] = obj
-            action = action.replace("store", "append")
-        super().add_option(obj, opts, dest, action, nargs, const)
+        super().add_option(action=action.replace("store", "append"), **more)
 
     def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
         found, left, order = super().parse_args(args)
-        for dest, option in self._single.items():
-            if dest in found:
-                if self.ctx is None or not self.ctx.resilient_parsing:
-                    _must_be_one(option, found[dest])
-                found[dest] = found[dest][-1]
+        for option in dict.fromkeys(order):
+            if isinstance(option, TyperOption) and not option.multiple:
+                values = found[str(option.name)]
+                if len(values) > 1 and not option.is_flag and self.ctx is not None and not self.ctx.resilient_parsing:
+                    raise _given_twice(option, values)
+                found[str(option.name)] = values[-1]
         return found, left, order
 
 
-def _must_be_one(option: TyperOption, values: list[Any]) -> None:
-    name = max(option.opts, key=len)
-    if option.is_flag and len(set(values)) > 1:
-        problem = f"{name} and {max(option.secondary_opts, key=len)} contradict each other"
-        raise UsageError(problem, hint="give one of them", code="given-twice")
-    if option.is_flag or len(values) == 1:
-        return
+def _given_twice(option: TyperOption, values: list[str]) -> UsageError:
     from rmqlb.sources.source_text import shown_source
 
-    shown = " and ".join(shown_source(str(value)) for value in values)
+    name, shown = max(option.opts, key=len), " and ".join(map(shown_source, values))
     hint = "run the command once for each" if name in ("--group", "--topic") else f"give {name} once"
-    raise UsageError(f"{name} takes one value, and is given {len(values)}: {shown}", hint=hint, code="given-twice")
+    return UsageError(f"{name} takes one value, and is given {len(values)}: {shown}", hint=hint, code="given-twice")

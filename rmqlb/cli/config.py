@@ -9,7 +9,7 @@ from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import check_value, resolve_options
 from rmqlb.model.configuration import ActiveContext, Setting
-from rmqlb.model.finding import info
+from rmqlb.model.result import info
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.source_text import shown_source
 from rmqlb.views.config_view import config_report

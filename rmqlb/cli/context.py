@@ -24,7 +24,7 @@ from rmqlb.cli.settings import (
 )
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Key, Value, check_context_name
-from rmqlb.model.finding import Finding, info
+from rmqlb.model.result import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.source_text import user_in
 from rmqlb.sources.user_files.config_file import change_user_file, require_text, with_context, with_value

@@ -12,8 +12,8 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
-    from rmqlb.model.condition import TriedCondition
     from rmqlb.model.diagnosis import Diagnosis
+    from rmqlb.model.result import TriedCondition
     from rmqlb.verbs.source import Earlier
 
 _looks = Panel("Looks")
@@ -52,7 +52,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
     """
     from rmqlb.model.diagnosis import DiagnosisOfGroups
-    from rmqlb.model.finding import ERROR, WARNING
+    from rmqlb.model.result import ERROR, WARNING
     from rmqlb.model.snapshot import ClusterSnapshot, suggestion
     from rmqlb.verbs import diagnose as verb
     from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
@@ -95,8 +95,7 @@ def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
 
 
 def _tried(groups: "Sequence[Diagnosis]", lowest: str) -> "TriedCondition":
-    from rmqlb.model.condition import TriedCondition
-    from rmqlb.model.finding import ERROR, WARNING
+    from rmqlb.model.result import ERROR, WARNING, TriedCondition
 
     counted = (ERROR,) if lowest == ERROR else (ERROR, WARNING)
     number = sum(one.severity in counted for each in groups for one in each.findings)

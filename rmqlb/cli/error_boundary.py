@@ -101,7 +101,7 @@ def _end(message: str, hint: str | None, code: str, ends_with: ExitCode, argumen
 
         from msgspec import to_builtins
 
-        from rmqlb.model.format_version import FORMAT_VERSION
+        from rmqlb.model.result import FORMAT_VERSION
         from rmqlb.views.envelope import Error, ErrorDocument
 
         value = ErrorDocument("rmqlb/error", FORMAT_VERSION, Error(code, message, hint, int(ends_with)))

@@ -17,9 +17,8 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.settings import read_configuration
 from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
-from rmqlb.model.words import counted
 from rmqlb.sources.pace import ask_concurrently
 from rmqlb.verbs import amounts
 from rmqlb.verbs.fetch_routes import fetch_source

@@ -118,7 +118,7 @@ def known_values(command: str, option: str, metavar: str, text: str) -> tuple[st
 
             return (*NAMES, *(("all",) if metavar.endswith("all") else ()))
         case "SEVERITY":
-            from rmqlb.model.finding import SEVERITIES
+            from rmqlb.model.result import SEVERITIES
 
             return SEVERITIES
         case "CODE":

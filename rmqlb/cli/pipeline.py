@@ -17,17 +17,16 @@ from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import WARNING, Finding
+from rmqlb.errors import DataError
 from rmqlb.model.pipeline_result import PipelineResult
+from rmqlb.model.result import WARNING, Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.words import counted
+from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:
     from rmqlb.pipeline.judge import Asked
 
 _warehouse, _spark, _fleet = map(Panel, ("Warehouse", "Spark", "Fleet"))
-_LONGEST_KEEP = 36_500
 
 
 class WarehouseOptions(Options):
@@ -150,7 +149,7 @@ def _run(
     from rmqlb.pipeline.warehouse import Warehouse, first_kept, is_uri, location, make_folder
 
     terminal = Terminal(f"pipeline {verb}", output, more_formats=("prometheus",))
-    place, keep_days = location(where.warehouse), _days(read.keep if read else None)
+    place, keep_days = location(where.warehouse), amounts.given(amounts.days, read.keep if read else None, "--keep")
     settings = SparkSettings(where.master, parse_conf(where.conf or ()), where.log_file or _log_of(place))
     asked = _asked(fleet or FleetOptions())
     local, uris = ingest.find_files(paths or ())
@@ -235,15 +234,6 @@ def _asked(fleet: FleetOptions) -> "Asked":
     expected = () if fleet.expect is None else read_expected(fleet.expect)
     basis = repr((strategies, fleet.strategy_options, policy, named.sources))
     return Asked(settings, strategies, policy, expected, basis)
-
-
-def _days(keep: str | None) -> int | None:
-    if keep is None:
-        return None
-    number = keep.removesuffix("d")
-    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= _LONGEST_KEEP):
-        raise UsageError(f"--keep {keep}: not a number of days", hint="such as --keep 90d")
-    return int(number)
 
 
 def _log_of(place: str) -> str:

@@ -1,5 +1,4 @@
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
@@ -7,6 +6,10 @@ from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.model.limits import MOST_CONSUMERS
+
+if TYPE_CHECKING:
+    from rmqlb.model.plan import PlanOfGroups, RebalancePlan
+    from rmqlb.views.report import Report
 
 _members, _route = Panel("What changes: consumers"), Panel("What changes: route")
 
@@ -56,10 +59,13 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
     or a server did not answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs import plan_rebalance as verb
-    from rmqlb.views.plan_rebalance import plan_report
+
+    def report(found: "RebalancePlan | PlanOfGroups") -> "Report":
+        from rmqlb.views.plan_rebalance import plan_report
+
+        return plan_report(found, changed_only=options.changed, explained=options.explain)
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
     planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
-    report = partial(plan_report, changed_only=options.changed, explained=options.explain)
     hint = "leave the condition out to see the plan"
     show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)

@@ -2,14 +2,14 @@ from typing import TYPE_CHECKING
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
-from rmqlb.cli.common.pictures import PictureOptions
+from rmqlb.cli.common.output_files import PictureOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.cli.common.recorder import GroupRecorder, Schedule
-    from rmqlb.model.finding import Finding
     from rmqlb.model.recording import Recording
+    from rmqlb.model.result import Finding
     from rmqlb.model.snapshot import ClusterSnapshot
 
 _replay = Panel("Replay")
@@ -162,7 +162,7 @@ def _show(
     *,
     is_replayed: bool,
 ) -> None:
-    from rmqlb.cli.common.pictures import draw
+    from rmqlb.cli.common.output_files import draw
     from rmqlb.engine.record.follow import lines_of
     from rmqlb.views.formats.machine import as_json_lines
     from rmqlb.views.record import recorded_group, recording_report

@@ -27,14 +27,16 @@ RESULTS = (
     _result("plan-of-groups", "plan-rebalance", "model.plan.PlanOfGroups"),
     _result("topic-plan", "plan-topic", "model.plan_topic.TopicChangePlan"),
     _result("simulate-rebalance", "simulate-rebalance", "model.simulate_rebalance.RebalanceResult"),
-    _result("simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance.RebalanceResults"),
-    _result("plan-rollout", "plan-rollout", "model.plan_rollout.Rollout"),
+    _result(
+        "simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance_of_groups.RebalanceResults"
+    ),
+    _result("plan-rollout", "plan-rollout", "model.plan.Rollout"),
     _result("group-size", "size-group", "model.size_group.GroupSize"),
     _result("sweep-failures", "sweep-failures", "model.sweep_failures.FailureSweep"),
     _result("send", "simulate-send", "model.simulate_send.SendResult"),
     _result("attempt", "simulate-send", "model.simulate_send.Attempt", "whole"),
     _result("lost-message", "simulate-send", "model.simulate_send.LostMessage", "whole"),
-    _result("key-queues", "select-queue", "model.key_queues.KeyQueues"),
+    _result("key-queues", "select-queue", "model.simulate_send.KeyQueues"),
     _result("receive", "simulate-receive", "model.simulate_receive.ReceiveReport"),
     _result("change", "show-route, show-owners, plan-rebalance", "views.row_changes.ChangeLine", "whole"),
     _result("record", "record", "model.recording.Recording"),
@@ -62,6 +64,10 @@ def result_of(text: str) -> PrintedResult | None:
         if text in (*result.commands, result.name, result.name.removeprefix("rmqlb/")):
             return result
     return None
+
+
+def schema_of(data: object) -> str:
+    return next(each.name for each in RESULTS if each.struct.endswith(f".{type(data).__name__}"))
 
 
 def result_names() -> list[str]:
@@ -123,8 +129,8 @@ _FIGURES = {
     "show-groups": "engine.show_groups.GROUPS_FIGURES",
     "diff": "verbs.diff.FIGURES",
     "plan-rebalance": "engine.plan.rebalance.PLAN_FIGURES",
-    "simulate-rebalance": "engine.rebalance.figures.GROUP_FIGURES",
-    "plan-rollout": "engine.rebalance.figures.ROLLOUT_FIGURES",
+    "simulate-rebalance": "engine.rebalance.simulate.GROUP_FIGURES",
+    "plan-rollout": "engine.rebalance.simulate.ROLLOUT_FIGURES",
     "size-group": "engine.size_group.size_group.SIZE_FIGURES",
     "record": "engine.record.compare.FIGURES",
     "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",

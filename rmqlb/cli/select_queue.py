@@ -38,11 +38,10 @@ def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions)
     Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
     """
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
-    from rmqlb.engine.route_findings import sighting_findings
     from rmqlb.engine.send.findings import keyed_findings
     from rmqlb.engine.send.sdk import sdks_of
     from rmqlb.engine.send.select_queue import key_queues
-    from rmqlb.engine.source_findings import source_findings
+    from rmqlb.engine.source_findings import sighting_findings, source_findings
     from rmqlb.model.send_scenario import ProxyMode
     from rmqlb.verbs import parse as values
     from rmqlb.verbs.amounts import one_of

@@ -255,12 +255,12 @@ def _check_secret(value: str, where: str) -> None:
 
 def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
     if key == "proxy":
-        from rmqlb.sources.native.proxies import proxy_address
+        from rmqlb.sources.native.source import proxy_address
 
         for text in texts:
             proxy_address(text, where)
         return
-    from rmqlb.sources.native.address_map import parse_address_map
+    from rmqlb.sources.native.wire import parse_address_map
 
     try:
         parse_address_map(texts)

@@ -3,17 +3,16 @@ from collections.abc import Iterator
 import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import OutputOptions, PolicyOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import UsageError
 
 _lost = Panel("What is lost")
 
 
-class SweepOptions(StrategyOptions):
+class SweepOptions(PolicyOptions):
     groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
     topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
     orderly: Texts = own("GLOB", "Groups that consume in order, where consumers do not report it; repeatable.")
@@ -24,11 +23,8 @@ class SweepOptions(StrategyOptions):
         "Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",
     )
     zones_file: Text = _lost("--zones FILE", "Zones in YAML or JSON: zone to a pattern or a list of them.", stdin="-")
-    policy: Text = own("-p FILE|-", "Limits and waivers as rmqlb check has them; default: built in.", stdin="-")
-    today: Text = own("YYYY-MM-DD", "The day for waivers; default: today.")
     jobs: int = own("N", "Processes among which groups are divided.", 1, min=1, max=256)
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'counterexamples>0', 'moved[G]>50%'; repeatable.")
-    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
 
 
 @command
@@ -48,15 +44,12 @@ def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOpt
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or nothing could
     be judged, 5 endpoint unreachable.
     """
-    from rmqlb.sources.user_files.policy_file import built_in_text
     from rmqlb.verbs import sweep_failures as verb
     from rmqlb.views.sweep_failures import sweep_report
 
     terminal = Terminal("sweep-failures", output)
-    if swept.print_policy:
-        if swept.policy is not None:
-            raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
-        terminal.write(built_in_text(verb.BUILT_IN))
+    if (text := swept.printed_policy(verb.BUILT_IN)) is not None:
+        terminal.write(text)
         return
     reader, words = Reader(source, terminal), tuple(_source_words(source))
     trying = ask(verb.sweep_failures, reader, swept, source_words=words)

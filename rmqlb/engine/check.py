@@ -16,8 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.assign import Owners, counts, owners_at_rest
 from rmqlb.engine.assignment.consumers import (
     behind_proxy,
     is_orderly,
@@ -33,12 +32,10 @@ from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, is_system_group, is_system_topic
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_key
+from rmqlb.model.owners import Basis
 from rmqlb.model.policy import (
     FAILED,
     FORBIDDEN,
@@ -62,11 +59,9 @@ from rmqlb.model.policy import (
     WaiverResult,
     WaiverState,
 )
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import ERROR, SEVERITIES, Finding, Progress, Severity, counted, named, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.model.system_names import is_system_group, is_system_topic
-from rmqlb.model.words import counted, named
 
 _SLACK = 1e-9
 LOCK_UNKNOWN = "whether its consumers consume in order, or a slave acts as the master, is not known"
@@ -280,7 +275,8 @@ def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
         return value < bound if limit.kind.unit == "least" else value > bound + _SLACK
     return None
 
-    # -- limits of groups
+
+# -- limits of groups
 
 
 def measure_group(limit: Limit, group: Group) -> Measured:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection
 from msgspec import Struct
 
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import figures_of
+from rmqlb.model.result import TriedCondition, figures_of
 from rmqlb.model.snapshot import suggestion
 
-_CONDITION = re.compile(
+_CONDITION = (
     r"\s*(?P<name>[A-Za-z/][\w/-]*)\s*(?:\[(?P<subject>[^\]]*)\])?\s*"
     r"(?P<compare>>=|<=|==|!=|>|<|=)\s*(?P<limit>\d+(?:\.\d+)?)\s*(?:(?P<percent>%)|(?P<unit>ms|s|m|h))?\s*"
 )
@@ -66,7 +65,7 @@ def parse_condition(text: str, figures: Figures) -> Condition:
     """NAME or NAME[SUBJECT], comparison, number, and a percent sign or unit of time or none (raises UsageError)."""
     if text.strip().lower() in figures.flags:
         return Condition(text.strip(), text.strip().lower(), None, operator.gt, 0, percent=False)
-    match = _CONDITION.fullmatch(text)
+    match = re.fullmatch(_CONDITION, text)
     if not match:
         hint = f"write {''.join(f'{flag}, ' for flag in figures.flags)}NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
         raise UsageError(f"--fail-on {text!r}: not a condition", hint=hint)

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import (
     GroupSdks,
     assigned_by_broker,
@@ -34,8 +33,7 @@ from rmqlb.engine.assignment.consumers import (
 )
 from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.assignment import Basis
-from rmqlb.model.evenness import Spread
+from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_ACTIVELY,
@@ -48,10 +46,10 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.owners import Basis, Spread
+from rmqlb.model.result import counted
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.model.words import counted
 
 Fact = TypeVar("Fact")
 

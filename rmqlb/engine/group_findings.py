@@ -11,15 +11,19 @@ from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
 from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Group, assumption, known
-from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
-from rmqlb.engine.source_findings import no_route_findings, source_findings, unread_findings
+from rmqlb.engine.source_findings import (
+    no_route_findings,
+    sighting_findings,
+    source_findings,
+    unread_findings,
+    unreadable_findings,
+)
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import GroupFinding, group_finding
-from rmqlb.model.finding import INFO, SEVERITIES, Finding
 from rmqlb.model.group import BROADCASTING, retry_topic
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import INFO, SEVERITIES, Finding, named
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, suggestion
-from rmqlb.model.words import named
 
 JUDGED = frozenset(rule.code for rule in RULES)  # codes of diagnosis rules
 _OWNERS = ("unassigned-queues", "duplicate-owners", "mismatch")

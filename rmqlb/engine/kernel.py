@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -16,8 +15,8 @@ from heapq import heappop, heappush
 from typing import Any, TypeVar
 
 from rmqlb.errors import UsageError
-from rmqlb.model.java import sort_key
 from rmqlb.model.limits import MOST_STEPS
+from rmqlb.model.message_queue import sort_key
 
 Found = TypeVar("Found")
 
@@ -198,14 +197,15 @@ def in_processes(work: Callable[[int], Found], numbers: Sequence[int], jobs: int
     if jobs is None:
         jobs = (os.cpu_count() or 1) if len(numbers) >= _FEWEST_TO_FORK and threading.active_count() == 1 else 1
     jobs = min(jobs, len(numbers))
-    if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    if jobs < 2 or not hasattr(os, "fork"):
         yield from map(work, numbers)
         return
     from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
 
     _shared.append(work)
     try:
-        with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _ignore_interrupts) as pool:
+        with ProcessPoolExecutor(jobs, get_context("fork"), _ignore_interrupts) as pool:
             yield from pool.map(_run, numbers, chunksize=max(len(numbers) // (8 * jobs), 1))
     finally:
         _shared.pop()

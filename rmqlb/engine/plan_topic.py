@@ -28,7 +28,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import NewBroker
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.profile import Clocks
-from rmqlb.engine.rebalance.rates import seconds_between
+from rmqlb.engine.rebalance.reported_clients import seconds_between
 from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.engine.send.sdk import ChosenSdk
 from rmqlb.engine.send.select_queue import key_queues
@@ -36,15 +36,14 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model import plan_topic as result
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
-from rmqlb.model.java import split
-from rmqlb.model.key_queues import KeyedSdk, KeyQueue
-from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues
+from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues, split
 from rmqlb.model.plan import ADDED, ASSIGNED, Move
 from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
+from rmqlb.model.result import counted, messages, named
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
+from rmqlb.model.simulate_send import KeyedSdk, KeyQueue
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.model.words import counted, messages, named
 
 _NO_MASTER: Mapping[int, str] = {0: "unknown"}
 

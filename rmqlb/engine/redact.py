@@ -19,11 +19,10 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.rules import HASHING, JAVA_CLASSES, NAMES
-from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX, is_grpc
-from rmqlb.model.java import sort_key
+from rmqlb.model.group import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, SYSTEM_PREFIXES, is_fixed_name, is_grpc
+from rmqlb.model.message_queue import sort_key
 from rmqlb.model.route import GLOBAL_SCOPE, LOGICAL_PREFIX, logical_broker_name
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, through, unread_link
-from rmqlb.model.system_names import REPLY_SUFFIX, SYSTEM_PREFIXES, is_fixed_name
 
 _SAME = [name for name in NAMES if name not in HASHING]
 NOTE = (

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.assign import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
@@ -20,9 +20,7 @@ from rmqlb.engine.group import Group, Ownership, known, resolve_all
 from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding, group_finding
-from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_PASSIVELY,
@@ -45,9 +43,8 @@ from rmqlb.model.groups import (
     Status,
 )
 from rmqlb.model.plan import Origin
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import ERROR, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
-from rmqlb.model.times import utc_text
 
 
 def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.finding import SEVERITIES, Finding, Severity
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Result
+from rmqlb.model.result import SEVERITIES, Finding, Result, Severity
 
 Outcome = Literal["found", "unknown", "inOrder"]
 

@@ -7,12 +7,10 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.assignment import Change
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.figures import Figure
+from rmqlb.model.owners import Change
 from rmqlb.model.recording import QueueComparison
-from rmqlb.model.result import Result
+from rmqlb.model.result import Figure, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue
 
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]

@@ -6,13 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.assignment import Basis
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.figures import Figure
-from rmqlb.model.finding import ERROR, WARNING, Severity
+from rmqlb.model.owners import Basis
 from rmqlb.model.plan import Origin
-from rmqlb.model.result import Result
+from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 
 Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
 STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")  # the worst first

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 
 Day = date  # where a field has that name
 

@@ -9,12 +9,10 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.figures import annotated_figures
-from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity
 from rmqlb.model.groups import GroupState
-from rmqlb.model.result import Result
+from rmqlb.model.owners import Basis
+from rmqlb.model.result import ERROR, SEVERITIES, Finding, Result, Severity, annotated_figures
 from rmqlb.model.snapshot import Everything, Wanted
 
 About = Literal["group", "topic"]

@@ -14,11 +14,9 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import Figure
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Figure, Microseconds, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
-from rmqlb.model.times import Microseconds
 
 Ended = Literal["converged", "time", "interrupted"]
 ConvergedBy = Literal["prediction", "unchanged"]

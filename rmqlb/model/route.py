@@ -9,9 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from rmqlb.errors import DataError
-from rmqlb.model.java import parse_int, sort_key, split
 from rmqlb.model.limits import MOST_QUEUES, MOST_QUEUES_OF_A_BROKER
-from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.message_queue import MessageQueue, parse_int, sort_key, sort_queues, split
 
 MASTER_ID = 0
 PERM_WRITE = 2

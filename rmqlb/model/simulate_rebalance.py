@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar, get_type
 
 from msgspec import Struct, defstruct, field
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import EventKind, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Result
-from rmqlb.model.sdk_use import SdkUse
-from rmqlb.model.simulate_send import SendResult
-from rmqlb.model.times import Microseconds, milliseconds_if_known
+from rmqlb.model.result import ERROR, WARNING, Microseconds, Result, TriedCondition, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 BAD_STATES: Mapping[str, OwnerState] = {"gap": "unassigned", "overlap": "duplicate-owners", "outage": "outage"}
@@ -271,35 +267,3 @@ class RebalanceResult(Result, frozen=True):
         return sum(
             one.intervals[0].state in bad and one.intervals[-1].state in bad for one in self.queues if one.intervals
         )
-
-
-class SimulationsSummary(Struct, frozen=True, rename="camel"):
-    """All groups together, and the producers."""
-
-    groups: Annotated[int, "how many"]
-    groups_affected: Annotated[int, "groups with an outage, a gap, an overlap or no convergence"]
-    queues: Annotated[int, "of all groups; one that two groups read counts twice"]
-    queues_with_gap: Annotated[int, "queues that had no owner at some time"]
-    queues_with_overlap: Annotated[int, "queues that had several"]
-    queues_with_outage: Annotated[int, "queues whose broker could not be read at some time"]
-    queues_unread_at_end: Annotated[int, "queues that no consumer reads at the end"]
-    queues_misassigned_throughout: Annotated[int, "queues that are misassigned at the beginning and at the end"]
-    longest_gap_ms: Annotated[float, "of any group"]
-    longest_overlap_ms: Annotated[float, "of any group"]
-    longest_outage_ms: Annotated[float, "of any group"]
-    unread_ms: Annotated[float, "the longest time in which no consumer read a queue: the longest wait of a message"]
-    redelivered: Annotated[int | None, "bound of redelivered messages; null if a rate is unknown"]
-    convergence_ms: Annotated[float | None, "from the first event until all groups have converged; null otherwise"]
-    topics: Annotated[int, "topics of which producers were simulated"]
-    messages: Annotated[int, "that these sent"]
-    lost: Annotated[int, "of these, lost"]
-    retried: Annotated[int, "of these, with more than one attempt"]
-    longest_send_ms: Annotated[float | None, "the longest that a message took; null without producers"]
-
-
-class RebalanceResults(Result, frozen=True):
-    """Several consumer groups over time, and producers while brokers fail."""
-
-    groups: Annotated[tuple[RebalanceResult, ...], "each group's simulation, as rmqlb/simulate-rebalance has it"]
-    producers: Annotated[tuple[SendResult, ...], "a producer of each topic on a failing broker, as rmqlb/send has it"]
-    summary: Annotated[SimulationsSummary, "of all of them"]

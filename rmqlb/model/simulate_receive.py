@@ -13,10 +13,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import Figure
 from rmqlb.model.limits import MOST_EVENTS, MOST_FAILURES, PositiveTime, Seed, Time
-from rmqlb.model.result import Result
+from rmqlb.model.result import Figure, Result, TriedCondition
 from rmqlb.model.send_scenario import NEWEST, Failure, ReactionKind
 
 ReceiveClient = Literal["simple", "push", "pop"]

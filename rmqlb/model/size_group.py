@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.limits import Seed
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Result
+from rmqlb.model.result import Result, TriedCondition
 
 Limit = Literal[
     "unassigned", "duplicate-owners", "max-imbalance", "no-idle", "max-utilisation", "survive", "survive-broker"

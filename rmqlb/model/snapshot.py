@@ -10,10 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.errors import DataError
-from rmqlb.model.group import ConsumerGroup, Seen
+from rmqlb.model.group import ConsumerGroup, Seen, is_system_group, is_system_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.system_names import is_system_group, is_system_topic
 
 
 class Everything(Struct, frozen=True):

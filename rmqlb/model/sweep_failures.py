@@ -6,11 +6,8 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Struct
 
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import Figure
-from rmqlb.model.finding import Severity
 from rmqlb.model.policy import About, Bound
-from rmqlb.model.result import Result
+from rmqlb.model.result import Figure, Result, Severity, TriedCondition
 
 LossKind = Literal["consumer", "broker", "master", "host", "zone"]
 LOSS_KINDS: tuple[LossKind, ...] = get_args(LossKind)

@@ -24,10 +24,9 @@ from rmqlb.decoding import decode
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.group import all_groups
 from rmqlb.errors import DocumentError, RmqlbError
-from rmqlb.model.format_version import FORMAT_VERSION
-from rmqlb.model.group import Connection, ConsumerGroup, Seen, retry_topic
+from rmqlb.model.group import Connection, ConsumerGroup, Seen, is_system_group, retry_topic
+from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
-from rmqlb.model.system_names import is_system_group
 from rmqlb.pipeline.spark import Batches
 from rmqlb.pipeline.tables import INGESTED, Consumer, Groups, Quarantine, Queues, ReadFile, Row, Snapshots, union_batch
 from rmqlb.sources.dump import LARGEST_FILE, Document, merge, read_document, split_documents

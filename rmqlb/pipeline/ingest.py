@@ -17,7 +17,7 @@ from msgspec import convert
 
 from rmqlb.errors import DataError
 from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
-from rmqlb.model.times import in_utc
+from rmqlb.model.result import in_utc
 from rmqlb.pipeline.documents import DocumentReader, labels, last_day
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.tables import (

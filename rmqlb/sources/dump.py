@@ -19,7 +19,7 @@ from rmqlb.decoding import decode
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file
@@ -173,8 +173,8 @@ def _is_whole(line: bytes) -> bool:
     return len(line) > 1 and line[:1] in _OPENS and line[-1:] in _CLOSES
 
 
-_FIRST_LINE = re.compile(rb"[ \t\r\n]*([{\[][^\n]{,80})")
-_OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]")
+_FIRST_LINE = rb"[ \t\r\n]*([{\[][^\n]{,80})"
+_OTHER_TABLE = r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]"
 """Two columns of consumerConnection, consumerProgress or clusterList; a YAML file may begin with a comment."""
 _SKIPPED = frozenset(
     "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
@@ -213,7 +213,7 @@ class Pieces:
 
     def read(self, body: bytes) -> None:
         """Add a dump of any kind (raises DocumentError)."""
-        where, first = self._where, _FIRST_LINE.match(body)
+        where, first = self._where, re.match(_FIRST_LINE, body)
         if first and not is_noise(first[1].decode("latin-1")):
             self._add_json(body)
             return
@@ -224,7 +224,7 @@ class Pieces:
             raise DataError(f"{where} holds a failed mqadmin command: {failed}")
         if start.startswith(TABLE_START):
             self._add_anonymous_route(read_table(text, where), where)
-        elif _OTHER_TABLE.match(start):
+        elif re.match(_OTHER_TABLE, start):
             raise DocumentError(
                 f"{where}: a table of another mqadmin command than topicRoute",
                 hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",

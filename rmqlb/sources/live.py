@@ -34,10 +34,12 @@ from rmqlb.model.group import (
     States,
     dead_letter_topic,
     is_grpc,
+    is_system_group,
+    is_system_topic,
     retry_topic,
 )
 from rmqlb.model.message_queue import MessageQueue, sort_queues
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import (
     AssignmentAnswer,
     AssignmentQuestion,
@@ -51,7 +53,6 @@ from rmqlb.model.snapshot import (
     suggestion,
     unread_link,
 )
-from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
@@ -60,8 +61,7 @@ from rmqlb.sources.source import Refused, utc_now
 
 if TYPE_CHECKING:
     from rmqlb.sources.dashboard import DashboardReads
-    from rmqlb.sources.native.proxies import Proxies
-    from rmqlb.sources.native.source import NameServerReads
+    from rmqlb.sources.native.source import NameServerReads, Proxies
 
 _NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
 AT_ONCE = 4  # how many requests are under way at most, over all brokers together

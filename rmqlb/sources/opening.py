@@ -59,11 +59,11 @@ def for_another_reading(access: Access) -> Access:
 
 def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     if access.map_address:
-        from rmqlb.sources.native.address_map import parse_address_map
+        from rmqlb.sources.native.wire import parse_address_map
 
         parse_address_map(access.map_address)
     if access.proxies:
-        from rmqlb.sources.native.proxies import proxy_address
+        from rmqlb.sources.native.source import proxy_address
 
         for proxy in access.proxies:
             proxy_address(proxy)
@@ -112,7 +112,7 @@ def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool)
 
     proxies = None
     if access.proxies:
-        from rmqlb.sources.native.proxies import TLS_PREFIX, Proxies, proxy_address
+        from rmqlb.sources.native.source import TLS_PREFIX, Proxies, proxy_address
 
         addresses = dict.fromkeys(map(proxy_address, access.proxies))
         tls = tls or any(proxy.startswith(TLS_PREFIX) for proxy in access.proxies)
@@ -128,8 +128,7 @@ def _reading(access: Access) -> tuple[Deadline, SilentServers]:
 
 def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
     from rmqlb.remoting.acl import Credentials
-    from rmqlb.sources.native.address_map import parse_address_map
-    from rmqlb.sources.native.wire import WireSettings, tls_context
+    from rmqlb.sources.native.wire import WireSettings, parse_address_map, tls_context
 
     deadline, silent = _reading(access)
     credentials = None

@@ -70,8 +70,8 @@ def whole_ms(text: str, option: str) -> int:
 
 
 def days(text: str, option: str) -> int:
-    """A number of days such as `90d`."""
-    return int(_match(r"(?ai)0*([1-9]\d{0,4})d", text, option, "not a number of days", "write 90d")[1])
+    """A number of days such as `90d`; a bare number is days."""
+    return int(_match(r"(?ai)0*([1-9]\d{0,4})d?", text, option, "not a number of days", "write 90d")[1])
 
 
 def milliseconds(text: str, option: str) -> tuple[int, ...]:

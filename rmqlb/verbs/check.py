@@ -8,10 +8,8 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import ERROR
 from rmqlb.model.policy import CheckResult, Policy
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import ERROR, Meta, Progress, no_progress, with_meta
 from rmqlb.verbs.parse import severity
 from rmqlb.verbs.source import AnySource, reader
 from rmqlb.verbs.strategies import Strategies
@@ -32,7 +30,7 @@ def check(
     `failed` or `incomplete`.
     """
     lowest = severity(fail_from, "--fail-from")
-    rules = _policy(policy)
+    rules = policy_of(policy)
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in rules.rules if rule.assume is not None]
     strategies.must_apply(reported=True)
@@ -43,11 +41,12 @@ def check(
     return with_meta(checked.result, Meta(snapshot, (*checked.findings, *source_findings(snapshot)), checked))
 
 
-def _policy(policy: str | os.PathLike[str] | Mapping[str, Any] | None) -> Policy:
+def policy_of(policy: str | os.PathLike[str] | Mapping[str, Any] | None, *built_in: str) -> Policy:
+    """A policy by its file or its content; None is the built-in one (raises UsageError)."""
     from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 
     if policy is None:
-        return parse_policy(built_in_text(), "built-in policy", NAMES)
+        return parse_policy(built_in_text(*built_in), "built-in policy", NAMES)
     if isinstance(policy, str | os.PathLike):
         return read_policy(os.fspath(policy), NAMES)
     try:

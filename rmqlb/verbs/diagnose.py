@@ -18,14 +18,10 @@ from rmqlb.engine.group import all_groups as all_groups_in
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
-from rmqlb.model.finding import Finding
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import Finding, Meta, Progress, named, no_progress, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, is_pattern
-from rmqlb.model.words import named
 from rmqlb.verbs import amounts
-from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.parse import each_matches, names_of
 from rmqlb.verbs.source import AnySource, Earlier, Reader, reader
 from rmqlb.verbs.source import earlier as earlier_snapshot
 from rmqlb.verbs.strategies import reported_strategies

@@ -9,11 +9,9 @@ from rmqlb.engine.record.compare import Expected
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError
 from rmqlb.model.diff import DiffSummary, PredictionDiff, PredictionSummary, SnapshotDiff
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.verbs.globs import in_vain_of
-from rmqlb.verbs.parse import conditions, names_of
+from rmqlb.verbs.parse import conditions, in_vain_of, names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 from rmqlb.verbs.strategies import reported_strategies
 

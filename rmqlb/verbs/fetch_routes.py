@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, Snapshot, with_meta
+from rmqlb.model.result import Meta, Progress, Snapshot, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
-from rmqlb.verbs.globs import in_vain_of
-from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.parse import in_vain_of, names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 
 if TYPE_CHECKING:

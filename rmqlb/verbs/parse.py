@@ -1,18 +1,24 @@
-"""Option values as typed, parsed: members, brokers, zones. Each error names the option."""
+"""Option values as typed, parsed: consumers, brokers, patterns of names. Each error names the option."""
 
 import re
 import sys
-from collections.abc import Collection, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-from rmqlb.errors import UsageError
-from rmqlb.model.finding import SEVERITIES, Severity
-from rmqlb.model.snapshot import suggestion
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.group import is_system_group, is_system_topic
+from rmqlb.model.result import SEVERITIES, Finding, Severity
+from rmqlb.model.snapshot import is_pattern, suggestion
 
 if TYPE_CHECKING:
     from rmqlb.engine.conditions import Condition, Figures
     from rmqlb.engine.plan.changes import NewBroker, QueueCount
 
+Value = TypeVar("Value")
+_IS_OWN = {"topic": is_system_topic, "group": is_system_group}
+Kind = Literal["topic", "group"]
+Names = Collection[str]
 _NUMBER = re.compile(r"[+-]?\d+")
 _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
@@ -142,25 +148,32 @@ def file_lines(path: str, option: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:
-    """`--sdk [ID=]NAME[@VERSION]`: the client library of all consumers, or None, and client id → its own."""
-    from rmqlb.engine.allocate.sdks import sdk_named
-
-    usual: str | None = None
-    by_id: dict[str, str] = {}
+def by_consumer(
+    texts: Sequence[str], option: str, read: Callable[[str], Value]
+) -> tuple[Value | None, dict[str, Value]]:
+    """`[ID=]VALUE`: the value of all consumers, or None, and client ID → its own (raises UsageError)."""
+    usual: Value | None = None
+    by_id: dict[str, Value] = {}
     for text in texts:
-        client_id, equals, name = text.rpartition("=")
+        client_id, equals, value = text.rpartition("=")
         if client_id in by_id or (not equals and usual is not None):
-            raise UsageError(f"--sdk {text}: it is given twice", code="given-twice")
+            raise UsageError(f"{option} {text}: it is given twice", code="given-twice")
         try:
-            sdk_named(name.lower())
+            found = read(value.lower())
         except UsageError as error:
-            raise UsageError(error.problem, prefix=f"--sdk {text}: ", hint=error.hint, code=error.code) from None
+            raise UsageError(error.problem, prefix=f"{option} {text}: ", hint=error.hint, code=error.code) from None
         if equals:
-            by_id[client_id] = name.lower()
+            by_id[client_id] = found
         else:
-            usual = name.lower()
+            usual = found
     return usual, by_id
+
+
+def sdk(name: str) -> str:
+    from rmqlb.engine.allocate.rules import sdk_named
+
+    sdk_named(name)
+    return name
 
 
 def require_members(said: Iterable[str], client_ids: Collection[str], option: str) -> None:
@@ -168,3 +181,38 @@ def require_members(said: Iterable[str], client_ids: Collection[str], option: st
         if client_id not in client_ids:
             hint = suggestion("consumers", client_id, client_ids)
             raise UsageError(f"{option} {client_id}=…: it is never in the group", hint=hint, code="not-in-group")
+
+
+def in_vain_of(
+    kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, *, told: bool = True
+) -> list[Finding]:
+    """A finding for each pattern that matches nothing (raises DataError where a name in full is not there)."""
+    return [
+        Finding("matches-nothing", f"none of the {kind}s matches {glob if told else 'a pattern'}{own}")
+        for glob, own in _unmatched(kind, globs, present, taken, endpoint, " without --system")
+    ]
+
+
+def each_matches(kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str) -> None:
+    """DataError for a name or a pattern that matches nothing."""
+    for glob, own in _unmatched(kind, globs, present, taken, endpoint):
+        raise _not_found(kind, f"{glob}: it matches no {kind} of {endpoint}{own}", glob, present)
+
+
+def _unmatched(
+    kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, how: str = ""
+) -> Iterator[tuple[str, str]]:
+    for name in globs:
+        if name not in present and not is_pattern(name):
+            raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in taken):
+            left_out = _IS_OWN[kind](glob) or any(fnmatchcase(name, glob) for name in present)
+            yield glob, f"; RocketMQ's own are left out{how}" if left_out else ""
+
+
+def _not_found(kind: Kind, problem: str, name: str, known: Names) -> DataError:
+    hint = suggestion(f"{kind}s", name, known) if known else None
+    if kind == "topic":
+        return DataError(f"--topic {problem}", hint=hint, code="topic-not-found")
+    return DataError(f"--group {problem}", hint=hint, code="group-not-found")

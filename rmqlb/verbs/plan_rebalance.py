@@ -9,11 +9,8 @@ from rmqlb.engine.plan.group_plan import plan_group
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
-from rmqlb.model.words import counted
+from rmqlb.model.result import Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.verbs import parse
 from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.selection import GroupOptions, select

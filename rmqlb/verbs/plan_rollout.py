@@ -7,15 +7,12 @@ from msgspec.structs import replace
 
 from rmqlb.engine.plan_rollout.plan import MOST_COMBINATIONS, RolloutRequest
 from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
-from rmqlb.engine.rebalance.events import renamed_apart
-from rmqlb.engine.rebalance.figures import ROLLOUT_FIGURES, try_on_rollout
+from rmqlb.engine.rebalance.simulate import ROLLOUT_FIGURES, renamed_apart, try_on_rollout
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import sort_client_ids
-from rmqlb.model.plan_rollout import Rollout
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.plan import Rollout
+from rmqlb.model.result import Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import conditions, names_of, texts_of

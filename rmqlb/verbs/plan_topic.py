@@ -10,19 +10,15 @@ from rmqlb.engine.plan_topic import Keys, PlannedGroup, Routes, TopicRequest, co
 from rmqlb.engine.plan_topic import check_step as check_one_step
 from rmqlb.engine.plan_topic import plan_topic as steps_of_topic
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
-from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.sdk import sdks_of
-from rmqlb.engine.source_findings import source_findings
+from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.plan_topic import StepCheck, TopicChangePlan
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, named, no_progress, with_meta
 from rmqlb.model.route import MASTER_ID, BrokerData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.model.words import counted, named
 from rmqlb.verbs import parse as values
 from rmqlb.verbs.amounts import one_of
 from rmqlb.verbs.parse import names_of, texts_of

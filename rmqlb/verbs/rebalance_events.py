@@ -15,12 +15,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import placeholders
-from rmqlb.engine.rebalance.events import ENDS, renamed_apart, restarts
+from rmqlb.engine.rebalance.simulate import ENDS, renamed_apart, restarts
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_scenario import Event, EventKind
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.message_queue import sort_client_ids, sort_key
+from rmqlb.model.result import INFO, Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import duration_us

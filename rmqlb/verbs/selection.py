@@ -11,10 +11,10 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, resolve
 from rmqlb.engine.plan.changes import placeholders
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
-from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import names_of, require_members, sdks, texts_of
+from rmqlb.verbs.parse import by_consumer, each_matches, names_of, require_members, texts_of
+from rmqlb.verbs.parse import sdk as parse_sdk
 from rmqlb.verbs.source import Reader
 
 Found = TypeVar("Found")
@@ -133,7 +133,7 @@ def select(group: str | Sequence[str] | None = None, **options: Unpack[GroupOpti
     consumers, sdk = options.get("consumers"), options.get("sdk")
     if isinstance(sdk, Mapping):
         sdk = [f"{client_id}={name}" for client_id, name in sdk.items()]
-    usual, by_id = sdks(texts_of(sdk))
+    usual, by_id = by_consumer(texts_of(sdk), "--sdk", parse_sdk)
     ids: Sequence[str] | None = placeholders(consumers) if isinstance(consumers, int) else consumers
     ids = None if ids is None else texts_of(ids)
     topics, retry = names_of(options.get("topics")), options.get("include_retry", False)

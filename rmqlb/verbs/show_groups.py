@@ -14,11 +14,9 @@ from rmqlb.engine.show_groups import (
 )
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.model.groups import Consumers, Overview
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
-from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import conditions, names_of
+from rmqlb.verbs.parse import conditions, each_matches, names_of
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, reader

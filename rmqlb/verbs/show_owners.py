@@ -7,10 +7,8 @@ from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.brokers import assignment_findings, assignment_questions, compare_assignments
 from rmqlb.engine.assignment.owners import owners_of_group
 from rmqlb.engine.group import Group
-from rmqlb.model.finding import Finding
 from rmqlb.model.owners import BrokerAssignments, OwnersOfGroups, OwnersReport, owners_of_groups
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.verbs.parse import texts_of
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import MOST_ASKED, AnySource, Reader, reader

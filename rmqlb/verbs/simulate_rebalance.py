@@ -3,21 +3,18 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.rebalance.figures import GROUP_FIGURES, try_on_group
-from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
+from rmqlb.engine.rebalance.simulate import GROUP_FIGURES, simulate_group, simulate_group_trials, try_on_group
 from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, failures_of, producers_of
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.group import is_system_topic
 from rmqlb.model.limits import MOST_GROUP_TRIALS
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, no_progress, sum_if_known, with_meta
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import NEWEST, Latency, SendScenario
-from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, SimulationsSummary
+from rmqlb.model.simulate_rebalance import RebalanceResult
+from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
-from rmqlb.model.system_names import is_system_topic
-from rmqlb.model.unknown import sum_if_known
 from rmqlb.verbs.amounts import count
 from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.rebalance_events import events_of_brokers

@@ -7,16 +7,13 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.simulate_receive import simulate_receive as engine
-from rmqlb.engine.source_findings import source_findings
+from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group import Seen
 from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure
 from rmqlb.model.simulate_receive import MOST_RECEIVED, SECOND_US, QueueRate, ReceiveReport, ReceiveScenario

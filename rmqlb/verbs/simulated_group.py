@@ -13,10 +13,15 @@ from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_findin
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
-from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types, orderly_findings
+from rmqlb.engine.rebalance.reported_clients import (
+    client_version,
+    consumer_types,
+    observed_rates,
+    orderly_findings,
+    spread_evenly,
+)
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import RETRY_PREFIX, ConsumerType
 from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
@@ -27,11 +32,11 @@ from rmqlb.model.group_scenario import (
     Timers,
 )
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import duration_us, given, one_of, rate
-from rmqlb.verbs.parse import require_members, texts_of
+from rmqlb.verbs.parse import by_consumer, require_members, texts_of
 from rmqlb.verbs.rebalance_events import events as expanded
 from rmqlb.verbs.selection import GroupOptions, Selection, select
 from rmqlb.verbs.source import AnySource, Earlier, Reader, earlier
@@ -158,7 +163,7 @@ def simulated_group(
             raise UsageError(f"--event {event.text!r}: not within --for {parsed.duration}", hint=hint)
     seen = None if group.assumed else group.seen
     version, of_version = client_version(seen, parsed.options.get("client"))
-    given, given_types = given_consumer_types(texts_of(parsed.options.get("consumer_types")))
+    given, given_types = by_consumer(texts_of(parsed.options.get("consumer_types")), "--consumer-type", consumer_type)
     usual_type, types, of_types = consumer_types(seen, given, given_types)
     require_members(given_types, everybody, "--consumer-type")
     of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
@@ -221,23 +226,10 @@ def timers(texts: Sequence[str]) -> Timers:
     return Timers(**given)
 
 
-def given_consumer_types(texts: Sequence[str]) -> tuple[ConsumerType | None, dict[str, ConsumerType]]:
-    """`--consumer-type [ID=]TYPE`: the type of all consumers, or None, and client ID → its own."""
-    types = get_args(ConsumerType)
-    usual: ConsumerType | None = None
-    given: dict[str, ConsumerType] = {}
-    for text in texts:
-        client_id, equals, name = text.rpartition("=")
-        if name.lower() not in types:
-            raise UsageError(f"--consumer-type {text}: there is no type {name}", hint=f"write {', '.join(types)}")
-        if client_id in given or (not equals and usual is not None):
-            raise UsageError(f"--consumer-type {text}: it is given twice", code="given-twice")
-        kind: ConsumerType = name.lower()  # type: ignore[assignment]
-        if equals:
-            given[client_id] = kind
-        else:
-            usual = kind
-    return usual, given
+def consumer_type(name: str) -> ConsumerType:
+    if name not in get_args(ConsumerType):
+        raise UsageError(f"there is no type {name}", hint=f"write {', '.join(get_args(ConsumerType))}")
+    return name  # type: ignore[return-value]
 
 
 def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:

@@ -9,17 +9,14 @@ from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
-from rmqlb.engine.rebalance.rates import spread_evenly
-from rmqlb.engine.route_findings import one_broker_findings
+from rmqlb.engine.rebalance.reported_clients import spread_evenly
 from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
 from rmqlb.engine.size_group.size_group import size_group as find_size
+from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizedTopic, SizeQuestion
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.model.words import counted
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.simulated_group import rates as parse_rates

@@ -9,13 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup, States
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Snapshot
+from rmqlb.model.result import Finding, Progress, Snapshot, counted, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
-from rmqlb.model.words import counted
 from rmqlb.sources.source import NothingToAsk
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from rmqlb.decoding import convert
 from rmqlb.engine.record.compare import Expected, planned, simulated
 from rmqlb.engine.record.follow import at_event
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import Recording
+from rmqlb.model.result import Finding
 from rmqlb.model.simulate_rebalance import QueueTimeline
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.sources.user_files.text_file import read_text

@@ -18,7 +18,7 @@ from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.parse import must_differ, texts_of
 
 if TYPE_CHECKING:
-    from rmqlb.engine.user_functions import FromFile, Kind
+    from rmqlb.engine.arguments import FromFile, Kind
 
 
 OPTION = "--strategy-option"
@@ -85,7 +85,7 @@ class Strategies:
         if dash and outer.upper() in WRAPPERS and is_file(text):
             return f"{outer.upper()}-{self._name(rest, option)}"
         if is_file(text):
-            from rmqlb.engine.user_functions import STRATEGY
+            from rmqlb.engine.arguments import STRATEGY
 
             name, self.settings = with_function(from_file(text, option, STRATEGY), self.settings)
             return name
@@ -139,7 +139,7 @@ def is_file(text: str) -> bool:
 
 def from_file(text: str, option: str, kind: "Kind") -> "FromFile":
     """FILE.py:NAME: the function of the file, whose code is run."""
-    from rmqlb.engine.user_functions import FromFile
+    from rmqlb.engine.arguments import FromFile
     from rmqlb.sources.user_files.text_file import read_text
 
     match = re.fullmatch(_FILE, text)

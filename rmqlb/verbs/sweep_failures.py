@@ -4,21 +4,18 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.group import all_groups, gaps
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, Commands, SweepRequest, sweep_snapshot, try_on_sweep
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.group import is_system_group, is_system_topic
+from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep, LossKind
-from rmqlb.model.system_names import is_system_group, is_system_topic
-from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 from rmqlb.verbs import amounts
-from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import conditions, texts_of
+from rmqlb.verbs.check import policy_of
+from rmqlb.verbs.parse import conditions, each_matches, texts_of
 from rmqlb.verbs.source import AnySource, reader
 from rmqlb.verbs.strategies import OPTION, Strategies
 
@@ -53,10 +50,7 @@ def sweep_failures(
     if at_once not in (1, 2) or jobs < 1:
         raise UsageError("at_once is 1 or 2, and jobs 1 or more")
     day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
-    if policy is None:
-        limits = parse_policy(built_in_text(BUILT_IN), "built-in policy", NAMES)
-    else:
-        limits = read_policy(policy, NAMES)
+    limits = policy_of(policy, BUILT_IN)
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in limits.rules if rule.assume is not None]
     strategies.must_apply(reported=True)

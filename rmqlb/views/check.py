@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -16,9 +16,9 @@ from rmqlb.model.policy import (
     WaivedLimit,
     WaiverResult,
 )
-from rmqlb.model.words import counted
-from rmqlb.views.columns import Column, attribute_of, columns_from, rows_of
-from rmqlb.views.report import Report, Section
+from rmqlb.model.result import counted
+from rmqlb.views.columns import Column, attribute_of, columns_from
+from rmqlb.views.report import Report, Section, section_of
 
 _WORDS: dict[Unit, tuple[str, str]] = {
     "least": ("at least", "min"),
@@ -140,21 +140,21 @@ def _first(judged: Sequence[JudgedLimit]) -> str:
     return f"{what} is {amount_text(one.unit, one.value)} ({bound_text(one.unit, one.bound)}){more}"
 
 
-def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *more: Column) -> Section:
+def _judgements(name: str, judged: Sequence[JudgedLimit], severity: Column, *more: Column) -> Section:
     columns = (severity, *_WHERE, *more, _WHY)
-    return Section(name, name.replace("-", " "), columns, rows_of(columns, judged), heads=5)
+    return section_of(name, name.replace("-", " "), columns, judged, heads=5)
 
 
-def _waived(waived: Iterable[WaivedLimit]) -> Section:
+def _waived(waived: Sequence[WaivedLimit]) -> Section:
     value = (replace(column, fold=2) if column.key == "allowed" else column for column in _VALUE)
     columns = (_SEVERITY, *_WHERE, *value, replace(_WHY, fold=3), _UNTIL, Column("reason", "reason", "prose"))
-    return Section("waived", "waived", columns, rows_of(columns, waived), heads=5)
+    return section_of("waived", "waived", columns, waived, heads=5)
 
 
-def _rules(rules: Iterable[RuleCounts]) -> Section:
+def _rules(rules: Sequence[RuleCounts]) -> Section:
     texts = (Column("rule", "rule"), Column("severity", "severity"), Column("about", "about"))
     columns = (*texts, *columns_from("names limits passed failed waived incomplete notApplicable", "number"))
-    return Section("rules", "rules", columns, rows_of(columns, rules), heads=1)
+    return section_of("rules", "rules", columns, rules, heads=1)
 
 
 def _waivers(uses: Sequence[WaiverResult]) -> Section:
@@ -166,7 +166,7 @@ def _waivers(uses: Sequence[WaiverResult]) -> Section:
         _UNTIL,
         *columns_from("state waived:number reason"),
     )
-    return Section("waivers", "waivers", columns, rows_of(columns, uses), heads=4)
+    return section_of("waivers", "waivers", columns, uses, heads=4)
 
 
 def _summary(result: CheckResult) -> Section:

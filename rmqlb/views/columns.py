@@ -17,6 +17,7 @@ character counts. sign: a severity or a status. prose: a sentence, which wraps b
 """
 RIGHT = ("number", "label", "ms", "share")
 Cell = str | int | float | tuple[str, ...] | None
+"""A truth is read as yes or no."""
 NOT_THERE: Cell = ("-",)
 """In a column of client IDs, for something that does not exist and so has no known owner."""
 CHANGE_SIGNS = {"same": "=", "moved": "~", "assigned": "+", "unassigned": "!", "added": "+", "removed": "-"}
@@ -29,6 +30,7 @@ class Column(Struct, frozen=True):
     kind: Kind = "text"
     quiet: bool = False  # hidden from people when all cells are equal; the title then has the value
     shown: bool = True  # False hides it from people; CSV always has all columns
+    spare: bool = False  # hidden from people when each cell is unknown, 0 or empty
     fold: int = 0  # a table that is too wide omits the column, the largest number first; 0 always stays
     styles: Mapping[str, str] = {}  # a character of its texts → the style on a terminal
     of: Callable[[Any], Cell] | None = None  # item → cell (`rows_of`); None is the item's attribute of the key's name
@@ -42,19 +44,21 @@ QUEUE_COLUMNS = (
 
 
 def columns_from(keys: str, kind: Kind = "text") -> tuple[Column, ...]:
-    """Columns from `KEY[=TITLE][:KIND][/FOLD]`, with `_` for spaces in a title; `/hidden` hides a column from people.
+    """Columns from `KEY[=TITLE][:KIND][?][/FOLD]`, with `_` for spaces in a title.
 
-    >>> [(one.title, one.kind, one.fold) for one in columns_from("clientId=consumer duplicateOwners:number/2")]
-    [('consumer', 'text', 0), ('duplicate owners', 'number', 2)]
+    `?` is for a spare column; `/hidden` hides a column from people.
+
+    >>> [(each.title, each.kind, each.spare, each.fold) for each in columns_from("clientId=consumer dueTo:number?/2")]
+    [('consumer', 'text', False, 0), ('due to', 'number', True, 2)]
     """
     found = []
     for text in keys.split():
         shape, _, fold = text.partition("/")
-        named, _, own_kind = shape.partition(":")
+        named, _, own_kind = shape.removesuffix("?").partition(":")
         key, given, title = named.partition("=")
         title = (title if given else attribute_of(key)).replace("_", " ")
-        column = Column(title, key, own_kind or kind, shown=fold != "hidden")  # type: ignore[arg-type]
-        found.append(replace(column, fold=int(fold)) if fold.isdigit() else column)
+        places = {"shown": fold != "hidden", "spare": shape.endswith("?"), "fold": int(fold) if fold.isdigit() else 0}
+        found.append(Column(title, key, own_kind or kind, **places))  # type: ignore[arg-type]
     return tuple(found)
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Setting, Value
-from rmqlb.model.words import counted
-from rmqlb.views.columns import Cell, Column, columns_from, rows_of
-from rmqlb.views.report import Report, Section
+from rmqlb.model.result import counted
+from rmqlb.views.columns import Cell, Column, columns_from
+from rmqlb.views.report import Report, Section, section_of
 
 
 class ContextEntry(Struct, frozen=True, rename="camel"):
@@ -67,7 +67,7 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
     which = "no contexts; rmqlb context add NAME -s SOURCE makes one"
     if entries:
         which = f"{counted(len(entries), 'context')}; {active or 'none'} is active here"
-    section = Section("contexts", "contexts", _LIST, rows_of(_LIST, entries), heads=2)
+    section = section_of("contexts", "contexts", _LIST, entries, heads=2)
     return Report("rmqlb/contexts", Contexts(path, active, entries), (*filter(None, [done]), which), (section,))
 
 
@@ -87,7 +87,7 @@ def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
     fact = "no source is set: name one with -s, RMQLB_SOURCE or a context"
     if source is not None:
         fact = f"source {source.value}" + (f", set by {_origin(source)}" if source.origin else "")
-    section = Section("settings", "settings", _SETTINGS, rows_of(_SETTINGS, settings))
+    section = section_of("settings", "settings", _SETTINGS, settings)
     facts = (fact, f"  user file: {config.path or 'none'}")
     return Report("rmqlb/config", ConfiguredSettings(config.path, entries), facts, (section,))
 

@@ -19,13 +19,11 @@ from rmqlb.model.diagnosis import (
     RuleWords,
     Undecided,
 )
-from rmqlb.model.finding import INFO
 from rmqlb.model.message_queue import queue_ranges
-from rmqlb.model.words import are, at_least, counted, have, named, of_all
+from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, statuses
-from rmqlb.views.queue_lists import figures
-from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places
+from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places, section_of
 from rmqlb.views.show_groups import consumers_text
 
 _MOST_FINDINGS = 8
@@ -75,14 +73,14 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
         *columns_from("status=:sign group outcome/hidden"),
         Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
         Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
-        *figures("unassigned/1 duplicateOwners/2", groups, within="counts"),
+        *columns_of(GroupCounts, "unassigned?/1 duplicateOwners?/2", path="counts"),
         Column("lag", "lagText", "number", fold=5, of=lambda each: _lag_text(each.counts)),
         *columns_of(GroupCounts, "lag lagAtLeast=at_least", path="counts", hidden=("lag", "lagAtLeast")),
         Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),
         Column("unknown", "unknown", "number", shown=False, of=lambda each: len(each.unknown)),
         Column("diagnosis", "diagnosis", "prose", of=lambda each: sentence(each, brief=True)),
     )
-    return Section("groups", "groups", columns, rows_of(columns, groups))
+    return section_of("groups", "groups", columns, groups)
 
 
 def sentence(found: Diagnosis, *, brief: bool = False) -> str:
@@ -196,8 +194,8 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
         Column("queues", "queues", "number", of=lambda finding: len(finding.queues)),
         Column("consumers", "consumers", of=lambda finding: " ".join(finding.consumers)),
         *columns_from("consequence remedy", "prose"),
-        Column("explains all", "reproduces", of=lambda finding: _yes_no(finding, "reproduces")),
-        Column("fixes all", "fixesAll", of=lambda finding: _yes_no(finding, "fixes_all")),
+        Column("explains all", "reproduces", of=lambda finding: getattr(finding.explains, "reproduces", None)),
+        Column("fixes all", "fixesAll", of=lambda finding: getattr(finding.explains, "fixes_all", None)),
     )
     causes = len({each.code for each in found.findings if _is_cause(each)})
     blocks = tuple(
@@ -209,13 +207,7 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
         )
         for each in found.findings
     )
-    brief = first_places(len(found.findings), _MOST_FINDINGS)
-    return Section("findings", "", columns, rows_of(columns, found.findings), brief=brief, blocks=blocks)
-
-
-def _yes_no(finding: GroupFinding, name: str) -> Cell:
-    value = getattr(finding.explains, name, None)
-    return None if value is None else "yes" if value else "no"
+    return section_of("findings", "", columns, found.findings, first=_MOST_FINDINGS, blocks=blocks)
 
 
 def _is_cause(finding: GroupFinding) -> bool:

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.model.assignment import Change
 from rmqlb.model.diff import (
     BrokerDiff,
     BrokerQueues,
@@ -18,11 +17,12 @@ from rmqlb.model.diff import (
     SnapshotSide,
     TopicDiff,
 )
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.owners import Change
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
-from rmqlb.model.words import counted, have, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
-from rmqlb.views.report import Report, Rows, Section, duration, first_places, worst
+from rmqlb.views.report import Report, Rows, Section, duration, first_places, section_of, worst
+from rmqlb.views.route_view import perm_text
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
@@ -192,12 +192,11 @@ def _lag(groups: Sequence[GroupDiff]) -> Section:
         Column("group", "group"),
         Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
         Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
-        *columns_from("lagGrowth=growth produced consumed", "number"),
-        Column("offsets back", "offsetsBack", "number", shown=any(each.offsets_back for each in moved)),
+        *columns_from("lagGrowth=growth produced consumed offsetsBack?", "number"),
     )
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
     shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
-    section = Section("lag", "lag", columns, rows_of(columns, moved), heads=1, brief=shown, chosen="where it grew most")
+    section = section_of("lag", "lag", columns, moved, heads=1, brief=shown, chosen="where it grew most")
     return section if any(growths) else replace(section, brief=None, named_only=True)
 
 
@@ -213,8 +212,7 @@ def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Secti
         Column("explained by", "how", of=_explained_by),
         Column("causes", "causes", shown=False, of=lambda queue: ", ".join(queue.causes)),
         Column("basis", "basis", quiet=True),
-        Column("lag before", "lagBefore", "number", fold=1, shown=any(queue.lag_before for queue in found)),
-        Column("lag after", "lagAfter", "number", fold=2, shown=any(queue.lag_after for queue in found)),
+        *columns_from("lagBefore?/1 lagAfter?/2", "number"),
     )
     return _by_group(name, title, columns, queues)
 
@@ -314,16 +312,7 @@ def _differences(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
     if before.write_queue_nums != after.write_queue_nums:
         yield f"{before.write_queue_nums} → {counted(after.write_queue_nums, 'write queue')}"
     if before.perm != after.perm:
-        yield f"{_perm(before.perm)} → {_perm(after.perm)}"
+        yield f"{perm_text(before.perm)[:2]} → {perm_text(after.perm)[:2]}"
     if before.broker_addrs != after.broker_addrs:
         was, becomes = (each.broker_addrs.get(str(MASTER_ID)) for each in (before, after))
         yield f"master {was or 'none'} → {becomes or 'none'}" if was != becomes else "other slaves"
-
-
-def _perm(perm: int) -> str:
-    """The permission in mqadmin's form.
-
-    >>> _perm(6), _perm(4), _perm(0)
-    ('RW', 'R-', '--')
-    """
-    return ("R" if perm & 4 else "-") + ("W" if perm & 2 else "-")

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding
 
 Kind = Literal["data", "snapshot", "whole"]
 """data: in the envelope; snapshot: with fewer keys around it, so that rmqlb can read it; whole: without an envelope."""

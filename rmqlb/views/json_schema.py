@@ -18,12 +18,21 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from rmqlb.model.figures import annotated_figures
-from rmqlb.model.format_version import FORMAT_VERSION
-from rmqlb.model.glossary import GLOSSARY
-from rmqlb.views.columns import Column, columns_from, rows_of
+from rmqlb.model.result import FORMAT_VERSION, annotated_figures
+from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.envelope import Envelope, PrintedResult
-from rmqlb.views.report import Report, Section
+from rmqlb.views.report import Report, Section, section_of
+
+GLOSSARY = {
+    "topic": "name of the topic",
+    "broker_name": "name of the broker",
+    "queue_id": "number of the queue at its broker, from 0",
+    "client_id": "client ID of the consumer",
+    "strategy": "strategy, by RocketMQ's name",
+    "conditions": "conditions of --fail-on",
+    "sorted_consumers": "consumers in the clients' order, duplicates kept",
+}
+"""Field → meaning, for keys that mean the same in every result."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
@@ -151,7 +160,7 @@ def schemas_report(results: Sequence[PrintedResult]) -> Report:
     )
     schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, meaning(each)) for each in results)
     facts = (f"{len(schemas)} results have a JSON Schema; rmqlb schema COMMAND prints that of the command's -o json",)
-    section = Section("schemas", "schemas", columns, rows_of(columns, schemas), heads=1)
+    section = section_of("schemas", "schemas", columns, schemas, heads=1)
     return Report("rmqlb/schemas", Schemas(schemas), facts, (section,))
 
 
@@ -162,10 +171,10 @@ def keys_report(schema: Schema) -> Report:
     return Report(schema["title"], schema, (f"{schema['title']}: {schema['description']}",), (section,))
 
 
-def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[str, str, str, str]]:
+def _rows(schema: Schema, defs: Schema, prefix: str) -> Iterator[tuple[Cell, ...]]:
     for name, inner in schema["properties"].items():
         path = f"{prefix}{name}"
-        yield path, _type(inner), "yes" if name in schema["required"] else "no", inner["description"]
+        yield path, _type(inner), name in schema["required"], inner["description"]
         for inner_schema, suffix in _objects_in(inner, defs):
             yield from _rows(inner_schema, defs, f"{path}{suffix}.")
 

@@ -15,12 +15,11 @@ from typing import get_args
 from msgspec import Struct
 
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups, Outcome
-from rmqlb.model.figures import annotated_figures
-from rmqlb.model.finding import Finding
 from rmqlb.model.groups import STATUSES, GroupLine, GroupState, Overview
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
+from rmqlb.model.result import Finding, annotated_figures
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.columns import attribute_of
 from rmqlb.views.formats.text import visible

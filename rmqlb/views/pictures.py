@@ -1,20 +1,22 @@
 """A group over time as SVG (a row per queue, time across, a bar per owner), and a report as a page of HTML.
 
 - Each file stands alone: no script, no link, no network. Equal reports give equal bytes.
-- Text from the data enters through `drawing.add_text` and `_add`, which remove whatever misleads a reader; ElementTree
-  escapes it. No data is in an attribute, and the page's policy forbids a browser to fetch or run anything.
+- Text from the data enters through `drawing.add_text` and `_text`, which remove whatever misleads a reader, and is
+  escaped. No data is in an attribute, and the policy of `page.html` forbids a browser to fetch or run anything.
 - Colour is never the only sign: bars have their owner's letter and a tooltip, and bad bars are wide enough to be seen.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from importlib.resources import files
 from itertools import cycle, groupby
+from string import Template
 from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from rmqlb.model.finding import Finding
-from rmqlb.model.times import milliseconds
+from rmqlb.model.result import Finding, milliseconds
 from rmqlb.views.columns import RIGHT
 from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper, svg_file
 from rmqlb.views.formats.palette import COLOURS, INK
@@ -233,29 +235,9 @@ def parts_of(facts: Sequence[str]) -> list[str]:
 
 _MOST_ROWS = 2000
 _SHORT = 60  # characters of a cell that need no second line
-_LONG = {"class": "l"}
-PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_LONG = ' class="l"'
 _UNSHOWN = ("timeline", "intervals")
 _LAST = ("queues", "takeovers", "steps")
-_STYLE = """
-:root{color-scheme:light dark;--paper:#ffffff;--ink:#20242a;--quiet:#5b6470;--line:#d9dde2}
-@media (prefers-color-scheme:dark){:root{--paper:#15181c;--ink:#e3e6ea;--quiet:#9aa4b0;--line:#343a42}}
-body{margin:0 auto;padding:1.25rem;max-width:72rem;background:var(--paper);color:var(--ink);
-font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif}
-h1{font-size:1.35rem;line-height:1.3;margin:0 0 .6rem;overflow-wrap:anywhere}
-h2{font-size:1.05rem;margin:2rem 0 .4rem}
-ul{margin:0 0 1rem;padding-left:1.2rem;overflow-wrap:anywhere}
-.scroll{overflow-x:auto}
-svg{display:block;max-width:100%;height:auto;min-width:40rem}
-table{border-collapse:collapse;font-size:.85rem;line-height:1.4}
-th,td{padding:.2rem .9rem .2rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
-th{font-weight:600;border-bottom-color:var(--quiet)}
-td{white-space:nowrap}
-.l{white-space:normal;overflow-wrap:anywhere;min-width:20rem;max-width:40rem}
-.n{text-align:right;font-variant-numeric:tabular-nums}
-.quiet{color:var(--quiet)}
-@media print{body{max-width:none;font-size:9pt}tr{break-inside:avoid}thead{display:table-header-group}}
-"""
 
 
 def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
@@ -263,56 +245,40 @@ def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
-    root = ET.Element("html", {"lang": "en"})
-    head = ET.SubElement(root, "head")
-    for meta in (
-        {"charset": "utf-8"},
-        {"http-equiv": "Content-Security-Policy", "content": PAGE_POLICY},
-        {"name": "viewport", "content": "width=device-width, initial-scale=1"},
-        {"name": "referrer", "content": "no-referrer"},
-    ):
-        ET.SubElement(head, "meta", meta)
-    _add(head, "title", report.facts[0])
-    ET.SubElement(head, "style").text = _STYLE
-    body = ET.SubElement(root, "body")
-    _add(body, "h1", report.facts[0])
-    facts = ET.SubElement(body, "ul")
-    for fact in parts_of(report.facts)[1:]:
-        _add(facts, "li", fact)
-    for finding in findings:
-        _add(facts, "li", finding.line)
-    ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(drawn(group))
-    for section in sorted(report.sections, key=lambda section: section.name in _LAST):
-        if section.name not in _UNSHOWN and section.audience != "screen":
-            _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())
-    for line in report.closing:
-        _add(body, "p", line, {"class": "quiet"})
-    for element in (*head, *body):
-        element.tail = "\n"
-    return f"<!DOCTYPE html>\n{ET.tostring(root, encoding='unicode', method='html')}\n"
+    facts = [*parts_of(report.facts)[1:], *(finding.line for finding in findings)]
+    shown = (each for each in report.sections if each.name not in _UNSHOWN and each.audience != "screen")
+    page = Template(files("rmqlb.views").joinpath("page.html").read_text(encoding="utf-8"))
+    return page.substitute(
+        title=_text(report.facts[0]),
+        facts="".join(f"<li>{_text(fact)}</li>" for fact in facts),
+        picture=ET.tostring(drawn(group), encoding="unicode", method="html"),
+        tables="\n".join(
+            line for section in sorted(shown, key=lambda each: each.name in _LAST) for line in _table(section)
+        ),
+        closing="\n".join(f'<p class="quiet">{_text(line)}</p>' for line in report.closing),
+    )
 
 
-def _table(body: ET.Element, whole: Section) -> None:
-    section = for_people(whole)
-    _add(body, "h2", section.title if section.rows else f"{section.title}: none")
-    if not section.rows:
-        return
-    table = ET.SubElement(ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}), "table")
-    head = ET.SubElement(ET.SubElement(table, "thead"), "tr")
-    sides: list[dict[str, str]] = [{"class": "n"} if column.kind in RIGHT else {} for column in section.columns]
-    for column, side in zip(section.columns, sides, strict=True):
-        _add(head, "th", column.title, {"scope": "col", **side})
-    rows = ET.SubElement(table, "tbody")
-    for row in section.rows:
-        line = ET.SubElement(rows, "tr")
-        for column, cell, side in zip(section.columns, row, sides, strict=True):
-            text = cell_text(column, cell, {})
-            _add(line, "td", text, _LONG if len(text) > _SHORT else side)
-        line.tail = "\n"
-    left = len(whole.rows) - len(section.rows)
-    if left:
-        _add(body, "p", f"and {left} more: rmqlb shows all with --section {section.name} -o csv", {"class": "quiet"})
+def _table(whole: Section) -> Iterator[str]:
+    section = for_people(whole if len(whole.rows) > _MOST_ROWS else whole.whole())
+    yield f"<h2>{_text(section.title)}{'' if section.rows else ': none'}</h2>"
+    if section.rows:
+        sides = [' class="n"' if column.kind in RIGHT else "" for column in section.columns]
+        titles = zip(section.columns, sides, strict=True)
+        yield '<div class="scroll" tabindex="0"><table><thead><tr>'
+        yield "".join(f'<th scope="col"{side}>{_text(column.title)}</th>' for column, side in titles)
+        yield "</tr></thead><tbody>"
+        for row in section.rows:
+            texts = (cell_text(column, cell) for column, cell in zip(section.columns, row, strict=True))
+            cells = (
+                f"<td{_LONG if len(text) > _SHORT else side}>{_text(text)}</td>"
+                for text, side in zip(texts, sides, strict=True)
+            )
+            yield f"<tr>{''.join(cells)}</tr>"
+        yield "</tbody></table></div>"
+    if left := len(whole.rows) - len(section.rows):
+        yield f'<p class="quiet">and {left} more: rmqlb shows all with --section {section.name} -o csv</p>'
 
 
-def _add(parent: ET.Element, tag: str, text: str, attributes: dict[str, str] | None = None) -> None:
-    ET.SubElement(parent, tag, attributes or {}).text = fit_for_xml(text)
+def _text(text: str) -> str:
+    return escape(fit_for_xml(text), quote=False)

@@ -1,9 +1,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from rmqlb.model.finding import ERROR
 from rmqlb.model.pipeline_result import PipelineResult
-from rmqlb.model.words import counted
+from rmqlb.model.result import ERROR, counted
 from rmqlb.views.columns import Cell, Column
 from rmqlb.views.metrics import FLEET_FIGURES
 from rmqlb.views.report import Report, Section

@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from rmqlb.model.finding import ERROR, WARNING, Severity
+from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import (
     Comparison,
@@ -14,12 +14,11 @@ from rmqlb.model.plan import (
     Summary,
     total_of,
 )
-from rmqlb.model.sdk_use import sdks_text
-from rmqlb.model.words import all_or_some, are, counted, have, messages, named, of_all
+from rmqlb.model.result import ERROR, WARNING, Severity, all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.queue_lists import Owners, figures, owner_lines, owner_section, pop_facts, pop_title, severity_of
-from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, about, labels, worst
+from rmqlb.views.queue_lists import Owners, owner_lines, owner_section, pop_facts, pop_title, severity_of
+from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, about, labels, section_of, worst
 
 _MOST_CONSUMERS = 8
 _MOST_NOTABLE = 1_000_000
@@ -250,14 +249,14 @@ def _consumers(plan: RebalancePlan) -> Section:
     columns = (
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
         *columns_from("clientId=consumer:text queuesBefore=before queuesAfter=after gained lost", "number"),
-        *figures("lagGained/2 lagLost/3", shown),
-        Column("note", "note", "prose", shown=any(map(_note, shown)), of=_note),
+        *columns_from("lagGained?/2 lagLost?/3", "number"),
+        Column("note", "note", "prose", spare=True, of=_note),
         Column("observed", "queuesObserved", "number", shown=observed, fold=1),
     )
     changed = [c.gained + c.lost + _MOST_NOTABLE * bool(_note(c)) for c in shown]
     brief = worst(changed, _MOST_CONSUMERS) if len(shown) > _MOST_CONSUMERS + 1 else None
     chosen = "those whose queues change most"
-    return Section("consumers", "consumers", columns, rows_of(columns, shown), heads=2, brief=brief, chosen=chosen)
+    return section_of("consumers", "consumers", columns, shown, heads=2, brief=brief, chosen=chosen)
 
 
 def _note(consumer: ConsumerPlan) -> str:
@@ -340,8 +339,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
         Column("moved, fewest", "movedFewest", "number", shown=ranged, of=over_places("fewest")),
         Column("moved, most", "movedMost", "number", shown=ranged, of=over_places("most")),
     )
-    rows = rows_of(columns, plan.comparison)
-    return Section("strategies", "the same change under each strategy", columns, rows, heads=1)
+    return section_of("strategies", "the same change under each strategy", columns, plan.comparison, heads=1)
 
 
 def _summary(plan: RebalancePlan) -> Section:
@@ -361,18 +359,19 @@ def _summary(plan: RebalancePlan) -> Section:
 
 def _groups(plans: Sequence[RebalancePlan]) -> Section:
     columns = (
-        Column("", "severity", "sign", shown=any(map(grave, plans)), of=lambda plan: grave(plan) or None),
+        Column("", "severity", "sign", spare=True, of=lambda plan: grave(plan) or None),
         Column("group", "group"),
         Column("consumers", "consumers", of=lambda plan: " → ".join(map(str, dict.fromkeys(_consumers_of(plan))))),
         Column("queues", "queues", "number", of=attrgetter("summary.queues")),
         Column("move", "moved", "number", of=_moved),
         Column("minimum", "minimumMoves", "number", fold=5, of=attrgetter("summary.minimum_moves")),
-        *figures("unassigned duplicateOwners lagUnassigned=left_waiting/1 removed idle/2", plans, "summary"),
+        *columns_of(Summary, "unassigned? duplicateOwners? lagUnassigned=left_waiting?/1", path="summary"),
+        *columns_of(Summary, "removed? idle?/2", path="summary"),
         Column("imbalance", "imbalance", fold=3, of=lambda plan: _imbalance(plan.summary)),
         Column("converges in", "convergenceMs", fold=4, of=_converges),
         Column("strategy", "strategy", fold=6, of=_strategies),
     )
-    return Section("groups", "groups", columns, rows_of(columns, plans))
+    return section_of("groups", "groups", columns, plans)
 
 
 def _moved(plan: RebalancePlan) -> Cell:

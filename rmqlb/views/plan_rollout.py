@@ -1,12 +1,11 @@
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from rmqlb.model.finding import ERROR, WARNING
-from rmqlb.model.plan_rollout import Rollout, RolloutChoice
+from rmqlb.model.plan import Rollout, RolloutChoice
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_rebalance import FigureSpread
-from rmqlb.model.words import counted, messages
-from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels
+from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of
+from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, section_of
 
 _MOST_CHOICES, _MOST_STAGES, _MOST_CONSUMERS = 20, 40, 20
 
@@ -107,8 +106,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
         Column("", "best", shown=False, of=lambda choice: "best" if choice.best else ""),
     )
     title = "ways tried, the best first (p95 of gaps and overlaps of a queue, and summed over queues)"
-    brief, rows = first_places(len(choices), _MOST_CHOICES), rows_of(columns, choices)
-    return Section("choices", title, columns, rows, heads=1, brief=brief, audience="scripts")
+    return section_of("choices", title, columns, choices, heads=1, first=_MOST_CHOICES, audience="scripts")
 
 
 def _order(rollout: Rollout, best: RolloutChoice) -> Section:
@@ -129,5 +127,4 @@ def _stages(rollout: Rollout) -> Section:
         *columns_from("duplicateOwners unassigned", "number"),
     )
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
-    brief, rows = first_places(len(rollout.stages), _MOST_STAGES), rows_of(columns, rollout.stages)
-    return Section("stages", title, columns, rows, heads=2, brief=brief, audience="scripts")
+    return section_of("stages", title, columns, rollout.stages, heads=2, first=_MOST_STAGES, audience="scripts")

@@ -4,12 +4,11 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import WARNING
-from rmqlb.model.message_queue import QueueName
+from rmqlb.model.message_queue import QueueName, runs, span
 from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
-from rmqlb.model.words import counted, messages
+from rmqlb.model.result import WARNING, counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Block, Part, Report, Section, about, percent
+from rmqlb.views.report import Block, Part, Report, Section, about, percent, section_of
 
 _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",
@@ -129,13 +128,9 @@ def _queues(queues: Sequence[QueueName]) -> str:
     """
     if not queues:
         return "no queue"
-    parts = []
-    for name, of_broker in groupby(queues, key=lambda queue: queue.broker_name):
-        numbers = [queue.queue_id for queue in of_broker]
-        whole = numbers == list(range(numbers[0], numbers[-1] + 1))
-        ids = f"{numbers[0]}-{numbers[-1]}" if whole and len(numbers) > 1 else ",".join(map(str, numbers))
-        parts.append(f"{name} {ids}")
-    return ", ".join(parts)
+    by_broker = groupby(queues, key=lambda queue: queue.broker_name)
+    ids = ((name, runs(queue.queue_id for queue in own)) for name, own in by_broker)
+    return ", ".join(f"{name} {','.join(map(span, found))}" for name, found in ids)
 
 
 def _effects(step: Step) -> Iterator[str]:
@@ -161,11 +156,10 @@ def _effects(step: Step) -> Iterator[str]:
 def _steps(plan: TopicChangePlan) -> Section:
     columns = (
         _STEP,
-        Column("what", "kind"),
-        Column("done", "done", of=lambda step: _yes_no(step.done)),
-        *columns_from("estimatedMs=estimated:ms readableQueues=readable:number writableQueues=writable:number"),
+        *columns_from("kind=what done estimatedMs=estimated:ms"),
+        *columns_from("readableQueues=readable writableQueues=writable", "number"),
     )
-    return Section("steps", "steps", columns, rows_of(columns, plan.steps), audience="scripts")
+    return section_of("steps", "steps", columns, plan.steps, audience="scripts")
 
 
 def _tables(plan: TopicChangePlan) -> Iterator[Section]:
@@ -194,7 +188,7 @@ def _tables(plan: TopicChangePlan) -> Iterator[Section]:
     brokers = columns_of(BrokerQueues, "brokerName=broker readQueueNums=readable writeQueueNums=writable perm")
     for found in (
         table("groups", "groups after each step", groups, lambda step: step.groups),
-        Section("keys", "keys that go to another queue", keys, rows_of(keys, moved)),
+        section_of("keys", "keys that go to another queue", keys, moved),
         table("brokers", "brokers after each step", brokers, lambda step: step.brokers),
     ):
         yield replace(found, named_only=True)
@@ -205,10 +199,5 @@ def _queue(queue: QueueName | None) -> Cell:
 
 
 def _checked(checked: StepCheck) -> Section:
-    holds = Column("holds", "holds", of=lambda each: None if each.holds is None else _yes_no(each.holds))
-    columns = (Column("wait for", "kind"), holds, Column("found", "found", "prose"))
-    return Section("checked", f"step {checked.number}", columns, rows_of(columns, checked.conditions))
-
-
-def _yes_no(fact: bool) -> str:
-    return "yes" if fact else "no"
+    columns = columns_from("kind=wait_for holds found:prose")
+    return section_of("checked", f"step {checked.number}", columns, checked.conditions)

@@ -1,18 +1,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from operator import attrgetter
 from textwrap import wrap
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, Severity
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
-from rmqlb.model.unknown import sum_if_known
-from rmqlb.model.words import counted, named
-from rmqlb.views.columns import Column, Kind, attribute_of, columns_from
+from rmqlb.model.result import ERROR, Severity, counted, named, sum_if_known
+from rmqlb.views.columns import Column, Kind
 from rmqlb.views.report import BETWEEN, Section
 
 _SCREEN = 100
@@ -98,16 +94,6 @@ def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: i
     ends = list(accumulate(max(len(wrap(texts[at], width)), 1) for at in ordered))
     fit = max(sum(end <= lines for end in ends), 1)
     return None if not ends or ends[-1] <= lines + 1 else tuple(sorted(ordered[:fit]))
-
-
-def figures(keys: str, items: Sequence[object], within: str = "") -> tuple[Column, ...]:
-    """Columns of figures (`columns_from`) that people see if not 0 for every item; `within` is an item's attribute."""
-    columns = []
-    for column in columns_from(keys, "number"):
-        field = attribute_of(column.key)
-        value = attrgetter(f"{within}.{field}" if within else field)
-        columns.append(replace(column, shown=any(map(value, items)), of=value))
-    return tuple(columns)
 
 
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:

@@ -2,8 +2,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from rmqlb.model.figures import annotated_figures
-from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.recording import (
     DIFFERENCES,
@@ -17,9 +15,9 @@ from rmqlb.model.recording import (
     RecordingComparison,
     RecordingFigures,
 )
-from rmqlb.model.words import counted, named, of_all
+from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, worst
+from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, section_of, worst
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
@@ -175,10 +173,10 @@ def _consumers(found: Sequence[ConsumerRecording]) -> Section:
         Column("", "letter", styles=letter_styles(letters), of=lambda each: letters[each.client_id]),
         Column("consumer", "clientId"),
         *columns_of(ConsumerRecording, "queuesBefore=before queuesAfter=after gained lost"),
-        Column("events", "events", shown=any(events.values()), of=lambda each: events[each.client_id]),
+        Column("events", "events", spare=True, of=lambda each: events[each.client_id]),
     )
     brief = worst([each.gained + each.lost + len(each.changes) + len(each.silences) for each in found], _MOST_ROWS)
-    return Section("consumers", "consumers: queues before and after", columns, rows_of(columns, found), 2, brief=brief)
+    return section_of("consumers", "consumers: queues before and after", columns, found, heads=2, brief=brief)
 
 
 def _events(each: ConsumerRecording) -> str:
@@ -196,7 +194,7 @@ def _queues(queues: Sequence[QueueRecording]) -> Section:
         *columns_of(QueueRecording, "longestOverlapAtLeastMs=longest_overlap,_at_least longestOverlapAtMostMs=at_most"),
     )
     brief = worst([len(queue.changes) + queue.longest_bad_ms for queue in queues], _MOST_ROWS)
-    return Section("queues", "queues", columns, rows_of(columns, queues), heads=3, named_only=True, brief=brief)
+    return section_of("queues", "queues", columns, queues, heads=3, named_only=True, brief=brief)
 
 
 def _intervals(queues: Sequence[QueueRecording]) -> Section:
@@ -220,11 +218,10 @@ _COMPARED = (
 
 def _comparison(compared: RecordingComparison) -> Iterator[Section]:
     found = [queue for queue in compared.queues if queue.outcome in DIFFERENCES]
-    brief = first_places(len(found), _MOST_ROWS)
     title = "queues that differ from the prediction"
-    yield Section("differences", title, _COMPARED, rows_of(_COMPARED, found), heads=3, brief=brief)
-    rows, title = rows_of(_COMPARED, compared.queues), "queue by queue, as predicted and as seen"
-    yield Section("comparison", title, _COMPARED, rows, heads=3, named_only=True)
+    yield section_of("differences", title, _COMPARED, found, heads=3, first=_MOST_ROWS)
+    title = "queue by queue, as predicted and as seen"
+    yield section_of("comparison", title, _COMPARED, compared.queues, heads=3, named_only=True)
 
 
 def _summary(figures: RecordingFigures) -> Section:

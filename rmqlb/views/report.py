@@ -10,9 +10,9 @@ from typing import Any, Literal
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from rmqlb.model import times
-from rmqlb.model.finding import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
-from rmqlb.views.columns import Cell, Column
+from rmqlb.model import result as results
+from rmqlb.model.result import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
+from rmqlb.views.columns import Cell, Column, rows_of
 
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break the line."""
@@ -56,6 +56,12 @@ class Section(Struct, frozen=True):
     draw: Callable[[int], Section] | None = None  # draws a picture with strips of a length; `rows` are for no length
     scales: int = 0  # top rows of a picture that are its scale, without style
     blocks: tuple[Block, ...] | None = None  # blocks instead of a table; `brief` chooses among them
+
+    @property
+    def more(self) -> str:
+        """The line below the section about what people do not see of it, if anything."""
+        left = 0 if self.brief is None else len(self.rows if self.blocks is None else self.blocks) - len(self.brief)
+        return f"and {left} more: --section {self.name} shows all" if left else ""
 
     def unless_empty(self) -> Section:
         return replace(self, named_only=self.named_only or not self.rows)
@@ -146,11 +152,20 @@ def _more(sections: Sequence[Section], shown: Sequence[Section]) -> str:
 
 
 def utc_text(at: datetime | None) -> str | None:
-    return None if at is None else times.utc_text(at)
+    return None if at is None else results.utc_text(at)
 
 
 def labels(client_ids: Iterable[str]) -> dict[str, str]:
     return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
+
+
+def section_of(
+    name: str, title: str, columns: Sequence[Column], items: Sequence[object], *, first: int | None = None, **more: Any
+) -> Section:
+    """A section with a row per item (`rows_of`), of which people see the `first`."""
+    if first is not None:
+        more["brief"] = first_places(len(items), first)
+    return Section(name, title, tuple(columns), rows_of(columns, items), **more)
 
 
 def first_places(number: int, most: int) -> tuple[int, ...] | None:

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.model.message_queue import QueueName
+from rmqlb.model.message_queue import QueueName, span
+from rmqlb.model.result import counted
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.model.words import counted
 from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.report import Report, Rows, Section, utc_text
 
@@ -76,7 +76,7 @@ def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
             broker_name=name,
             broker_addrs={str(i): addr for i, addr in sorted(broker.broker_addrs.items())} if broker else {},
             has_master=bool(broker and broker.has_master),
-            perm_text=None if data is None else _perm_text(data.perm),
+            perm_text=None if data is None else perm_text(data.perm),
             **of_both,
         )
 
@@ -135,17 +135,17 @@ def _slaves(broker: RouteBroker) -> str:
     return " ".join(f"{number}={addr}" for number, addr in broker.broker_addrs.items() if number != "0") or "none"
 
 
-def _perm_text(perm: int) -> str:
-    """`PermName.perm2String`: 6 is RW-."""
+def perm_text(perm: int) -> str:
+    """The permission in mqadmin's form (`PermName.perm2String`).
+
+    >>> perm_text(6), perm_text(4), perm_text(0)
+    ('RW-', 'R--', '---')
+    """
     return "".join(letter if perm & bit == bit else "-" for bit, letter in _PERMS)
 
 
 def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
     for _, run in groupby(enumerate(queues), lambda found: (found[1].broker_name, found[1].queue_id - found[0])):
-        first, *more = run
-        (start, begin), (stop, end) = first, more[-1] if more else first
-        yield _span(start, stop), begin.broker_name, _span(begin.queue_id, end.queue_id)
-
-
-def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}-{last}"
+        places, found = zip(*run, strict=True)
+        ids = range(found[0].queue_id, found[-1].queue_id + 1)
+        yield span(range(places[0], places[-1] + 1)), found[0].broker_name, span(ids)

@@ -29,7 +29,7 @@ class ChangeLine(Struct, frozen=True):
 def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLine]:
     """The changes from one result to the next, in the order of the rows, then the removed rows.
 
-    >>> from rmqlb.model.finding import Finding
+    >>> from rmqlb.model.result import Finding
     >>> old = Rows(("code",), [({}, Finding("a", "x")), ({}, Finding("b", "x"))])
     >>> [
     ...     (each.change, each.row and each.row["message"])

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 
-from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import QueueName
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
+from rmqlb.model.simulate_send import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Report, Rows, Section, first_places, percent
+from rmqlb.views.report import Report, Rows, Section, first_places, percent, section_of
 
 _MOST_KEYS = 20
 _MOST_COLUMNS = 6
@@ -32,7 +32,7 @@ def key_queues_report(found: KeyQueues) -> Report:
     known = {title: sdk for title, sdk in shown.items() if sdk.unknown is None}
     pairs: tuple[Section, ...] = ()
     if found.pairs:
-        scripts = Section("pairs", "SDKs compared", _PAIR, rows_of(_PAIR, found.pairs), audience="scripts")
+        scripts = section_of("pairs", "SDKs compared", _PAIR, found.pairs, audience="scripts")
         pairs = (_pairs_screen(found, known), scripts)
     moved = (_moved_screen(known),) if found.changes else ()
     facts = (*_change_facts(found, known), *_sdk_facts(found, known))
@@ -129,9 +129,8 @@ def _moved_screen(known: Shown) -> Section:
 def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
     title = f"keys that go to different queues, of {len(found.keys)}"
     if len(known) > _MOST_COLUMNS:
-        rows = rows_of(_PAIR, sorted(found.pairs, key=attrgetter("differ"), reverse=True))
-        brief = first_places(len(rows), _MOST_PAIRS)
-        return Section("pairs", title, _PAIR, rows, audience="screen", brief=brief, chosen=f"the {_MOST_PAIRS} largest")
+        pairs, chosen = sorted(found.pairs, key=attrgetter("differ"), reverse=True), f"the {_MOST_PAIRS} largest"
+        return section_of("pairs", title, _PAIR, pairs, audience="screen", first=_MOST_PAIRS, chosen=chosen)
     differ: dict[frozenset[str], Cell] = {frozenset((pair.sdk, pair.other_sdk)): pair.differ for pair in found.pairs}
     columns = (Column("SDK", "sdk"), *(Column(name, sdk.sdk, "number") for name, sdk in known.items()))
     rows = tuple(
@@ -144,11 +143,9 @@ def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
 def _sdks(found: KeyQueues) -> Section:
     hidden = () if found.changes else ("moved",)
     columns = (
-        *columns_of(KeyedSdk, "sdk=SDK mirrors vectors"),
-        Column("live", "live", of=lambda sdk: "yes" if sdk.live else "no"),
+        *columns_from("sdk=SDK mirrors vectors:number live"),
         *columns_of(KeyedSdk, "queuesUsed mostKeys moved", hidden=hidden),
         Column("moved share", "movedShare", "share", shown=bool(found.changes)),
-        Column("unknown", "unknown", "prose", shown=any(each.unknown is not None for each in found.sdks)),
-        Column("note", "note", "prose"),
+        *columns_from("unknown? note", "prose"),
     )
-    return Section("sdks", "SDKs", columns, rows_of(columns, found.sdks), named_only=True)
+    return section_of("sdks", "SDKs", columns, found.sdks, named_only=True)

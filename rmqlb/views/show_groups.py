@@ -1,13 +1,11 @@
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import GroupCounts, GroupFinding
-from rmqlb.model.finding import ERROR
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
-from rmqlb.model.words import at_least, counted, messages, named, of_all
-from rmqlb.views.columns import Cell, Column, columns_from, rows_of
+from rmqlb.model.result import ERROR, at_least, counted, messages, named, of_all
+from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.of_groups import statuses
-from rmqlb.views.queue_lists import figures
-from rmqlb.views.report import Report, Rows, Section, labels
+from rmqlb.views.report import Report, Rows, Section, labels, section_of
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -140,7 +138,6 @@ def groups_report(overview: Overview) -> Report:
 
 def _groups(lines: tuple[GroupLine, ...]) -> Section:
     differ = any(line.processes != line.consumers for line in lines)
-    has_findings = any(line.findings for line in lines)
     columns = (
         *columns_from("status=:sign group"),
         Column(
@@ -151,14 +148,13 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
         Column("queues", "queues", "number"),
         Column("lag", "lagText", "number", of=lag_text),
         *columns_from("lag/hidden lagAtLeast/hidden", "number"),
-        *figures("unassigned/4 duplicateOwners/5 idle/8 duplicateClientIds=duplicate_IDs/6 mismatches/7", lines),
+        *columns_from("unassigned?/4 duplicateOwners?/5 idle?/8 duplicateClientIds=duplicate_IDs?/6", "number"),
+        *columns_from("mismatches:number?/7"),
         Column("strategy", "strategies", fold=1, of=strategies_text),
         *columns_from("imbalance:number/3 basis/hidden"),
-        Column(
-            "worst finding", "worstFinding", "prose", shown=has_findings, of=lambda one: worst_text(one, one.findings)
-        ),
+        Column("worst finding", "worstFinding", "prose", spare=True, of=lambda one: worst_text(one, one.findings)),
     )
-    return Section("groups", "groups", columns, rows_of(columns, lines))
+    return section_of("groups", "groups", columns, lines)
 
 
 def _findings(lines: tuple[GroupLine, ...]) -> Section:
@@ -191,9 +187,6 @@ def _facts(state: GroupState) -> Iterator[str]:
 
 def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
     indexes = {client_id: at for at, client_id in enumerate(dict.fromkeys(each.client_id for each in processes))}
-    has_started, is_missing, has_findings = (
-        any(getattr(each, field) for each in processes) for field in ("started_at", "not_listed_by", "findings")
-    )
     columns = (
         Column("#", "index", "label", of=lambda one: indexes[one.client_id]),
         *columns_from("clientId=consumer processes:number/hidden"),
@@ -206,11 +199,11 @@ def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
         *columns_from("queuesObserved=observed queuesPredicted=predicted/6", "number"),
         Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
         Column("lag", "lag", "number", shown=False),
-        Column("started", "startedAt", quiet=True, fold=10, shown=has_started),
-        Column("not listed by", "notListedBy", shown=is_missing, of=lambda one: _words(one.not_listed_by)),
-        Column("findings", "findings", "prose", shown=has_findings, of=lambda one: _words(one.findings)),
+        Column("started", "startedAt", quiet=True, fold=10, spare=True),
+        Column("not listed by", "notListedBy", spare=True, of=lambda one: _words(one.not_listed_by)),
+        Column("findings", "findings", "prose", spare=True, of=lambda one: _words(one.findings)),
     )
-    return Section("consumers", "consumers", columns, rows_of(columns, processes), heads=3)
+    return section_of("consumers", "consumers", columns, processes, heads=3)
 
 
 def _words(names: Sequence[str] | None) -> str | None:

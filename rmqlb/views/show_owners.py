@@ -5,24 +5,22 @@ from operator import attrgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
-from rmqlb.model.sdk_use import sdks_text
-from rmqlb.model.words import all_or_some, are, at_least, counted, have, named, of_all
-from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from, rows_of
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, all_or_some, are, at_least, counted, have, named, of_all
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import (
     OwnerLine,
     Owners,
-    figures,
     owner_lines,
     owner_section,
     pop_facts,
     pop_title,
     severity_of,
 )
-from rmqlb.views.report import BETWEEN, Report, Rows, Section, labels
+from rmqlb.views.report import BETWEEN, Report, Rows, Section, labels, section_of
 
 _ROOM = 24
 _ROOM_OF_MISMATCHES = 8
@@ -69,7 +67,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
         tables.append(section)
     if not report.strategies and (report.offsets or report.hidden):
         columns = (*QUEUE_COLUMNS, *columns_from("brokerOffset consumerOffset lag", "number"))
-        offsets = Section("offsets", "offsets", columns, rows_of(columns, report.offsets), heads=3)
+        offsets = section_of("offsets", "offsets", columns, report.offsets, heads=3)
         sections += [offsets] if report.offsets else []
         tables.insert(0 if report.hidden else len(tables), offsets)
         rows += [({}, queue) for queue in report.offsets]
@@ -297,7 +295,7 @@ def _queues(report: OwnersReport) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("observed owner", "ownersObserved", kind, shown=bool(report.observed_queues)),
-        Column("lag", "lag", "number", shown=any(queue.lag for queue in report.queues)),
+        Column("lag", "lag", "number", spare=True),
         *(Column(s.strategy, s.strategy, kind) for s in report.strategies),
     )
     rows = tuple(
@@ -322,7 +320,7 @@ def _consumers(report: OwnersReport) -> Section:
     columns = (
         *columns_from("index=#:label clientId=consumer"),
         *(Column(s.strategy, s.strategy, "number") for s in strategies),
-        Column("idle because", "idleReason", shown=any(s.idle for s in strategies)),
+        Column("idle because", "idleReason", spare=True),
     )
     rows: list[tuple[Cell, ...]] = []
     for index, client_id in enumerate(dict.fromkeys(report.sorted_consumers)):
@@ -338,16 +336,15 @@ def _summary(report: OwnersReport) -> Section:
         Column("min", "minQueuesPerConsumer", "number", of=attrgetter("fewest")),
         Column("max", "maxQueuesPerConsumer", "number", of=attrgetter("most")),
         Column("mean", "meanQueuesPerConsumer", "number", of=attrgetter("mean")),
-        *columns_from("imbalance", "number"),
-        *figures("idle unassigned duplicateOwners", report.strategies),
+        *columns_from("imbalance idle? unassigned? duplicateOwners?", "number"),
         Column("mismatches", "mismatches", "number", shown=bool(report.observed_queues)),
     )
-    return Section("summary", "summary", columns, rows_of(columns, report.strategies), heads=1)
+    return section_of("summary", "summary", columns, report.strategies, heads=1)
 
 
 def _groups(reports: Sequence[OwnersReport]) -> Section:
     def figure(title: str, key: str, fold: int, of: Callable[[OwnersReport], Cell]) -> Column:
-        return Column(title, key, "number", fold=fold, shown=any(map(of, reports)), of=of)
+        return Column(title, key, "number", fold=fold, spare=True, of=of)
 
     def own(report: OwnersReport) -> StrategyOwners | None:
         return basis(report) if report.strategies else None
@@ -365,7 +362,7 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
         Column("imbalance", "imbalance", "number", fold=2, of=lambda report: getattr(own(report), "imbalance", None)),
         Column("strategy", "strategy", fold=5, of=_strategy),
     )
-    return Section("groups", "groups", columns, rows_of(columns, reports))
+    return section_of("groups", "groups", columns, reports)
 
 
 def _strategy(report: OwnersReport) -> str:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import counted, messages, named, of_all
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     GroupFigures,
@@ -22,17 +23,26 @@ from rmqlb.model.simulate_rebalance import (
     OwnerState,
     QueueTimeline,
     RebalanceResult,
-    RebalanceResults,
     SimulatedEvent,
-    SimulationsSummary,
     Takeover,
     timers_in_ms,
 )
+from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
-from rmqlb.model.words import counted, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.of_groups import of_groups, rank
-from rmqlb.views.report import BETWEEN, Audience, Report, Section, about, duration, first_places, labels, worst
+from rmqlb.views.report import (
+    BETWEEN,
+    Audience,
+    Report,
+    Section,
+    about,
+    duration,
+    first_places,
+    labels,
+    section_of,
+    worst,
+)
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
@@ -207,10 +217,6 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         yield f"timers: {', '.join(given)}"
 
 
-def _section(name: str, title: str, columns: Sequence[Column], items: Iterable[object], **more: Any) -> Section:
-    return Section(name, title, tuple(columns), rows_of(columns, items), **more)
-
-
 class Window(OfQueue, frozen=True):
     """A span of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
 
@@ -254,7 +260,7 @@ def _windows(found: RebalanceResult) -> Section:
     brief = worst([_length(window) for window in windows], _MOST_WINDOWS)
     title = ("gaps" if found.broadcasting else "gaps, overlaps") + (", outages" if with_outage else "")
     longest = f"the {_MOST_WINDOWS} longest"
-    return _section("windows", title, columns, windows, heads=3, brief=brief, chosen=longest, audience="scripts")
+    return section_of("windows", title, columns, windows, heads=3, brief=brief, chosen=longest, audience="scripts")
 
 
 def _length(span: Interval | Window) -> float:
@@ -280,7 +286,7 @@ def _queues(found: RebalanceResult) -> Section:
         Column("redelivered, at most", "redelivered", "number"),
     )
     brief = worst([one.longest_bad_ms for one in found.queues], _MOST_QUEUES)
-    return _section("queues", "queues", columns, found.queues, heads=3, named_only=True, brief=brief)
+    return section_of("queues", "queues", columns, found.queues, heads=3, named_only=True, brief=brief)
 
 
 def _takeovers(found: RebalanceResult) -> Section:
@@ -293,11 +299,13 @@ def _takeovers(found: RebalanceResult) -> Section:
         Column("starts at", "startRule"),
         Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one in takeovers)),
         Column("redelivered, the last", "redeliveredMs", "ms"),
-        Column("messages", "redelivered", "number", shown=any(one.redelivered for one in takeovers)),
+        Column("messages", "redelivered", "number", spare=True),
         Column("because", "startReason", quiet=True),
     )
     brief = worst([one.unread_ms or 0 for one in takeovers], _MOST_QUEUES)
-    return _section("takeovers", "takeovers", columns, takeovers, heads=4, named_only=found.steps is None, brief=brief)
+    return section_of(
+        "takeovers", "takeovers", columns, takeovers, heads=4, named_only=found.steps is None, brief=brief
+    )
 
 
 def _intervals(found: RebalanceResult) -> Section:
@@ -322,19 +330,16 @@ def _steps(found: RebalanceResult) -> Section:
         ),
     )
     steps = found.steps or ()
-    return _section("steps", "what happens and why", columns, steps, brief=first_places(len(steps), _MOST_STEPS))
+    return section_of("steps", "what happens and why", columns, steps, first=_MOST_STEPS)
 
 
 def _events(found: RebalanceResult) -> Section:
     """A screen shows them if neither the first line nor the table of consumers has all of them."""
     events, consumers = found.events, set(found.client_ids)
-    reads, writes = attrgetter("read_queues"), attrgetter("write_queues")
     columns = (
-        *columns_from("atMs=at:ms kind=event subject=of:clients"),
-        Column("strategy", "strategy", shown=any(event.strategy for event in events)),
-        Column("broker", "brokerName", shown=any(event.broker_name for event in events)),
-        Column("read queues", "readQueueNums", "number", shown=any(map(reads, events)), of=reads),
-        Column("write queues", "writeQueueNums", "number", shown=any(map(writes, events)), of=writes),
+        *columns_from("atMs=at:ms kind=event subject=of:clients strategy? brokerName=broker?"),
+        Column("read queues", "readQueueNums", "number", spare=True, of=attrgetter("read_queues")),
+        Column("write queues", "writeQueueNums", "number", spare=True, of=attrgetter("write_queues")),
         Column("as written", "text", shown=False),
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
@@ -354,14 +359,14 @@ def _consumers(found: RebalanceResult) -> Section:
         Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
         *columns_from("clientId=consumer queuesAtStart=before:number queuesAtEnd=after:number taken:number"),
-        Column("events", "events", shown=any(happens.values()), of=lambda part: ", ".join(happens[part.client_id])),
+        Column("events", "events", spare=True, of=lambda part: ", ".join(happens[part.client_id])),
     )
     changes = [
         part.taken + abs(part.queues_at_end - part.queues_at_start) + len(happens[part.client_id])
         for part in found.consumers
     ]
     brief = worst(changes, _MOST_CONSUMERS)
-    return _section("consumers", "consumers: queues before and after", columns, found.consumers, heads=3, brief=brief)
+    return section_of("consumers", "consumers: queues before and after", columns, found.consumers, heads=3, brief=brief)
 
 
 def _figures(found: RebalanceResult) -> Section:
@@ -458,7 +463,7 @@ def _overview(groups: Sequence[RebalanceResult]) -> Section:
         Column("queues", "queues", "number", of=lambda each: len(each.queues)),
         *(replace(column, fold=folds.get(column.key, 0)) for column in figures),
     )
-    return _section("groups", "groups, the worst first", columns, groups, heads=2)
+    return section_of("groups", "groups, the worst first", columns, groups, heads=2)
 
 
 def _badness(f: GroupFigures) -> tuple[float, ...]:
@@ -483,5 +488,4 @@ def _producers(producers: Sequence[SendResult]) -> Section:
     ordered = sorted(
         producers, key=lambda each: (-each.totals.lost, -each.totals.retried / (each.totals.messages or 1))
     )
-    brief = first_places(len(ordered), _MOST_PRODUCERS)
-    return _section("producers", "producers, the worst first", columns, ordered, heads=2, brief=brief)
+    return section_of("producers", "producers, the worst first", columns, ordered, heads=2, first=_MOST_PRODUCERS)

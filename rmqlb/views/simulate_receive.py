@@ -1,9 +1,8 @@
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_receive import (
     BrokerReceives,
     CrashReceived,
@@ -15,9 +14,8 @@ from rmqlb.model.simulate_receive import (
     TargetWait,
     WaitTimes,
 )
-from rmqlb.model.words import counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Report, Section, about, duration
+from rmqlb.views.report import Report, Section, about, duration, section_of
 
 _MOST = 12
 _CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
@@ -52,15 +50,15 @@ def receive_report(report: ReceiveReport) -> Report:
 def _sections(report: ReceiveReport) -> Iterator[Section]:
     yield _waits(report)
     failed = () if report.failures else ("failed",)
-    yield _table("brokers", "brokers", BrokerReceives, _BROKERS, report.brokers, hidden=failed)
+    yield section_of("brokers", "brokers", columns_of(BrokerReceives, _BROKERS, hidden=failed), report.brokers, heads=1)
     if report.failures:
-        yield Section("failures", "brokers that fail", _FAILURES, rows_of(_FAILURES, report.failures), heads=1)
+        yield section_of("failures", "brokers that fail", _FAILURES, report.failures, heads=1)
     if report.crashes:
-        yield Section("crashes", "consumers that die", _CRASHES, rows_of(_CRASHES, report.crashes), heads=1)
-    keys, title = "percent=messages,_% waitMs=wait_up_to", "distribution of waits"
-    yield replace(_table("quantiles", title, Quantile, keys, report.quantiles, heads=0), named_only=True)
-    title = "how long messages wait in each queue"
-    yield replace(_table("queues", title, QueueWaits, _QUEUES, report.queue_waits, heads=2), named_only=True)
+        yield section_of("crashes", "consumers that die", _CRASHES, report.crashes, heads=1)
+    columns, title = columns_of(Quantile, "percent=messages,_% waitMs=wait_up_to"), "distribution of waits"
+    yield section_of("quantiles", title, columns, report.quantiles, named_only=True)
+    columns, title = columns_of(QueueWaits, _QUEUES), "how long messages wait in each queue"
+    yield section_of("queues", title, columns, report.queue_waits, heads=2, named_only=True)
     forms, totals = report.closed_forms, report.totals
     times: tuple[tuple[Cell, ...], ...] = (
         ("an empty receive", forms.receive_ms),
@@ -76,21 +74,8 @@ def _sections(report: ReceiveReport) -> Iterator[Section]:
     if report.messages is not None:
         shown = {"consumer": report.scenario.consumers > 1, "deliveries": bool(totals.redelivered)}
         hidden = [key for key, is_shown in shown.items() if not is_shown]
-        yield _table("messages", "messages", ReceivedMessage, _MESSAGES, report.messages, hidden=hidden)
-
-
-def _table(
-    name: str,
-    title: str,
-    shape: type[Struct],
-    keys: str,
-    items: Sequence[object],
-    *,
-    hidden: Collection[str] = (),
-    heads: int = 1,
-) -> Section:
-    columns = columns_of(shape, keys, hidden=hidden)
-    return Section(name, title, columns, rows_of(columns, items), heads)
+        columns = columns_of(ReceivedMessage, _MESSAGES, hidden=hidden)
+        yield section_of("messages", "messages", columns, report.messages, heads=1)
 
 
 def _waits(report: ReceiveReport) -> Section:

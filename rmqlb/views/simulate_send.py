@@ -6,7 +6,7 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from rmqlb.model.client_versions import ClientVersions
-from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.model.simulate_send import (
     Attempt,
@@ -29,10 +29,9 @@ from rmqlb.model.simulate_send import (
     TimeSpread,
     printed_part,
 )
-from rmqlb.model.words import counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.formats.palette import BAD
-from rmqlb.views.report import Audience, Report, Section, about, duration, percent
+from rmqlb.views.report import Audience, Report, Section, about, duration, percent, section_of
 
 MOST_FAILURES = 12
 _MOST_NAMED = 2
@@ -233,8 +232,7 @@ def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
     hidden = ("thread",) * (report.producer.threads == 1)
     keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
     columns = columns_of(Attempt, keys, hidden=hidden)
-    rows = rows_of(columns, report.attempts or ())
-    yield Section("attempts", "attempts", columns, rows, heads=2, named_only=not trace)
+    yield section_of("attempts", "attempts", columns, report.attempts or (), heads=2, named_only=not trace)
     columns = (
         *columns_of(LostMessage, "message thread atMs=at reason=lost_by", hidden=hidden),
         Column(
@@ -244,8 +242,8 @@ def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
         Column("brokers sent", "brokersSent", of=_brokers_sent),
         Column("text", "text", of=lambda lost: _first_line(lost.exception)),
     )
-    rows = rows_of(columns, report.lost_messages or ())
-    yield Section("lost", "lost messages", columns, rows, heads=1, named_only=not trace or not rows)
+    lost = report.lost_messages or ()
+    yield section_of("lost", "lost messages", columns, lost, heads=1, named_only=not trace or not lost)
 
 
 def _exceptions(report: SendReport) -> Section:
@@ -256,7 +254,7 @@ def _exceptions(report: SendReport) -> Section:
         Column("brokers sent", "brokersSent", fold=3, of=_brokers_sent),
         Column("text of the first", "text", "prose", fold=2, of=_first_line),
     )
-    return Section("exceptions", "exceptions of lost messages", columns, rows_of(columns, report.exceptions), heads=1)
+    return section_of("exceptions", "exceptions of lost messages", columns, report.exceptions, heads=1)
 
 
 def _code(exception: MessageException | ExceptionKind | None) -> str | None:
@@ -280,7 +278,7 @@ def _queues(report: SendReport) -> Section:
         stored.setdefault(queue.broker_name, []).append(queue.stored)
     uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored.values())
     audience: Audience = "all" if uneven else "scripts"
-    return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2, audience=audience)
+    return section_of("queues", "queues", columns, report.queues, heads=2, audience=audience)
 
 
 def _counts(shape: type[QueueTally | BrokerTally], parts: Sequence[QueueTally | BrokerTally]) -> tuple[Column, ...]:
@@ -294,9 +292,9 @@ def _brokers(report: SendReport) -> Section:
         *columns_of(BrokerTally, "brokerName=broker queues"),
         *_counts(BrokerTally, report.brokers),
         Column("isolations", "isolations", "number", shown=report.producer.latency_fault),
-        Column("left out for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
+        Column("left out for", "isolatedMs", "ms", spare=True),
     )
-    return Section("brokers", "brokers", columns, rows_of(columns, report.brokers), heads=1)
+    return section_of("brokers", "brokers", columns, report.brokers, heads=1)
 
 
 def _keys(keys: KeySpread) -> Section:
@@ -305,7 +303,7 @@ def _keys(keys: KeySpread) -> Section:
         Column("share", "share", "share", of=lambda hot: hot.messages / keys.messages),
         *columns_of(HotKey, "brokerName=broker queueId=queue"),
     )
-    return Section("keys", f"hottest of {keys.distinct} keys", columns, rows_of(columns, keys.hottest), heads=1)
+    return section_of("keys", f"hottest of {keys.distinct} keys", columns, keys.hottest, heads=1)
 
 
 def _failures(report: SendReport) -> Section:
@@ -320,7 +318,7 @@ def _failures(report: SendReport) -> Section:
         *columns_of(FailureTaken, "usedAgainAfterMs=used_again_after"),
     )
     audience: Audience = "all" if len(report.failures) > 1 else "scripts"
-    return Section("failures", "failures", columns, rows_of(columns, report.failures), heads=2, audience=audience)
+    return section_of("failures", "failures", columns, report.failures, heads=2, audience=audience)
 
 
 def _first_failed_after(taken: FailureTaken) -> float | None:
@@ -440,12 +438,12 @@ def _share(broker_name: str, producer: OtherProducer) -> float | None:
 def _modes(report: SendReport) -> Section:
     state = Column("latency fault", "latencyFault", of=lambda producer: "on" if producer.latency_fault else "off")
     columns = (state, *_compared(report))
-    return Section("comparison", "latency fault off and on", columns, rows_of(columns, report.comparison))
+    return section_of("comparison", "latency fault off and on", columns, report.comparison)
 
 
 def _sdks(report: SendReport) -> Section:
     columns = (Column("SDK", "sdk"), Column("rules of", "profile", fold=3), *_compared(report))
-    return Section("sdks", "producers of each SDK", columns, rows_of(columns, report.sdks))
+    return section_of("sdks", "producers of each SDK", columns, report.sdks)
 
 
 def _clients(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) -> Section:

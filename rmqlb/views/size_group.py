@@ -1,12 +1,12 @@
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from operator import attrgetter
 
-from rmqlb.model.finding import WARNING
+from rmqlb.model.message_queue import runs, span
+from rmqlb.model.result import WARNING, counted
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
-from rmqlb.model.words import counted
-from rmqlb.views.columns import Cell, Column, columns_from, rows_of
-from rmqlb.views.report import BETWEEN, Report, Section, duration, percent
+from rmqlb.views.columns import Cell, Column, columns_from
+from rmqlb.views.report import BETWEEN, Report, Section, duration, percent, section_of
+from rmqlb.views.timeline import ruler
 
 _MOST_RANGES = 12
 _MOST_POINTS = 12
@@ -38,9 +38,7 @@ def _curve(size: GroupSize) -> Section:
 
     columns = (
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
-        *columns_from("consumers imbalance idle", "number"),
-        Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in points)),
-        Column("duplicate owners", "duplicateOwners", "number", shown=any(point.duplicate_owners for point in points)),
+        *columns_from("consumers imbalance idle unassigned? duplicateOwners?", "number"),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
         after("with consumers lost", "imbalanceAfterLoss", "after_loss", shown=bool(limits.survive)),
         after("with a broker lost", "imbalanceAfterBrokerLoss", "after_broker_loss", shown=limits.survive_broker),
@@ -49,7 +47,7 @@ def _curve(size: GroupSize) -> Section:
         Column("why not", "whyNot", "prose", of=why),
     )
     title = f"sizes under {size.strategy}{_on_queues(size)}"
-    return Section("curve", title, columns, rows_of(columns, points), brief=_around(size))
+    return section_of("curve", title, columns, points, brief=_around(size))
 
 
 def _on_queues(size: GroupSize) -> str:
@@ -84,7 +82,7 @@ def _candidates(size: GroupSize) -> Section:
     found = [each.consumers for each in size.candidates]
     order = sorted(range(len(found)), key=lambda at: (found[at] is None, found[at] or 0, at))
     brief = tuple(sorted(order[:_MOST_CANDIDATES])) if len(order) > _MOST_CANDIDATES else None
-    return Section("candidates", "what was compared", columns, rows_of(columns, size.candidates), brief=brief)
+    return section_of("candidates", "what was compared", columns, size.candidates, brief=brief)
 
 
 def _topics(size: GroupSize) -> Section:
@@ -95,7 +93,7 @@ def _topics(size: GroupSize) -> Section:
         Column("messages per second", "ratePerSecond", "number", shown=has_rate),
         Column("consume time", "consumeMs", "ms", shown=has_rate),
     )
-    return Section("topics", "topics", columns, rows_of(columns, size.topics), named_only=not has_rate, heads=1)
+    return section_of("topics", "topics", columns, size.topics, named_only=not has_rate, heads=1)
 
 
 def _work(size: GroupSize) -> Iterator[str]:
@@ -150,11 +148,9 @@ def _ranges(numbers: Sequence[int], most: int = _MOST_RANGES) -> str:
     >>> _ranges([1, 2, 3, 5, 8, 9]), _ranges([2, 4, 6], most=2), _ranges([])
     ('1-3, 5, 8-9', '2, 4 and 1 more', 'none')
     """
-    starts = [0, *(at for at, (one, other) in enumerate(pairwise(numbers), start=1) if other > one + 1), len(numbers)]
-    parts = [numbers[begin:end] for begin, end in pairwise(starts) if end > begin]
-    texts = [f"{part[0]}-{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts[:most]]
-    left = sum(map(len, parts[most:]))
-    return (", ".join(texts) or "none") + (f" and {left} more" if left else "")
+    found = runs(numbers)
+    left = sum(map(len, found[most:]))
+    return (", ".join(map(span, found[:most])) or "none") + (f" and {left} more" if left else "")
 
 
 def _named(size: GroupSize, point: SizePoint) -> str:
@@ -281,11 +277,5 @@ def _cell(point: SizePoint, low: float, wide: int, *, is_first: bool, is_limit: 
 
 
 def _ruler(numbers: Sequence[int], wide: int) -> str:
-    width = len(numbers) * wide
-    ruler = ""
-    for at, number in enumerate(numbers):
-        place, label = at * wide, str(number)
-        is_round = at == 0 or number % _BETWEEN_TICKS == 0
-        if is_round and place >= len(ruler) + bool(ruler) and place + len(label) <= width:
-            ruler = ruler.ljust(place) + label
-    return ruler.ljust(width)
+    labels = ((at * wide, str(n)) for at, n in enumerate(numbers) if at == 0 or n % _BETWEEN_TICKS == 0)
+    return ruler(len(numbers) * wide, labels)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.policy import LIMITS
+from rmqlb.model.result import SEVERITIES, counted, messages, named
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,
     BrokenAlready,
@@ -18,10 +19,9 @@ from rmqlb.model.sweep_failures import (
     TopicWorst,
     Worst,
 )
-from rmqlb.model.words import counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text, bound_text
-from rmqlb.views.columns import Cell, Column, attribute_of, columns_from, rows_of
-from rmqlb.views.report import Block, Part, Report, Section, first_places
+from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
+from rmqlb.views.report import Block, Part, Report, Section, first_places, section_of
 
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
@@ -186,8 +186,8 @@ def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
         yield Part(label, tuple((text, "") for text in texts), 1, is_command=True)
 
 
-def _table(name: str, title: str, columns: tuple[Column, ...], items: Sequence[object], heads: int = 0) -> Section:
-    return Section(name, title, columns, rows_of(columns, items), heads=heads, named_only=not items)
+def _table(name: str, title: str, columns: Sequence[Column], items: Sequence[object], **more: Any) -> Section:
+    return section_of(name, title, columns, items, named_only=not items, **more)
 
 
 def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
@@ -215,8 +215,7 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
         *_figure("without lock", "withoutLock", 7),
         *columns_from("strategy/8 basis/hidden computed:number/hidden"),
     )
-    table = _table("groups", "groups, each figure in its worst case", columns, groups, heads=1)
-    return replace(table, brief=first_places(len(groups), _MOST_ROWS))
+    return _table("groups", "groups, each figure in its worst case", columns, groups, heads=1, first=_MOST_ROWS)
 
 
 def _topics(topics: Sequence[TopicWorst]) -> Section:
@@ -225,8 +224,7 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
         *_figure("fewest left", "leastWritable"),
         *columns_from("cases/2 unwritable=none_writable broken=break_a_limit", "number"),
     )
-    table = _table("topics", "topics, each figure in its worst case", columns, topics, heads=1)
-    return replace(table, brief=first_places(len(topics), _MOST_ROWS))
+    return _table("topics", "topics, each figure in its worst case", columns, topics, heads=1, first=_MOST_ROWS)
 
 
 _UNJUDGED = (Column("about", "about"), Column("name", "name"), Column("limit", "limit"), Column("why", "why", "prose"))

@@ -5,16 +5,17 @@ none, outage, no such queue, unknown owners, one owner; among equal states the l
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count, pairwise
 from string import ascii_letters, digits
 from typing import Protocol
 
 from msgspec import Struct
 
+from rmqlb.model.message_queue import span
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
+from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
-from rmqlb.model.times import milliseconds
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column
 from rmqlb.views.formats.palette import BAD, WARN, owner_style
 from rmqlb.views.report import Section, duration, worst
@@ -87,8 +88,7 @@ class Strip(Struct, frozen=True):
 
     @property
     def queue_ids(self) -> str:
-        first, last = self.queues[0].queue.queue_id, self.queues[-1].queue.queue_id
-        return str(first) if first == last else f"{first}-{last}"
+        return span(range(self.queues[0].queue.queue_id, self.queues[-1].queue.queue_id + 1))
 
     @property
     def badness(self) -> float:
@@ -248,12 +248,17 @@ def _title(edges: Sequence[int], consumers: int) -> str:
 
 def _ruler(edges: Sequence[int]) -> str:
     width = len(edges) - 1
-    ruler = ""
-    for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):
-        place, label = bisect_right(edges, tick) - 1, duration(milliseconds(tick))
-        if place >= len(ruler) + bool(ruler) and place + len(label) <= width:
-            ruler = ruler.ljust(place) + label
-    return ruler.ljust(width)
+    times = ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1))
+    return ruler(width, ((bisect_right(edges, time) - 1, duration(milliseconds(time))) for time in times))
+
+
+def ruler(width: int, labels: Iterable[tuple[int, str]]) -> str:
+    """Labels at their places, as many as fit."""
+    drawn = ""
+    for place, label in labels:
+        if place >= len(drawn) + bool(drawn) and place + len(label) <= width:
+            drawn = drawn.ljust(place) + label
+    return drawn.ljust(width)
 
 
 def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:

@@ -1,7 +1,5 @@
 """A headless Chromium, told what to do through its DevTools pipe: JSON that ends with NUL, on the descriptors 3 and 4."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -18,14 +16,9 @@ _PATIENCE_S = 60
 """After so long a test has failed; none of them waits for it."""
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 _FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--remote-debugging-pipe",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
+    *("--disable-sync", "--no-first-run", "--remote-debugging-pipe"),
+    *("--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>"),  # nothing listens there
 )
 _ON_3_AND_4 = (
     "import fcntl, os, sys; ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]; "
@@ -34,46 +27,29 @@ _ON_3_AND_4 = (
 
 
 class Loaded(Struct):
-    """What a page did while it was loaded.
+    """What a page did while the browser loaded it."""
 
-    Attributes:
-        requests: the addresses that were asked for, its own among them.
-        dialogs: the texts of its dialogs.
-        complaints: errors, warnings and whatever else stands on the console.
-        text: all text of the document.
-        scripts: how many script elements it has.
-        width: the columns of pixels that its content needs.
-        outside: elements with text that begin or end outside the window.
-    """
-
-    requests: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)  # addresses, the page's own among them
     dialogs: list[str] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)  # errors, warnings and all else on the console
     text: str = ""
     scripts: int = 0
-    width: int = 0
-    outside: list[str] = field(default_factory=list)
+    width: int = 0  # the columns of pixels that the content needs
+    outside: list[str] = field(default_factory=list)  # elements with text that begin or end outside the window
 
 
 class Chromium:
-    """A running browser.
+    """A running browser that reaches no server; the folder is for its profile."""
 
-    Args:
-        folder: for its profile.
-        proxy: the only address that it can reach.
-    """
-
-    def __init__(self, folder: Path, proxy: str) -> None:
+    def __init__(self, folder: Path) -> None:
         program = next((found for name in _NAMES if (found := shutil.which(name))), None)
         assert program, "this needs Chromium: apt-get install chromium"
         to_read, self._to = os.pipe()
         self._from, to_write = os.pipe()
-        reach = (f"--proxy-server={proxy}", "--proxy-bypass-list=<-loopback>", f"--user-data-dir={folder}")
+        line = [str(to_read), str(to_write), program, *_FLAGS, f"--user-data-dir={folder}", "about:blank"]
+        quiet = subprocess.DEVNULL
         self._child = subprocess.Popen(
-            [sys.executable, "-c", _ON_3_AND_4, str(to_read), str(to_write), program, *_FLAGS, *reach, "about:blank"],
-            pass_fds=(to_read, to_write),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            [sys.executable, "-c", _ON_3_AND_4, *line], pass_fds=(to_read, to_write), stdout=quiet, stderr=quiet
         )
         os.close(to_read)
         os.close(to_write)
@@ -147,7 +123,7 @@ class Chromium:
 _LOOK = """new Promise(done => requestAnimationFrame(() => setTimeout(() => done([
     document.documentElement.textContent, document.getElementsByTagName("script").length,
     document.documentElement.scrollWidth,
-    [...document.body.querySelectorAll("td, p, dd, dt, li, pre, code, figure, h1, h2, h3")]
+    [...document.querySelectorAll("td, p, dd, dt, li, pre, code, figure, h1, h2, h3")]
         .filter(one => one.getClientRects().length && (one.scrollWidth > one.clientWidth + 1
             && getComputedStyle(one).display != "inline" || one.getBoundingClientRect().right > innerWidth + 1))
         .map(one => one.textContent.slice(0, 60))]))))"""

@@ -1,7 +1,5 @@
 """What is written as CSV, read by a real spreadsheet: no cell is a formula, and numbers are numbers."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -29,12 +27,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 class Cell(Struct, frozen=True):
-    """A cell as the spreadsheet has it.
-
-    Attributes:
-        formula: or None.
-        number: or None when it is no number.
-    """
+    """A cell as the spreadsheet has it: a formula, a number, or neither."""
 
     formula: str | None
     number: float | None
@@ -81,11 +74,10 @@ def test_hostile_names_are_no_formulas_and_numbers_are_numbers(tmp_path: Path) -
     assert seen.keys() == written.keys()
     numbers = 0
     for name, rows in written.items():
-        for text_row, row in zip(rows, seen[name], strict=False):
-            assert [cell.formula for cell in row if cell.formula is not None] == [], name
-            for text, cell in zip(text_row, row, strict=False):
-                if _NUMBER.fullmatch(text):
-                    assert cell.number == float(text), (name, text)
-                    numbers += 1
         assert len(seen[name]) >= len(rows)
+        assert [cell for row in seen[name] for cell in row if cell.formula is not None] == [], name
+        for text, cell in (pair for rows_ in zip(rows, seen[name], strict=False) for pair in zip(*rows_, strict=False)):
+            if _NUMBER.fullmatch(text):
+                assert cell.number == float(text), (name, text)
+                numbers += 1
     assert numbers > 100

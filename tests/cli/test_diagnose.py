@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.sources.dashboards import PROGRESS, RUNNING
+from tests.sources.test_dashboard import PROGRESS, RUNNING
 from tests.support.replay_dashboard import CAPTURES, Handler, Replay, dashboard, envelope, failure
 from tests.support.schemas import must_fit
 

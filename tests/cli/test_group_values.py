@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.rebalance.events import in_order
+from rmqlb.engine.rebalance.simulate import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo
@@ -110,10 +110,11 @@ def test_a_brokers_restart_is_that_it_is_down_for_a_while(name: str, more: str) 
 
 
 def test_consumer_types_and_libraries_are_of_all_or_of_one() -> None:
-    assert group_values.given_consumer_types([]) == (None, {})
-    assert group_values.given_consumer_types(["Lite-Pull", "a=b@c=assign"]) == ("lite-pull", {"a=b@c": "assign"})
-    assert values.sdks([]) == (None, {})
-    assert values.sdks(["Go@2.1.2", "a=b@c=CPP"]) == ("go@2.1.2", {"a=b@c": "cpp"})
+    for read in (group_values.consumer_type, values.sdk):
+        assert values.by_consumer([], "--x", read) == (None, {})
+    types, libraries = ["Lite-Pull", "a=b@c=assign"], ["Go@2.1.2", "a=b@c=CPP"]
+    assert values.by_consumer(types, "--x", group_values.consumer_type) == ("lite-pull", {"a=b@c": "assign"})
+    assert values.by_consumer(libraries, "--x", values.sdk) == ("go@2.1.2", {"a=b@c": "cpp"})
 
 
 def test_slaves_go_on_unless_they_are_meant() -> None:

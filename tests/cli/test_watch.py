@@ -15,8 +15,7 @@ from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.common.watch import watch
 from rmqlb.errors import DataError, EndpointError, RmqlbError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding, TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.report import Report, Rows
 from tests.cli.run import EXAMPLE, command, run

@@ -1,15 +1,16 @@
+from pathlib import Path
+
+import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.route_findings import route_findings, sighting_findings
+from rmqlb.engine.source_findings import route_findings, sighting_findings
 from rmqlb.model.group import Seen
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from tests.support.builders import route
-from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 
 MASTER, SLAVE = BrokerData("c", "a", {0: "a:1"}), BrokerData("c", "a", {1: "a:1"})
-ORDER = "order-topic: topic T has an order config: producers take their queues from it, whatever brokers say"
-UNREAD = "messages in queues 4-5 are read by no consumer"
 MAPPING = {"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})}
 
 
@@ -21,49 +22,36 @@ def broken(
     return replace(found, topic_queue_mapping_by_broker=MAPPING) if static else found
 
 
-@every_case(("data", "expected"), [
-    (route(a=4, b=4), []),
-    (route(a=4), ["one-broker: topic T is on one broker only, a"]),
-    (TopicRouteData("T", (), ()), ["no-read-queues: topic T has no readable queue: consumers get nothing"]),
-    (broken(4, 4, 6, SLAVE), ["no-master: has no master: producers skip it, consumers still own its queues"]),
-    (broken(4, 4), ["no-address: has queues but no address: producers skip it, consumers wait for it"]),
-    (broken(4, 4, 4, MASTER), ["not-writable: is not writable: producers do not see its queues"]),
-    (broken(4, 4, 2, MASTER), ["not-readable: is not readable: consumers do not see its queues"]),
-    (broken(4, 4, 6, BrokerData("other", "a", {0: "a:1"})), ["spans-clusters: topic T spans the clusters c, other"]),
-    *(
-        (broken(read, write, 6, MASTER), [f"{code}: has {has}"])
-        for read, write, code, has in (
-            (2, 4, "read-below-write", "4 writable but 2 readable queues: messages in queues 2-3 are read by no consumer"),
-            (3, 4, "read-below-write", "4 writable but 3 readable queues: messages in queue 3 are read by no consumer"),
-            (4, 2, "read-above-write", "4 readable but 2 writable queues: queues 2-3 get no new messages"),
-            (1, 0, "read-above-write", "1 readable but 0 writable queues: queue 0 gets no new messages"),
-        )
-    ),
+ROUTES = {
+    "two brokers": route(a=4, b=4),
+    "one broker": route(a=4),
+    "no queue": TopicRouteData("T", (), ()),
+    "no master": broken(4, 4, 6, SLAVE),
+    "no address": broken(4, 4),
+    "not writable": broken(4, 4, 4, MASTER),
+    "not readable": broken(4, 4, 2, MASTER),
+    "two clusters": broken(4, 4, 6, BrokerData("other", "a", {0: "a:1"})),
+    **{f"{read} to read, {write} to write": broken(read, write, 6, MASTER) for read, write in ((2, 4), (3, 4), (4, 2), (1, 0))},
     # Producers take the queues of an order topic from its config, and skip no broker without a master.
-    (broken(4, 4, 6, MASTER, order="a:4;z:1"), [ORDER]),
-    (broken(4, 8, 6, MASTER, order="a:4;z:1"), [ORDER]),
-    (broken(4, 4, 6, MASTER, order="a:9;z:1"), [ORDER]),  # the broker refuses sends to the queues from 4 on
-    (broken(4, 4, 4, MASTER, order="a:4;z:1"), ["not-writable: is not writable: sends to it fail", ORDER]),
-    (
-        broken(4, 8, 6, MASTER, order="a:6;z:1"),
-        [f"read-below-write: has 6 queues in the order config but 4 readable queues: {UNREAD}", ORDER],
-    ),
-    (
-        broken(4, 4, 4, MASTER, order="z:1"),
-        ["read-above-write: has 4 readable queues but 0 in the order config: queues 0-3 get no new messages", ORDER],
-    ),
-    (broken(4, 4, 6, MASTER, order="a:4;z:1;y:2;x:0"), [f"{ORDER}; sends to y, which the route does not have, fail"]),
-    (broken(4, 4, 6, SLAVE, order="a:4;z:1"), ["no-master: has no master: sends to it fail, consumers still own its queues", ORDER]),
+    **{f"order topic, {read} to read, {write} to write, config {conf}": broken(read, write, 6, MASTER, order=conf) for read, write, conf in (
+        (4, 4, "a:4;z:1"), (4, 8, "a:4;z:1"), (4, 8, "a:6;z:1"), (4, 4, "a:4;z:1;y:2;x:0"),
+        (4, 4, "a:9;z:1"),  # the broker refuses sends to the queues from 4 on
+    )},
+    "order topic, not writable": broken(4, 4, 4, MASTER, order="a:4;z:1"),
+    "order topic, not writable, without a": broken(4, 4, 4, MASTER, order="z:1"),
+    "order topic, no master": broken(4, 4, 6, SLAVE, order="a:4;z:1"),
     # The mapping of a static topic decides, whatever the brokers' counts and permissions are.
-    (broken(4, 4, 6, SLAVE, static=True), ["no-master: has no master: sends to it fail, consumers still own its queues"]),
-    (
-        broken(2, 4, 0, MASTER, static=True),
-        ["not-readable: is not readable: consumers own its queues and are refused", "not-writable: is not writable: sends to it fail"],
-    ),
-])  # fmt: skip
-def test_each_oddity_has_its_code_and_says_what_comes_of_it(data: TopicRouteData, expected: list[str]) -> None:
-    found = [f"{each.code}: {each.message.removeprefix('broker a of topic T ')}" for each in route_findings(data)]
-    assert found == expected
+    "static topic, no master": broken(4, 4, 6, SLAVE, static=True),
+    "static topic, no permission": broken(2, 4, 0, MASTER, static=True),
+}  # fmt: skip
+
+
+def test_findings_of_odd_routes_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {
+        name: ["findings:", *(f"{each.code}: {each.message}" for each in route_findings(data))]
+        for name, data in ROUTES.items()
+    }
+    assert_recorded(Path(__file__).with_name("routes.txt"), answers, request)
 
 
 def test_name_servers_that_do_not_agree_are_a_finding() -> None:

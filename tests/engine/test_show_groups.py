@@ -1,6 +1,6 @@
 """`pytest tests/engine/test_show_groups.py --update-golden` rewrites `groups.txt`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,17 +17,17 @@ from rmqlb.engine.show_groups import (
     unread_of_groups,
     unread_of_no_group,
 )
-from rmqlb.model.finding import Severity
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState, Status
+from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.views.show_groups import consumers_report, worst_text
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
 from tests.support.mismatches import every_case
 from tests.support.odd_groups import ODD
+from tests.support.recorded_answers import assert_recorded
 
-ANSWERS = Path(__file__).parent / "groups.txt"
 UNREAD = (Unread("members", "g", "timed out", "b"), Unread("member", "g", "late", "x"))
 
 
@@ -116,12 +116,8 @@ def shown(value: GroupState | ConsumerProcess) -> str:
 
 
 def test_each_group_and_its_consumers_are_as_recorded(request: pytest.FixtureRequest) -> None:
-    said = {name: "\n".join(lines_of(snapshot)) for name, snapshot in GROUPS.items()}
-    if request.config.getoption("--update-golden"):
-        ANSWERS.write_text("\n\n".join(f"# {name}\n{text}" for name, text in said.items()) + "\n", encoding="utf-8")
-    recorded = dict(each.split("\n", 1) for each in ANSWERS.read_text(encoding="utf-8")[2:].strip().split("\n\n# "))
-    assert {name: text for name, text in said.items() if recorded.get(name) != text} == {}
-    assert recorded.keys() == said.keys()
+    answers = {name: lines_of(snapshot) for name, snapshot in GROUPS.items()}
+    assert_recorded(Path(__file__).with_name("groups.txt"), answers, request)
 
 
 SEVERAL = cluster(
@@ -153,18 +149,6 @@ def test_parts_that_no_line_tells_are_left_for_the_source() -> None:
     assert [part.name for part in unread_of_no_group(snapshot, found.groups)] == ["Other", "b"]
 
 
-FINE = members("x y", name="fine", owners="x x y y", lag={0: 5, 1: 0, 2: 0, 3: 0})
-BAD = members("x x", name="bad", owners="x x - -", lag={0: 1, 1: 0, 2: 0, 3: 0})
-ACTIVE = members("x", name="pulls", consume_type="CONSUME_ACTIVELY")
-
-
-def tried(text: str, *groups: ConsumerGroup) -> tuple[float | None, bool | None]:
-    snapshot = cluster(*groups)
-    lines = overview(snapshot, all_groups(snapshot), Settings()).groups
-    found = try_on_groups(parse_condition(text, GROUPS_FIGURES), lines)
-    return found.value, found.met
-
-
 SUMMED = ("lag", "unassigned", "duplicate_owners", "idle", "duplicate_client_ids", "mismatches", "imbalance")
 NUMBERS = ("consumers", "processes", "queues", "lag_at_least", *SUMMED)
 
@@ -173,87 +157,64 @@ def line(name: str, status: Status, names: Sequence[str], *numbers: float) -> Gr
     return replace(GroupLine(name, status, basis="observed"), **dict(zip(names, numbers, strict=True)))
 
 
+def tried(text: str, *lines: GroupLine) -> tuple[float | None, bool | None]:
+    found = try_on_groups(parse_condition(text, GROUPS_FIGURES), lines)
+    return found.value, found.met
+
+
 ONE = line("one", "error", NUMBERS, 3, 4, 5, 60, 6, 7, 8, 9, 10, 11, 1.5)
 TWO = line("two", "warning", SUMMED, 600, 700, 800, 900, 1000, 1100, 1.25)
+POP = replace(ONE, shares_queues=False)
+OTHERS = {
+    "broadcasting": replace(ONE, message_model="BROADCASTING"), "POP": POP, "a Proxy": replace(POP, basis=None),
+    "one offline": replace(ONE, status="offline"),
+}  # fmt: skip
 
 
-@every_case(("name", "of_one", "of_both"), [
-    ("consumers", 3, None),
-    ("processes", 4, None),
-    ("queues", 5, None),
-    ("lag", 6, 606),
-    ("unassigned", 7, 707),
-    ("duplicate-owners", 8, 808),
-    ("idle", 9, 909),
-    ("duplicate-client-ids", 10, 1010),
-    ("mismatches", 11, 1111),
-    ("imbalance", 1.5, 1.5),
-])  # fmt: skip
-def test_each_figure_of_groups_is_its_own(name: str, of_one: float, of_both: float | None) -> None:
-    assert try_on_groups(parse_condition(f"{name}[one]>0", GROUPS_FIGURES), (TWO, ONE)).value == of_one
-    if of_both is not None:
-        assert try_on_groups(parse_condition(f"{name}>0", GROUPS_FIGURES), (TWO, ONE)).value == of_both
-
-
-@every_case(("name", "broadcasting", "pop", "proxy", "offline"), [
-    ("lag", 600, 606, 606, 606),
-    ("unassigned", 700, 700, 700, 700),
-    ("duplicate-owners", 800, 800, 800, 808),
-    ("idle", 909, 900, 900, 909),
-    ("duplicate-client-ids", 1010, 1010, 1010, 1010),
-    ("mismatches", 1100, 1100, 1100, 1111),
-    ("imbalance", 1.25, 1.25, 1.25, 1.5),
-])  # fmt: skip
-def test_groups_add_to_own_figures(name: str, broadcasting: float, pop: float, proxy: float, offline: float) -> None:
+def figures_of_groups() -> Iterator[tuple[str, Iterable[str]]]:
     """Each consumer of a broadcasting group owns every queue; nobody owns those that are consumed by POP or a Proxy."""
-    ones = (
-        replace(ONE, message_model="BROADCASTING"),
-        replace(ONE, shares_queues=False),
-        replace(ONE, shares_queues=False, basis=None),
-        replace(ONE, status="offline"),
-    )
-    condition = parse_condition(f"{name}>0", GROUPS_FIGURES)
-    assert [try_on_groups(condition, (one, TWO)).value for one in ones] == [broadcasting, pop, proxy, offline]
+    for name in GROUPS_FIGURES.of_subject:
+        yield f"{name} of one", [str(tried(f"{name}[one]>0", TWO, ONE)[0])]
+    for name in GROUPS_FIGURES.names:
+        with_others = (f"with {kind}: {tried(f'{name}>0', one, TWO)[0]}" for kind, one in OTHERS.items())
+        yield name, [f"{tried(f'{name}>0', TWO, ONE)[0]}", *with_others]
 
 
-def test_queues_that_nobody_reads_are_even_and_those_not_known_are_unknown() -> None:
-    idle, unknown = replace(ONE, imbalance=None), replace(ONE, imbalance=None, basis=None)
-    for text, lines, value, met in (
-        ("imbalance[one]>0", (idle,), 0, False),
-        ("imbalance[one]>0", (unknown,), None, None),
-        ("imbalance>1", (unknown, TWO), 1.25, True),
-        ("imbalance>2", (unknown, TWO), None, None),
-        ("imbalance>=1", (), None, None),
-        ("lag>=0", (), 0, True),
-    ):
-        found = try_on_groups(parse_condition(text, GROUPS_FIGURES), lines)
-        assert (found.value, found.met) == (value, met)
+def test_each_figure_of_groups_is_as_recorded(request: pytest.FixtureRequest) -> None:
+    assert_recorded(Path(__file__).with_name("group-figures.txt"), dict(figures_of_groups()), request)
 
 
-@every_case(("compare", "value", "met"), [
-    (">=2", 2, True),
-    ("<=1", 2, False),
-    ("<=2", None, None),
-    (">1", 2, True),
-    ("<2", 2, False),
-    (">2", None, None),
-    ("=2", None, None),
-    ("!=2", None, None),
+IDLE = replace(ONE, imbalance=None)
+UNKNOWN = replace(IDLE, basis=None)
+KNOWN, ACTIVE = (
+    GroupLine("known", "error", basis="observed", unassigned=2, lag=5),
+    GroupLine("active", "unknown", consumers=1),
+)
+
+
+@every_case(("text", "lines", "value", "met"), [
+    # Queues that nobody reads are even.
+    ("imbalance[one]>0", (IDLE,), 0, False),
+    ("imbalance[one]>0", (UNKNOWN,), None, None),
+    ("imbalance>1", (UNKNOWN, TWO), 1.25, True),
+    ("imbalance>2", (UNKNOWN, TWO), None, None),
+    ("imbalance>=1", (), None, None),
+    ("lag>=0", (), 0, True),
+    # What is not known can only add.
+    *((f"unassigned{compare}", (KNOWN, ACTIVE), 2, False) for compare in ("<=1", "<2")),
+    *((f"unassigned{compare}", (KNOWN, ACTIVE), None, None) for compare in ("<=2", ">2", "=2", "!=2")),
+    *((text, (KNOWN, ACTIVE), value, True) for text, value in (("unassigned>=2", 2), ("unassigned>1", 2), ("lag>0", 5))),
 ])  # fmt: skip
-def test_what_is_not_known_can_only_add(compare: str, value: float | None, met: bool | None) -> None:
-    assert tried(f"unassigned{compare}", BAD, ACTIVE) == (value, met)
-    assert tried("lag>0", FINE, ACTIVE) == (5, True)
+def test_what_is_unknown_of_groups(
+    text: str, lines: tuple[GroupLine, ...], value: float | None, met: bool | None
+) -> None:
+    assert tried(text, *lines) == (value, met)
 
 
 def test_a_group_without_a_visible_consumer_adds_nothing_to_figures_of_owners() -> None:
-    nobody = replace(
-        ONE, consumers=0, unassigned=None, idle=None, mismatches=None, duplicate_owners=None, imbalance=None
-    )
-    nobody = replace(nobody, basis=None)
-    for name in ("unassigned", "idle", "mismatches", "duplicate-owners", "imbalance"):
-        condition = parse_condition(f"{name}>0", GROUPS_FIGURES)
-        assert try_on_groups(condition, (nobody, TWO)).value == try_on_groups(condition, (TWO,)).value
-        assert try_on_groups(parse_condition(f"{name}[one]>0", GROUPS_FIGURES), (nobody,)).value == 0
-    asked = replace(nobody, unassigned=4)
-    both = try_on_groups(parse_condition("unassigned>0", GROUPS_FIGURES), (asked, TWO)).value
-    assert both == 4 + (TWO.unassigned or 0)
+    names = ("unassigned", "idle", "mismatches", "duplicate_owners", "imbalance")
+    nobody = replace(ONE, consumers=0, basis=None, **dict.fromkeys(names))
+    for name in (each.replace("_", "-") for each in names):
+        assert tried(f"{name}>0", nobody, TWO) == tried(f"{name}>0", TWO)
+        assert tried(f"{name}[one]>0", nobody)[0] == 0
+    assert tried("unassigned>0", replace(nobody, unassigned=4), TWO)[0] == 704

@@ -44,15 +44,12 @@ SNAPSHOTS = {
 
 
 def _route(names: Names, order: str | None) -> dict[str, Any]:
+    queues = {"readQueueNums": 2, "writeQueueNums": 2, "perm": 6}
+    addresses = {"cluster": names.text, "brokerAddrs": {"0": names.text}, "zoneName": names.text}
     return {
         "orderTopicConf": order,
-        "queueDatas": [
-            {"brokerName": name, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6} for name in names.brokers
-        ],
-        "brokerDatas": [
-            {"brokerName": name, "cluster": names.text, "brokerAddrs": {"0": names.text}, "zoneName": names.text}
-            for name in names.brokers
-        ],
+        "queueDatas": [{"brokerName": name, **queues} for name in names.brokers],
+        "brokerDatas": [{"brokerName": name, **addresses} for name in names.brokers],
     }
 
 
@@ -67,32 +64,25 @@ def _evidence(names: Names) -> dict[str, Any]:
 
 
 def _group(names: Names) -> dict[str, Any]:
-    connections = [
-        {"clientId": name, "clientAddr": names.text, "language": names.text, "version": names.text}
-        for name in names.client_ids
-    ]
-    seen = {"where": names.text, "at": None}
+    text, seen = names.text, {"where": names.text, "at": None}
+    clients = [{"clientId": i, "clientAddr": text, "language": text, "version": text} for i in names.client_ids]
+    owned = zip(names.brokers, names.client_ids, strict=False)
+    queues = [{"brokerName": b, "queueId": 0, "owners": [i], "consumerOffset": 1, "brokerOffset": 9} for b, i in owned]
+    report = {"topics": [names.topics[0]], "strategyClass": text, "evidence": _evidence(names)}
     return {
         "group": names.group,
         "seen": seen,
-        "consumeType": names.text,
+        "topics": [*names.topics, f"lost {text}"],
+        "consumeType": text,
         "messageModel": "CLUSTERING",
-        "consumeFromWhere": names.text,
-        "topics": [*names.topics, f"lost {names.text}"],
+        "consumeFromWhere": text,
         "views": [
-            {"connections": connections, "seen": seen, "brokerAddr": names.text},
-            {"connections": connections[:1], "seen": seen, "brokerAddr": f"v{names.text}"},
+            {"connections": clients, "seen": seen, "brokerAddr": text},
+            {"connections": clients[:1], "seen": seen, "brokerAddr": f"v{text}"},
         ],
-        "queues": [
-            {"topic": topic, "brokerName": broker, "queueId": 0, "owners": [owner], "consumerOffset": 1, "brokerOffset": 9}
-            for topic in names.topics
-            for broker, owner in zip(names.brokers, names.client_ids, strict=False)
-        ],
-        "reports": [
-            {"clientId": name, "topics": [names.topics[0]], "strategyClass": names.text, "evidence": _evidence(names)}
-            for name in names.client_ids
-        ],
-    }  # fmt: skip
+        "queues": [{"topic": topic, **queue} for topic in names.topics for queue in queues],
+        "reports": [{"clientId": client_id, **report} for client_id in names.client_ids],
+    }
 
 
 def snapshot(

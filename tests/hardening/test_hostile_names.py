@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from rmqlb.engine.record.follow import Follower
-from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.recording import Look
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.record import recording_report
@@ -68,11 +68,7 @@ def test_nothing_raw_is_written(kind: str, arguments: tuple[str, ...]) -> None:
     assert raw(done.stdout, frozenset("\r" if arguments[-1] == "csv" else "")) == set()
     assert raw(done.stderr) == set()
     if arguments[-1] in ("json", "yaml"):
-        value = (
-            json.loads(done.stdout)
-            if arguments[-1] == "json"
-            else yaml.load(done.stdout, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        )
+        value = json.loads(done.stdout) if arguments[-1] == "json" else yaml.load(done.stdout, Loader=yaml.CSafeLoader)
         assert value["command"] == arguments[0]
     elif arguments[-1] == "csv":
         rows = list(csv.reader(io.StringIO(done.stdout, newline=""), strict=True))
@@ -235,8 +231,5 @@ def recording(names: Names) -> str:
 @every_case("output", ("table", "plain", "json", "yaml", "csv", "markdown", "jsonl"))
 def test_a_recording_holds_nothing_raw(output: str) -> None:
     done = run("record", "--replay", "-", "-o", output, stdin=recording(SNAPSHOTS["controls"]))
-    assert (done.code, raw(done.stdout, frozenset("\r" if output == "csv" else "")), raw(done.stderr)) == (
-        0,
-        set(),
-        set(),
-    )
+    shown = raw(done.stdout, frozenset("\r" if output == "csv" else ""))
+    assert (done.code, shown, raw(done.stderr)) == (0, set(), set())

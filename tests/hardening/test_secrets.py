@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import base64
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from rmqlb.remoting.acl import Credentials
 from tests.cli.run import Ran, run, start
@@ -40,31 +38,27 @@ def leaks(*texts: str) -> set[str]:
     return {form for form in FORMS for text in texts if form.lower() in text.lower()}
 
 
-class Given(NamedTuple):
-    arguments: tuple[str, ...] = ()
-    env: Mapping[str, str] = {}
-    user: str = ""
-
-
-def in_a_file(option: str) -> Callable[[Path], Given]:
-    def given(folder: Path) -> Given:
-        path = folder / "secret"
-        path.write_text(f"{SECRET}\n")
-        path.chmod(0o600)
-        return Given((option, str(path)))
-
-    return given
-
-
-PASSWORDS: dict[str, Callable[[Path], Given]] = {
-    "in the environment": lambda _: Given(env={"RMQLB_PASSWORD": SECRET}),
-    "in a file": in_a_file("--password-file"),
+PASSWORDS: dict[str, str | dict[str, str]] = {
+    "in the environment": {"RMQLB_PASSWORD": SECRET},
+    "in a file": "--password-file",
 }
-SECRET_KEYS: dict[str, Callable[[Path], Given]] = {
-    "in the environment": lambda _: Given(env={"RMQLB_SECRET_KEY": SECRET}),
-    "in a file": in_a_file("--secret-key-file"),
-    "a token": lambda _: Given(env={"RMQLB_SECRET_KEY": "k", "RMQLB_SECURITY_TOKEN": SECRET}),
+SECRET_KEYS: dict[str, str | dict[str, str]] = {
+    "in the environment": {"RMQLB_SECRET_KEY": SECRET},
+    "in a file": "--secret-key-file",
+    "a token": {"RMQLB_SECRET_KEY": "k", "RMQLB_SECURITY_TOKEN": SECRET},
 }
+"""How a secret is given → the environment, or the option for the file `secret`."""
+
+
+def given(way: str | dict[str, str], folder: Path) -> tuple[tuple[str, ...], dict[str, str]]:
+    if isinstance(way, dict):
+        return (), way
+    path = folder / "secret"
+    path.write_text(f"{SECRET}\n")
+    path.chmod(0o600)
+    return (way, str(path)), {}
+
+
 ECHO = f"java.lang.IllegalArgumentException: bad password {SECRET}\n\tat {SECRET}"
 DASHBOARDS: dict[str, http.Replay] = {
     "lets in": http.Replay(login=("admin", SECRET)),
@@ -110,39 +104,31 @@ def searched(done: Ran, folder: Path) -> set[str]:
     return leaks(done.stdout, done.stderr, *texts)
 
 
-@contextmanager
-def served(kind: str) -> Iterator[str]:
-    replay = replace(DASHBOARDS[kind], stop=threading.Event(), asked=[], posted=[], cookies=[])
-    with http.dashboard(replay) as running:
-        yield running.url.replace("http://", "http://admin@")
-        assert any(CORE.encode() in body for body in running.posted), "the secret was not even used"
-
-
 @every_case("kind", DASHBOARDS)
 @every_case("way", PASSWORDS)
 def test_a_dashboards_password_is_nowhere(way: str, kind: str, tmp_path: Path) -> None:
-    given = PASSWORDS[way](tmp_path)
-    names = commands(way, kind)
-    with served(kind) as url:
-        for name in names:
-            for line in arguments(name, tmp_path, kind):
-                done = run(*line, "-s", url, *given.arguments, env=given.env)
-                assert searched(done, tmp_path) == set()
-                assert done.code in ((0, 3, 4) if kind.startswith("lets") else (4, 5)), done.stderr
+    options, env = given(PASSWORDS[way], tmp_path)
+    replay = replace(DASHBOARDS[kind], stop=threading.Event(), asked=[], posted=[])
+    with http.dashboard(replay) as running:
+        url = running.url.replace("http://", "http://admin@")
+        for line in (line for name in commands(way, kind) for line in arguments(name, tmp_path, kind)):
+            done = run(*line, "-s", url, *options, env=env)
+            assert searched(done, tmp_path) == set()
+            assert done.code in ((0, 3, 4) if kind.startswith("lets") else (4, 5)), done.stderr
+        assert any(CORE.encode() in body for body in running.posted), "the secret was not even used"
 
 
 @every_case("kind", CLUSTERS)
 @every_case("way", SECRET_KEYS)
 def test_an_accounts_secrets_are_nowhere(way: str, kind: str, tmp_path: Path) -> None:
-    given = SECRET_KEYS[way](tmp_path)
-    names = commands(way, kind)
-    replays = tuple(replace(CLUSTERS[kind], broker=broker, stop=threading.Event(), requests=[], forbidden=[]) for broker in ("b0", "b1"))  # fmt: skip
+    options, env = given(SECRET_KEYS[way], tmp_path)
+    replays = (
+        replace(CLUSTERS[kind], broker=name, stop=threading.Event(), requests=[], forbidden=[]) for name in ("b0", "b1")
+    )
     with native.cluster(*replays) as (a, b):
-        where = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
-        for name in names:
-            for line in arguments(name, tmp_path, kind):
-                done = run(*line, *where, "--access-key", "ak", *given.arguments, env=given.env)
-                assert searched(done, tmp_path) == set()
+        for line in (line for name in commands(way, kind) for line in arguments(name, tmp_path, kind)):
+            done = run(*line, *native.at((a, b)), "--access-key", "ak", *options, env=env)
+            assert searched(done, tmp_path) == set()
         assert any("Signature" in request.ext_fields for request in a.requests) or kind in ("breaks off", "is silent", "is no RocketMQ")  # fmt: skip
 
 
@@ -170,12 +156,9 @@ def test_a_secret_in_the_source_is_not_repeated(name: str, tmp_path: Path) -> No
                 assert searched(done, tmp_path) == set(), source
 
 
-def test_a_process_with_a_secret_around_it_shows_it_nowhere(tmp_path: Path) -> None:
-    env = {"RMQLB_PASSWORD": SECRET, "RMQLB_SECRET_KEY": SECRET, "RMQLB_SECURITY_TOKEN": SECRET, "PYTHONDEVMODE": "1"}
-    for line in (
-        ("--help",),
-        ("show-route", "-s", "http://u@127.0.0.1:1", "-t", "T", "--source-retries", "0", "--debug"),
-    ):
-        done = start(*line, env=env)
+def test_a_process_with_a_secret_around_it_shows_it_nowhere() -> None:
+    secrets = dict.fromkeys(("RMQLB_PASSWORD", "RMQLB_SECRET_KEY", "RMQLB_SECURITY_TOKEN"), SECRET)
+    show = ("show-route", "-s", "http://u@127.0.0.1:1", "-t", "T", "--source-retries", "0", "--debug")
+    for line in (("--help",), show):
+        done = start(*line, env=secrets | {"PYTHONDEVMODE": "1"})
         assert leaks(done.stdout, done.stderr) == set()
-    assert list(tmp_path.iterdir()) == []

@@ -14,10 +14,11 @@ import errno
 import importlib
 import io
 import os
+import pkgutil
 import signal
 import sys
+import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,14 +26,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+import rmqlb
+
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
 OLD = "# what was there before\n"
-TARGET, MODULES = "config.yaml", "modules"
-"""The file that is written, and the one with the names of the modules that a command has imported."""
+TARGET = "config.yaml"
 _PIECE = 16_384  # a disk takes no more at once, so that a file has several writes
 _MOST = 60  # more runs than this of one kind mean that none of them came to its end
-_NO_STEP = 0  # the step at which nothing fails
 MARK = 77  # a child's own exit code: the run had fewer steps
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--event", "leave #0@5s")
 WRITING: dict[str, tuple[str, ...]] = {
@@ -46,31 +47,25 @@ CALLING = {"fetch-routes --to": 67, "simulate-rebalance --svg": 1511}
 
 
 class Outcome(Struct, frozen=True):
-    command: str  # its key in `WRITING`
     fault: str
-    step: int  # from 1
     code: int  # exit code, negative for a signal; MARK when there was no such step
-    content: str  # old, new, absent or torn
+    content: str  # old, new or torn
     left: tuple[str, ...]  # other files in the folder
     stderr: str
 
 
-def _interrupted() -> None:
-    raise KeyboardInterrupt
-
-
-def _fails_with(number: int, text: str) -> Callable[[], None]:
+def _raising(error: BaseException) -> Callable[[], None]:
     def fail() -> None:
-        raise OSError(number, text)
+        raise error
 
     return fail
 
 
-WRITE_FAULTS: dict[str, Callable[[], None]] = {
+FAULTS: dict[str, Callable[[], None]] = {
     "kill -9": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "Ctrl-C": _interrupted,
-    "full disk": _fails_with(errno.ENOSPC, "No space left on device"),
-    "failing disk": _fails_with(errno.EIO, "Input/output error"),
+    "Ctrl-C": _raising(KeyboardInterrupt()),
+    "full disk": _raising(OSError(errno.ENOSPC, "No space left on device")),
+    "failing disk": _raising(OSError(errno.EIO, "Input/output error")),
 }
 
 
@@ -120,48 +115,39 @@ def count_writes(steps: Steps) -> None:
 
 def count_calls(steps: Steps) -> None:
     """Each call of a function of rmqlb is a step."""
-    home = str(ROOT / "rmqlb")
 
     def traced(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001 - the hook's signature
-        if event == "call" and frame.f_code.co_filename.startswith(home):
+        if event == "call" and frame.f_code.co_filename.startswith(str(ROOT / "rmqlb")):
             steps.step()
 
     sys.setprofile(traced)
 
 
-def attempt(
-    folder: Path, name: str, fault: str, step: int, prepare: Callable[[Steps], None], act: Callable[[], None]
-) -> Outcome:
-    target = folder / TARGET
+def attempt(folder: Path, name: str, fault: str, step: int, prepare: Callable[[Steps], None]) -> Outcome:
+    target, stderr = folder / TARGET, folder.parent / "stderr"
     target.write_text(OLD)
     child = os.fork()
     if child == 0:
-        _run(folder, WRITING[name], step, prepare, act)
+        _run([word.replace("FILE", str(target)) for word in WRITING[name]], stderr, Steps(step, FAULTS[fault]), prepare)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    stderr = (folder.parent / "stderr").read_text()
-    content = "absent"
-    if target.exists():
-        text = target.read_text()
-        is_whole = text.endswith(("}\n", "</svg>\n", "</html>\n", "source: rocketmq://127.0.0.1:9876\n"))
-        content = "old" if text == OLD else "new" if is_whole and len(text) > 100 else "torn"
+    text = target.read_text() if target.exists() else "absent"
+    is_whole = len(text) > 100 and text.endswith(("}\n", "</svg>\n", "source: rocketmq://127.0.0.1:9876\n"))
+    content = "old" if text == OLD else "new" if is_whole else "torn"
     left = tuple(sorted(path.name for path in folder.iterdir() if path != target))
     for path in folder.iterdir():
         path.unlink()
-    return Outcome(name, fault, step, code, content, left, stderr)
+    return Outcome(fault, code, content, left, stderr.read_text())
 
 
-def _run(
-    folder: Path, line: tuple[str, ...], step: int, prepare: Callable[[Steps], None], act: Callable[[], None]
-) -> None:
+def _run(line: list[str], stderr: Path, steps: Steps, prepare: Callable[[Steps], None]) -> None:
     code: Any = 1
     try:
-        for number, path in ((1, os.devnull), (2, str(folder.parent / "stderr"))):
+        for number, path in ((1, os.devnull), (2, str(stderr))):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
         sys.stdout, sys.stderr = os.fdopen(1, "w", encoding="utf-8"), os.fdopen(2, "w", encoding="utf-8")
-        sys.argv = ["rmqlb", *(word.replace("FILE", str(folder / TARGET)) for word in line)]
+        sys.argv = ["rmqlb", *line]
         from rmqlb.__main__ import run
 
-        steps = Steps(step, act)
         prepare(steps)
         try:
             run()
@@ -169,13 +155,9 @@ def _run(
             code = end.code
         finally:
             sys.setprofile(None)
-        if step == _NO_STEP:
-            (folder.parent / MODULES).write_text("\n".join(sys.modules))
         if code in (0, None):
-            code = 0 if steps.count >= step else MARK
+            code = 0 if steps.count >= steps._failing else MARK
     except BaseException:  # noqa: BLE001 - as the interpreter would end
-        import traceback
-
         traceback.print_exc()
     finally:
         sys.stderr.flush()
@@ -189,30 +171,17 @@ def main() -> None:
     os.umask(0o077)
     folder.mkdir()
     os.environ["XDG_CONFIG_HOME"] = home
-    steps, prepare, faults = range(1, _MOST), count_writes, WRITE_FAULTS
-    if what == "calls":
-        stride = CALLING[name]
-        steps, prepare, faults = range(2, _MOST * stride, stride), count_calls, {"Ctrl-C at a call": _interrupted}
-    else:
-        _import_for(folder, name)
-    for fault, act in faults.items():
-        for step in steps:
-            outcome = attempt(folder, name, fault, step, prepare, act)
+    for module in pkgutil.walk_packages(rmqlb.__path__, "rmqlb."):
+        if "pipeline" not in module.name and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)  # so that none of the forks has to: it is most of what they would do
+    stride = CALLING[name] if what == "calls" else 1
+    for fault in FAULTS if what == "writes" else ("Ctrl-C",):
+        for step in range(min(stride, 2), _MOST * stride, stride):
+            outcome = attempt(folder, name, fault, step, count_writes if what == "writes" else count_calls)
             sys.stdout.write(msgspec.json.encode(outcome).decode() + "\n")
             sys.stdout.flush()
             if outcome.code == MARK:
                 break
-
-
-def _import_for(folder: Path, name: str) -> None:
-    """Import what a run imports, so that none of the forks has to: it is most of what they would do."""
-    outcome = attempt(folder, name, "none", _NO_STEP, lambda _: None, lambda: None)
-    assert outcome.content == "new", outcome.stderr
-    modules = folder.parent / MODULES
-    for module in modules.read_text().split():
-        with suppress(ImportError):
-            importlib.import_module(module)
-    modules.unlink()
 
 
 if __name__ == "__main__":

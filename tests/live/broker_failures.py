@@ -39,41 +39,27 @@ _DEADLINE: Final = 30.0
 
 
 @dataclass(frozen=True)
-class Setup:
-    """A producer of a version, and its settings."""
-
-    java: Java
-    latency_fault: bool = False
-
-
-@dataclass(frozen=True)
 class Recording:
     """All messages of one producer, in the order of their numbers.
 
     Attributes:
-        killed_ms: just before, and just after, on the clock of the attempts.
+        killed_ms: just before the broker was killed, on the clock of the attempts.
         queues_before, queues_after: the publish list, before the failure and once the client had seen a new route.
     """
 
     version: str
     latency_fault: bool
-    killed: str
-    killed_ms: tuple[int, int]
+    killed_ms: int
     queues_before: tuple[Queue, ...]
     queues_after: tuple[Queue, ...]
     messages: tuple[RecordedMessage, ...]
 
     @property
-    def attempts(self) -> list[RecordedAttempt]:
-        return [attempt for message in self.messages for attempt in message.attempts]
-
-    @property
     def to_the_dead(self) -> list[RecordedAttempt]:
         """The attempts that failed because the broker is dead; the first may have been under way when it died."""
-        begin, _ = self.killed_ms
-        return [
-            a for a in self.attempts if a.broker_name == self.killed and a.ended_ms >= begin and a.outcome != "SEND_OK"
-        ]
+        attempts = (attempt for message in self.messages for attempt in message.attempts)
+        dead = (each for each in attempts if each.broker_name == KILLED and each.ended_ms >= self.killed_ms)
+        return [each for each in dead if each.outcome != "SEND_OK"]
 
 
 @dataclass(frozen=True)
@@ -86,13 +72,45 @@ class Kill:
 
 
 def recorded_kill(javas: Mapping[str, Java]) -> Kill:
-    """Run a RocketMQ 5.5.0, at which producers of version 4 are guests, and kill one of its brokers."""
-    with RocketMQCluster("5.5.0", brokers=BROKERS) as cluster:
+    """Producers send to a RocketMQ 5.5.0, at which those of version 4 are guests, while one of its brokers is killed.
+
+    They go on till all have a route without the broker.
+    """
+    with ExitStack() as running:
+        cluster = running.enter_context(RocketMQCluster("5.5.0", brokers=BROKERS))
         cluster.create_topics([TopicOnBroker(TOPIC, name, WRITE_QUEUES, WRITE_QUEUES) for name in BROKERS])
         route = _route(cluster)
-        setups = [Setup(javas[version], latency_fault) for version, latency_fault in EVERY]
-        recordings = record_kill(cluster, TOPIC, KILLED, setups)
-        return Kill(route, _route(cluster), dict(zip(EVERY, recordings, strict=True)))
+
+        def start(setup: tuple[str, bool]) -> Producer:
+            version, latency_fault = setup
+            settings = {"sendLatencyFaultEnable": latency_fault, "pollNameServerInterval": POLL_ROUTE_MS}
+            return running.enter_context(running_producer(javas[version], cluster.name_server, TOPIC, **settings))
+
+        with ThreadPoolExecutor() as pool:
+            producers = list(pool.map(start, EVERY))
+        before = [tuple(producer.queues()) for producer in producers]
+        for producer in producers:
+            producer.start_sending(_ENDLESS, PAUSE_MS)
+        well = [producer.await_messages(_WELL) for producer in producers]
+        killed_ms = time.time_ns() // 1_000_000
+        cluster.kill_broker(KILLED)
+        _await_notice(producers)
+        time.sleep(_AFTERWARDS)
+        counts = [producer.stop_sending() for producer in producers]
+        recordings = {
+            (version, latency_fault): Recording(
+                version=version,
+                latency_fault=latency_fault,
+                killed_ms=killed_ms,
+                queues_before=queues,
+                queues_after=tuple(producer.queues()),
+                messages=(*first, *producer.await_messages(count - len(first))),
+            )
+            for (version, latency_fault), producer, queues, first, count in zip(
+                EVERY, producers, before, well, counts, strict=True
+            )
+        }
+        return Kill(route, _route(cluster), recordings)
 
 
 def _route(cluster: RocketMQCluster) -> TopicRouteData:
@@ -100,52 +118,8 @@ def _route(cluster: RocketMQCluster) -> TopicRouteData:
     return open_source(f"rocketmq://{cluster.name_server}", Access()).fetch(wanted).route(TOPIC)
 
 
-def record_kill(cluster: RocketMQCluster, topic: str, killed: str, setups: Sequence[Setup]) -> list[Recording]:
-    """Let a producer of each setup send to the topic, kill a broker, and go on till all have a route without it."""
-    with ExitStack() as running:
-
-        def run(setup: Setup) -> Producer:
-            producer = running_producer(
-                setup.java,
-                cluster.name_server,
-                topic,
-                sendLatencyFaultEnable=setup.latency_fault,
-                pollNameServerInterval=POLL_ROUTE_MS,
-            )
-            return running.enter_context(producer)
-
-        with ThreadPoolExecutor() as pool:
-            producers = list(pool.map(run, setups))
-        before = [tuple(producer.queues()) for producer in producers]
-        for producer in producers:
-            producer.start_sending(_ENDLESS, PAUSE_MS)
-        well = [producer.await_messages(_WELL) for producer in producers]
-        just_before = _now_ms()
-        cluster.kill_broker(killed)
-        killed_ms = just_before, _now_ms()
-        _await_notice(producers, killed)
-        time.sleep(_AFTERWARDS)
-        counts = [producer.stop_sending() for producer in producers]
-        return [
-            Recording(
-                version=setup.java.version,
-                latency_fault=setup.latency_fault,
-                killed=killed,
-                killed_ms=killed_ms,
-                queues_before=queues,
-                queues_after=tuple(producer.queues()),
-                messages=(*first, *producer.await_messages(count - len(first))),
-            )
-            for setup, producer, queues, first, count in zip(setups, producers, before, well, counts, strict=True)
-        ]
-
-
-def _await_notice(producers: Sequence[Producer], killed: str) -> None:
+def _await_notice(producers: Sequence[Producer]) -> None:
     def all_did() -> bool:
-        return all(killed not in {name for name, _ in producer.queues()} for producer in producers)
+        return all(KILLED not in {name for name, _ in producer.queues()} for producer in producers)
 
     wait_until(all_did, _DEADLINE, lambda: f"not all of {len(producers)} producers have a new route")
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rmqlb import MessageQueue
@@ -16,7 +17,7 @@ from rmqlb.sources.native.source import query_assignment
 
 from .cluster import RocketMQCluster
 
-SEND_MESSAGE, SET_MESSAGE_REQUEST_MODE, GET_CONSUMER_LIST_BY_GROUP, POP_MESSAGE = 10, 401, 38, 200050
+SEND_MESSAGE, HEART_BEAT, GET_CONSUMER_LIST_BY_GROUP, SET_MESSAGE_REQUEST_MODE, POP_MESSAGE = 10, 34, 38, 401, 200050
 POLLING_TIMEOUT = 210
 PopQueue = tuple[str, int]
 """`normal` or `retry`, and a queue's number there."""
@@ -104,3 +105,33 @@ def assignment(
         return None
     queues = ((row["messageQueue"], row["mode"]) for row in rows)
     return {MessageQueue(q["topic"], q["brokerName"], q["queueId"]): mode for q, mode in queues}
+
+
+@contextmanager
+def more_channels(
+    cluster: RocketMQCluster, broker_name: str, group: str, client_id: str, topic: str, number: int
+) -> Iterator[None]:
+    """Connections that a client's broken ones leave at a broker: each has sent one heartbeat, and nothing after it."""
+    host, _, port = cluster.broker_addresses[broker_name].rpartition(":")
+    now = time.time_ns() // 1_000_000
+    subscribed = [
+        {"topic": each, "subString": "*", "tagsSet": [], "codeSet": [], "subVersion": now, "expressionType": "TAG"}
+        for each in (topic, f"%RETRY%{group}")
+    ]
+    consumer = {
+        "groupName": group,
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+        "subscriptionDataSet": subscribed,
+        "unitMode": False,
+    }
+    body = json.dumps({"clientID": client_id, "consumerDataSet": [consumer], "producerDataSet": []}).encode()
+    with ExitStack() as stack:
+        for _ in range(number):
+            line = stack.enter_context(socket.create_connection((host, int(port)), timeout=10))
+            line.sendall(encode_frame(RemotingCommand(HEART_BEAT, body=body)))
+            decoder = FrameDecoder()
+            while not decoder.feed(line.recv(1 << 16)):
+                pass
+        yield

@@ -20,6 +20,7 @@ from .jvm import LOOPBACK, START_DEADLINE, Java, JavaProcess, free_port, started
 
 NAMESRV = "org.apache.rocketmq.namesrv.NamesrvStartup"
 BROKER = "org.apache.rocketmq.broker.BrokerStartup"
+MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 READ_AND_WRITE = 6
 
 
@@ -83,6 +84,9 @@ class RocketMQCluster:
         )
         if done.returncode != 0:
             raise RuntimeError(f"{program}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+    def admin(self, command: str, *arguments: str) -> None:
+        self.run(MQADMIN, command, "-n", self.name_server, *arguments)
 
     def knows_members(self, broker_name: str, group: str) -> bool:
         """Whether a broker, asked for the members of a group, can name any."""
@@ -152,6 +156,8 @@ class RocketMQCluster:
             "storePathCommitLog": str(store / "commitlog"),
             "mappedFileSizeCommitLog": 16 * 1024 * 1024,
             "timerWheelEnable": "false",
+            # A broker that a busy machine keeps waiting answers "busy" to what has waited for 0.2 s, when not set.
+            "waitTimeMillsInSendQueue": 10_000,
             **self._config,
         }
 

@@ -11,21 +11,28 @@ from .broker_failures import Kill, recorded_kill
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jars import go_program
 from .jvm import Java
+from .living_groups import LivingGroups, living_groups
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[RocketMQCluster]:
     """RocketMQ 5.5.0, two brokers; Skewed has other counts on each, and fewer write than read queues on one.
 
-    NewOrders and NewGoOrders are on one of them only, so that the other one is new to their consumers.
+    NewOrders and NewGoOrders are on one of them only, so that the other one is new to their consumers. POP needs the
+    timer wheel; brokers learn of topics and brokers at their own polls, 30 s apart when not set.
     """
-    with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"]) as running:
+    config: dict[str, str | int] = {"timerWheelEnable": "true", "loadBalancePollNameServerInterval": 1000}
+    with RocketMQCluster("5.5.0", brokers=["broker-a", "broker-b"], config=config) as running:
         running.create_topics(
             [
                 TopicOnBroker("OrderEvents", "broker-a", 8, 8),
                 TopicOnBroker("OrderEvents", "broker-b", 8, 8),
                 TopicOnBroker("Skewed", "broker-a", 6, 4),
                 TopicOnBroker("Skewed", "broker-b", 3, 3),
+                TopicOnBroker("Few", "broker-a", 2, 2),
+                TopicOnBroker("Few", "broker-b", 1, 1),
+                *(TopicOnBroker(topic, "broker-a", 4, 4) for topic in ("Popped", "Pulled", "Ordered")),
+                TopicOnBroker("Back", "broker-a", 1, 1),
                 TopicOnBroker("NewOrders", "broker-a", 8, 8),
                 TopicOnBroker("NewGoOrders", "broker-a", 8, 8),
             ]
@@ -45,6 +52,21 @@ def legacy_cluster() -> Iterator[RocketMQCluster]:
 @pytest.fixture(scope="session")
 def go_consumer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return go_program(Path(__file__).parent / "go", tmp_path_factory.mktemp("go") / "consumer")
+
+
+@pytest.fixture(scope="session")
+def lived(
+    cluster: RocketMQCluster, legacy_cluster: RocketMQCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LivingGroups]:
+    with living_groups(cluster, legacy_cluster, tmp_path_factory.mktemp("lived")) as groups:
+        yield groups
+
+
+@pytest.fixture(scope="session", autouse=True)
+def what_lasts_long_begins_first(request: pytest.FixtureRequest) -> None:
+    """Groups that mostly wait for RocketMQ's timers live while other tests run."""
+    if any("lived" in item.fixturenames for item in request.session.items if isinstance(item, pytest.Function)):
+        request.getfixturevalue("lived")
 
 
 @pytest.fixture(scope="session")

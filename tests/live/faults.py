@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 
 from rmqlb.cli.main import app
 
+from .broker_requests import set_request_mode
 from .cluster import RocketMQCluster
 from .consumers import Consumers, consumers
-from .jvm import wait_until
+from .jvm import JavaProcess, wait_until
 from .relay import Relay, relay
 
 NAMED_DEADLINE = 360.0
@@ -28,27 +29,35 @@ class Fault:
 
     Attributes:
         codes: the findings that must be named, in order.
-        consumers: those that the first finding must name; none when it is about no consumer.
+        consumers: those that the first finding must name; none when it is about no consumer, None for any.
         before: codes that may come first until enough time has passed to tell their cause.
     """
 
     group: str
     codes: tuple[str, ...]
     plant: Callable[[Lab, str], None]
-    consumers: tuple[str, ...] = ()
+    consumers: tuple[str, ...] | None = ()
     before: tuple[str, ...] = ()
 
 
 @dataclass
 class Lab:
-    """A cluster with consumers, their JVMs, and each diagnosis of a group, the oldest first."""
+    """A cluster with consumers, their JVMs, and each diagnosis of a group, the oldest first.
+
+    Attributes:
+        links: a group's own relay to a broker.
+        proxy: address of the remoting port of a Proxy, whose gRPC consumers are in `grpc`.
+    """
 
     cluster: RocketMQCluster
     crew: Consumers
     fast: bool
     _alive: ExitStack
     own: dict[str, Consumers] = field(default_factory=dict)
+    links: dict[str, Relay] = field(default_factory=dict)
     said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    proxy: str = ""
+    grpc: JavaProcess = field(init=False)
 
     def alone(self, name: str) -> Consumers:
         self.own[name] = self._alive.enter_context(consumers(self.cluster, name, fast=self.fast))
@@ -70,7 +79,9 @@ class Lab:
     def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
         chosen = [word for group in groups for word in ("-g", group)]
         source = ("-s", f"rocketmq://{self.cluster.name_server}")
-        ran = CliRunner().invoke(app, ["diagnose", *source, *chosen, *PATIENCE, "-o", "json", *more])
+        ran = CliRunner().invoke(
+            app, ["diagnose", *source, *chosen, *(() if "--source-timeout" in more else PATIENCE), "-o", "json", *more]
+        )
         if ran.exit_code != 0:
             raise RuntimeError(ran.stderr)
         data = json.loads(ran.stdout)["data"]
@@ -79,16 +90,16 @@ class Lab:
             self.said.setdefault(group, []).append(diagnosis)
         return found
 
-    def until_named(self, faults: Sequence[Fault], *others: str) -> None:
+    def until_named(self, faults: Sequence[Fault], *others: str, more: Sequence[str] = ()) -> None:
         waiting = list(faults)
 
         def all_are_named() -> bool:
-            found = self.diagnose([*(fault.group for fault in waiting), *others])
+            found = self.diagnose([*(fault.group for fault in waiting), *others], *more)
             waiting[:] = [f for f in waiting if not is_named(f, found[f.group], young=self.fast)]
             return not waiting
 
         wait_until(
-            all_are_named, NAMED_DEADLINE, lambda: "\n".join(f"{f.group}: {self.brief(f.group)}" for f in waiting)
+            all_are_named, NAMED_DEADLINE, lambda: "\n".join(f"{f.group}: {self.brief(f.group)}" for f in waiting), 1.0
         )
 
     def brief(self, group: str) -> list[list[str]]:
@@ -101,7 +112,7 @@ def is_named(fault: Fault, diagnosis: dict[str, Any], *, young: bool = False) ->
     codes = [each["code"] for each in findings] if young else grave(diagnosis)
     if codes[:1] != [fault.codes[0]] or not set(fault.codes) <= set(codes):
         return False
-    return set(findings[0]["consumers"]) == {f"127.0.0.1@{name}" for name in fault.consumers}
+    return fault.consumers is None or set(findings[0]["consumers"]) == {f"127.0.0.1@{name}" for name in fault.consumers}
 
 
 def false_causes(fault: Fault, diagnosis: dict[str, Any]) -> list[str]:
@@ -158,5 +169,36 @@ def cut_from(broker_name: str, topics: str, **options: str) -> Callable[[Lab, st
 
     def plant(of: Lab, group: str) -> None:
         crew_of(topics, options, options, {**options, "nameServer": of.cut_off(broker_name)})(of, group)
+
+    return plant
+
+
+def silenced(broker_name: str, topics: str) -> Callable[[Lab, str], None]:
+    """GROUP-2 reaches a broker through a link that can be silenced."""
+
+    def plant(of: Lab, group: str) -> None:
+        name_server, of.links[group] = of.link_to(broker_name)
+        crew_of(topics, {}, {}, {"nameServer": name_server})(of, group)
+
+    return plant
+
+
+def pop_alone(topic: str) -> Callable[[Lab, str], None]:
+    """Two consumers in a process of their own; POP holds on a broker from when it knows the group."""
+
+    def plant(of: Lab, group: str) -> None:
+        own = of.alone(group)
+        for number in range(2):
+            own.join(group, f"{group}-{number}", topic, assigned="true")
+        waiting = set(of.cluster.broker_addresses)
+
+        def is_set() -> bool:
+            for broker_name in [*waiting]:
+                with suppress(RuntimeError):
+                    set_request_mode(of.cluster, broker_name, group, topic, "POP", 0)
+                    waiting.remove(broker_name)
+            return not waiting
+
+        wait_until(is_set, NAMED_DEADLINE, lambda: f"{waiting} do not know {group}")
 
     return plant

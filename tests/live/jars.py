@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from tests.support import maven
 from tests.support.maven import MissingToolError, run, tool
 
-__all__ = ["MissingToolError", "compiled", "compiled_programs", "go_program", "jars", "tool"]
+__all__ = ["MissingToolError", "compiled", "compiled_programs", "go_program", "grpc_class_path", "jars", "tool"]
 
 GROUP = "org.apache.rocketmq"
 ARTIFACTS = ("rocketmq-namesrv", "rocketmq-broker", "rocketmq-tools", "rocketmq-client")
-PROGRAMS = Path(__file__).parent / "programs"
+PROGRAMS, GRPC_PROGRAMS = (Path(__file__).parent / name for name in ("programs", "grpc"))
+GRPC_CLIENT = "5.2.0"
 
 
 def jars(version: str, artifacts: tuple[str, ...] = ARTIFACTS, cache: str = "rocketmq") -> Path:
@@ -25,9 +29,25 @@ def jars(version: str, artifacts: tuple[str, ...] = ARTIFACTS, cache: str = "roc
     return folder
 
 
-def compiled_programs(version: str, into: Path) -> Path:
+@cache
+def compiled_programs(version: str) -> Path:
     """Our Java programs, compiled against a version: 4.9.7 and 5.5.0 agree in source, not in byte code."""
-    return compiled(PROGRAMS, jars(version), into)
+    return compiled(PROGRAMS, jars(version), _classes() / version)
+
+
+@cache
+def grpc_class_path() -> str:
+    """Our gRPC clients, and the SDK's jar."""
+    library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
+    return f"{compiled(GRPC_PROGRAMS, library, _classes() / 'grpc')}:{library}/*"
+
+
+@cache
+def _classes() -> Path:
+    """What this process has compiled; it goes when the process ends."""
+    folder = tempfile.mkdtemp(prefix="rmqlb-classes-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def compiled(programs: Path, library: Path, into: Path) -> Path:

@@ -30,6 +30,8 @@ _promised: set[int] = set()
 
 _OPENED = ("java.base/java.net", "java.base/java.nio", "java.base/sun.nio.ch", "java.base/jdk.internal.ref")
 _EXPORTED = ("java.base/jdk.internal.ref", "java.base/sun.nio.ch")
+# Most programs live for a minute or two, and two cores do not compile for all of them.
+_LIGHT = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _QUIET = '<configuration><root level="OFF"/></configuration>\n'
 # Version 4 looks for a configuration by each of these names under its home, and does not start without it.
 _LOGBACK_FILES = ("logback_namesrv.xml", "logback_broker.xml", "logback_tools.xml")
@@ -47,7 +49,7 @@ class Java:
         (home / "conf").mkdir(parents=True)
         for name in _LOGBACK_FILES:
             (home / "conf" / name).write_text(_QUIET, encoding="utf-8")
-        programs = compiled_programs(version, folder / "classes")
+        programs = compiled_programs(version)
         return cls(version, os.pathsep.join((str(programs), f"{jars(version)}/*")), home)
 
     def command(self, main: str, *arguments: str, properties: dict[str, str] | None = None) -> list[str]:
@@ -58,7 +60,7 @@ class Java:
             "rmq.logback.configurationFile": str(self.home / "conf" / _LOGBACK_FILES[0]),
             **(properties or {}),
         }
-        flags = ["-Xms64m", "-Xmx384m", *(f"-D{name}={value}" for name, value in given.items())]
+        flags = [*_LIGHT, "-Xms64m", "-Xmx384m", *(f"-D{name}={value}" for name, value in given.items())]
         flags += [f"--add-opens={module}=ALL-UNNAMED" for module in _OPENED]
         flags += [f"--add-exports={module}=ALL-UNNAMED" for module in _EXPORTED]
         return [tool("java"), *flags, "-cp", self.class_path, main, *arguments]

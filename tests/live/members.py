@@ -126,7 +126,7 @@ def running_members(
 def go_members(
     cluster: RocketMQCluster, program: Path, group: str, strategy: str, topics: Sequence[str], names: Sequence[str] = ()
 ) -> Iterator[Members]:
-    """The same of Go's client, all in one process; strategies with settings are written as in ``go/consumer.go``."""
+    """The same of Go's client, all in one process."""
     command = [str(program), cluster.name_server, group, strategy, ",".join(topics), *names]
     with started(f"{group} in Go", command, cluster.java.home / f"go-{group}.log") as process:
         members = Members(process)

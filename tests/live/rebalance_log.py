@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
+from threading import Barrier
 from typing import Final
 
 import msgspec
@@ -25,6 +26,8 @@ from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until
 QUIET: Final = 26.0
 """Seconds after which each member has rebalanced once more since an event."""
 _BETWEEN_STARTS: Final = 4.0
+# A program's first requests take it some tenths of a second of two cores.
+_BETWEEN_GROUPS: Final = 3.0
 _ASKED: Final = 20
 HEARTBEAT: Final = 34
 """Request code of a heartbeat; the other requests of the log decide what a member does next, so it waits for them."""
@@ -56,10 +59,16 @@ class Group:
     def java(self) -> Java:
         return self.guests or self.cluster.java
 
-    def live_through(self, acts: Sequence[Act]) -> Recording:
+    def live_through(self, acts: Sequence[Act], ready: Barrier) -> Recording:
+        """`ready` is passed once all programs of this group and of those beside it have loaded their classes."""
         with ExitStack() as alive:
             names = dict.fromkeys(act.name for act in acts if act.kind != "broker-up")
-            jvms = {name: self._jvm(name, alive) for name in names}
+            try:
+                jvms = {name: self._jvm(name, alive) for name in names}
+            except BaseException:
+                ready.abort()
+                raise
+            time.sleep(_BETWEEN_GROUPS * ready.wait())
             done = [line for act in acts for line in self._do(act, jvms)]
             end_us = _now_us()
             lines = [*done, *(line for jvm in jvms.values() for line in _lines(jvm))]

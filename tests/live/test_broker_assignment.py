@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -9,36 +9,18 @@ from rmqlb import MessageQueue
 from rmqlb.engine.assignment.brokers import AskedBroker, query_assignment
 
 from .broker_requests import assignment, consumer_ids
-from .cluster import RocketMQCluster, TopicOnBroker
+from .cluster import RocketMQCluster
 from .consumers import consumers
 from .jvm import wait_until
 from .members import PAUSE_BETWEEN_REPORTS, SETTLE_DEADLINE, running_members
 from .relay import relay
-from .watched_groups import Watched, differences
+from .watched_groups import Watched, differences, ids
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 TOPICS = {"OrderEvents": (8, 8), "Skewed": (6, 3), "Few": (2, 1)}
 BROKERS = ("broker-a", "broker-b")
 NAMES = ("c9", "c10", "c1")
-CONFIG: dict[str, str | int] = {"loadBalancePollNameServerInterval": 1000}
-
-
-@pytest.fixture(scope="module")
-def assigning() -> Iterator[RocketMQCluster]:
-    with RocketMQCluster("5.5.0", brokers=BROKERS, config=CONFIG) as running:
-        running.create_topics(
-            [
-                TopicOnBroker(topic, broker, n, n)
-                for topic, counts in TOPICS.items()
-                for broker, n in zip(BROKERS, counts, strict=True)
-            ]
-        )
-        yield running
-
-
-def ids(*names: str) -> list[str]:
-    return [f"127.0.0.1@{name}" for name in names]
 
 
 def queues_of(topic: str) -> list[MessageQueue]:
@@ -61,11 +43,10 @@ def must_answer(group: Watched, client_ids: Iterable[str]) -> None:
             assert {mode for its in answered.values() for mode in (its or {}).values()} <= {"PULL"}
 
 
-@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
-def test_consumers_own_what_brokers_assign_and_is_predicted(assigning: RocketMQCluster, strategy: str) -> None:
-    name = f"assigned-{strategy}-svc"
-    with running_members(assigning, name, strategy, list(TOPICS), NAMES, assigned="true") as members:
-        group = Watched(assigning, name, [members], strategy)
+def test_consumers_own_what_brokers_assign_and_is_predicted(cluster: RocketMQCluster) -> None:
+    name, strategy = "assigned-svc", "AVG_BY_CIRCLE"
+    with running_members(cluster, name, strategy, list(TOPICS), NAMES, assigned="true") as members:
+        group = Watched(cluster, name, [members], strategy)
         group.must_own(ids(*NAMES))
         must_answer(group, ids(*NAMES, "stranger"))
         after = group.planned("--add", *ids("c2"))
@@ -78,16 +59,16 @@ def test_consumers_own_what_brokers_assign_and_is_predicted(assigning: RocketMQC
         must_answer(group, ids(*NAMES, "c2"))
 
 
-def test_brokers_that_list_different_consumers_assign_differently(assigning: RocketMQCluster) -> None:
+def test_brokers_that_list_different_consumers_assign_differently(cluster: RocketMQCluster) -> None:
     """c2 does not reach broker-b: whoever asks there shares the queues among three, whoever asks broker-a among four."""
-    name, broker = "split-svc", assigning.broker_addresses["broker-b"]
-    with relay(broker) as nowhere, relay(assigning.name_server, {broker: nowhere.address}) as other:
+    name, broker = "split-svc", cluster.broker_addresses["broker-b"]
+    with relay(broker) as nowhere, relay(cluster.name_server, {broker: nowhere.address}) as other:
         nowhere.cut()
-        with running_members(assigning, name, "AVG", list(TOPICS), NAMES, assigned="true") as members:
-            group = Watched(assigning, name, [members])
+        with running_members(cluster, name, "AVG", list(TOPICS), NAMES, assigned="true") as members:
+            group = Watched(cluster, name, [members])
             members.join("c2", other.address)
             wait_until(
-                lambda: [len(consumer_ids(assigning, each, name)) for each in BROKERS] == [4, 3],
+                lambda: [len(consumer_ids(cluster, each, name)) for each in BROKERS] == [4, 3],
                 SETTLE_DEADLINE,
                 lambda: "broker-a must list one consumer more",
             )
@@ -112,10 +93,10 @@ def by_list(listed: Sequence[str]) -> list[MessageQueue]:
     return answer[ids("c1")[0]] or []
 
 
-def test_a_strategy_that_brokers_do_not_have_assigns_nothing(assigning: RocketMQCluster) -> None:
+def test_a_strategy_that_brokers_do_not_have_assigns_nothing(cluster: RocketMQCluster) -> None:
     name = "assigned-hash-svc"
-    with running_members(assigning, name, "CONSISTENT_HASH", list(TOPICS), NAMES, assigned="true") as members:
-        group = Watched(assigning, name, [members], "CONSISTENT_HASH")
+    with running_members(cluster, name, "CONSISTENT_HASH", list(TOPICS), NAMES, assigned="true") as members:
+        group = Watched(cluster, name, [members], "CONSISTENT_HASH")
         must_answer(group, ids(*NAMES))
         with pytest.raises(RuntimeError, match="broker-strategy"):
             group.owners()
@@ -124,13 +105,13 @@ def test_a_strategy_that_brokers_do_not_have_assigns_nothing(assigning: RocketMQ
     assert {queue for queues in owned.values() for queue in queues if queue.topic in TOPICS} == set()
 
 
-def test_consumers_in_order_share_the_queues_themselves_all_the_same(assigning: RocketMQCluster) -> None:
+def test_consumers_in_order_share_the_queues_themselves_all_the_same(cluster: RocketMQCluster) -> None:
     name = "assigned-orderly-svc"
     own: dict[str, str] = {"assigned": "true", "orderly": "true", "strategy": "CONSISTENT_HASH"}
-    with consumers(assigning, name, fast=True) as program:
+    with consumers(cluster, name, fast=True) as program:
         for each in NAMES:
             program.join(name, each, ",".join(TOPICS), **own)
-        group = Watched(assigning, name, [], "CONSISTENT_HASH")
+        group = Watched(cluster, name, [], "CONSISTENT_HASH")
 
         def agree() -> bool:
             predicted, observed = group.owners()

@@ -23,15 +23,13 @@ from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import Access, open_source
 
 from .cluster import RocketMQCluster, TopicOnBroker
-from .grpc_producers import ClusterOfProxies, Isolation, Sent, grpc_producer, proxy_by_itself, stored
 from .jvm import wait_until
+from .proxies import ClusterOfProxies, Isolation, Sent, grpc_producer, proxy_by_itself, stored
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 A, B = "broker-a", "broker-b"
 TOPICS = [
-    TopicOnBroker("Groups", A, 8, 8),
-    TopicOnBroker("Groups", B, 3, 3),
     # Of its queues the list of the SDK has others than the brokers; the last two of broker-b nobody can read.
     TopicOnBroker("Uneven", A, 6, 4),
     TopicOnBroker("Uneven", B, 3, 5),
@@ -40,7 +38,8 @@ TOPICS = [
 ]
 GROUPS = [f"order-{number}" for number in range(60)]
 SDK, ATTEMPTS = "java-grpc", 3
-REJOIN_DEADLINE = 60.0
+REJOIN_DEADLINE = 120.0
+"""Heartbeats are 10 s apart, and gRPC does not connect again for about as long as the broker was gone."""
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +61,15 @@ def place(row: dict[str, Any]) -> tuple[str, int]:
     return row[SDK]["brokerName"], row[SDK]["queueId"]
 
 
-@pytest.mark.parametrize(("topic", "mode"), [("Groups", "local"), ("Uneven", "local"), ("Uneven", "cluster")])
+@pytest.mark.parametrize("mode", ["local", "cluster"])
 def test_message_groups_are_stored_where_select_queue_says(
-    proxies: ClusterOfProxies, topic: str, mode: str, tmp_path: Path
+    proxies: ClusterOfProxies, mode: str, tmp_path: Path
 ) -> None:
+    topic = "Uneven"
     said = selected(proxies, topic, mode)
     before = stored(proxies, topic)
     with ExitStack() as running:
-        endpoints = proxies.endpoints if mode == "local" else running.enter_context(proxy_by_itself(proxies))
+        endpoints = proxies.endpoints(A, B) if mode == "local" else running.enter_context(proxy_by_itself(proxies))[0]
         producer = running.enter_context(grpc_producer(proxies, endpoints, topic, tmp_path))
         sent = {group: producer.send_group(group) for group in GROUPS}
     assert {group: (each.broker_name, each.queue_id) for group, each in sent.items()} == {
@@ -104,7 +104,8 @@ def death(proxies: ClusterOfProxies, tmp_path_factory: pytest.TempPathFactory) -
     source = open_source(f"rocketmq://{proxies.name_server}", Access())
     route = source.fetch(Wanted(("Steady",), owners=False, groups=False)).route("Steady")
     folder = tmp_path_factory.mktemp("steady")
-    with grpc_producer(proxies, proxies.endpoints, "Steady", folder) as producer:
+    # It asks the Proxy that lives on for the route: another one that is asked later has read a route without the dead one.
+    with grpc_producer(proxies, proxies.endpoints(A), "Steady", folder) as producer:
         producer.start_sending(100)
         producer.await_sent(30)
         proxies.kill_broker(B)

@@ -9,9 +9,8 @@ import shutil
 
 import pytest
 
-from tests.oracle.producers.make import answered, document
+from tests.oracle.producers.make import SDKS, Sdk, answered, document
 from tests.oracle.producers.questions import questions
-from tests.oracle.producers.sdks import SDKS, Sdk
 from tests.support.vectors import vectors
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]

@@ -7,11 +7,8 @@ same join, by the command. A second one goes on while a member leaves in good or
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,66 +18,19 @@ import pytest
 from rmqlb.decoding import convert
 from rmqlb.model.recording import OwnerChange, QueueRecording
 from rmqlb.model.recording import Recording as Recorded
-from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.opening import Access, open_source
-from tests.cli.run import command, environment, run
+from tests.cli.run import run
 from tests.support.recorded_groups import Line, Recording
 
-from .cluster import RocketMQCluster
-from .jvm import wait_until
-from .rebalance_log import START, Act, Group
+from .living_groups import TOPIC, WATCHED, LivingGroups, group_id
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-GROUP, TOPIC, JOINS = "recorded-svc", "OrderEvents", "127.0.0.1@c3"
-LATE_MS = 100
-"""The log looks at a member's table once per millisecond, on a machine that has other things to do."""
+JOINS = "127.0.0.1@c3"
+LATE_MS = 250
+"""The log looks at a member's table every 10 ms, on a machine that has other things to do."""
 UNSEEN_MS = 2_500
 """What is undone so soon may lie between two looks."""
 TRIALS = 30
-
-
-class Watched(NamedTuple):
-    log: Recording
-    join: Path  # until the group was converged
-    rest: Path
-    before: Path  # a snapshot
-
-
-@pytest.fixture(scope="module")
-def watched(cluster: RocketMQCluster, tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    """Nobody else asks the members for what they own: two at a time would wait for each other."""
-    folder = tmp_path_factory.mktemp("recorded")
-    source = f"rocketmq://{cluster.name_server}"
-    line = ("record", "-s", source, "-g", GROUP, "-o", "json")
-    acts = (*START, Act("join", "c3", 40), Act("leave", "c1"), Act("crash", "c2"))
-    with ThreadPoolExecutor() as threads:
-        living = threads.submit(Group(cluster, GROUP, TOPIC, 8).live_through, acts)
-        wait_until(lambda: living.done() or is_converged(source), 240, lambda: "three members own all queues")
-        if living.done():
-            living.result()  # raises what kept the members from starting
-        snapshot = run("fetch-routes", "-s", source, "-g", GROUP)
-        (folder / "before.json").write_text(snapshot.stdout)
-        with (folder / "join.json").open("w") as file:
-            joined = subprocess.run(
-                command(*line, "--until", "converged", "--for", "2m"), stdout=file, env=environment(), check=True
-            )
-        assert joined.returncode == 0
-        with (folder / "rest.json").open("w") as file:
-            rest = subprocess.Popen(command(*line), stdout=file, env=environment())
-            log = living.result()
-            rest.send_signal(signal.SIGINT)
-            assert rest.wait(60) == 0
-    return Watched(log, folder / "join.json", folder / "rest.json", folder / "before.json")
-
-
-def is_converged(source: str) -> bool:
-    try:
-        group = open_source(source, Access()).fetch(Wanted(group=GROUP)).groups[GROUP]
-    except Exception:  # noqa: BLE001 - the group is not there yet
-        return False
-    owners = [state.owners for queue, state in group.queues.items() if queue.topic == TOPIC]
-    return len(group.client_ids or ()) == 3 and len(owners) == 16 and all(each and len(each) == 1 for each in owners)
 
 
 def recorded(path: Path) -> Recorded:
@@ -165,9 +115,9 @@ def true_gap_ms(log: Recording, queue: QueueRecording, since_us: float, end_ms: 
 
 
 @pytest.mark.parametrize("which", ["join", "rest"])
-def test_every_change_lies_in_its_interval(watched: Watched, which: str, capsys: pytest.CaptureFixture[str]) -> None:
-    recording = recorded(getattr(watched, which))
-    number, wrong = compared(watched.log, recording)
+def test_every_change_lies_in_its_interval(lived: LivingGroups, which: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recording = recorded(getattr(lived.watched.result(), which))
+    number, wrong = compared(lived.recording(WATCHED), recording)
     widths = sorted(change.to_ms - change.from_ms for queue in recording.queues for change in queue.changes)
     with capsys.disabled():
         sys.stdout.write(f"\n{which}: {number} changes, {len(wrong)} outside their intervals")
@@ -177,34 +127,37 @@ def test_every_change_lies_in_its_interval(watched: Watched, which: str, capsys:
 
 
 @pytest.mark.parametrize("which", ["join", "rest"])
-def test_the_bounds_contain_the_true_gap(watched: Watched, which: str) -> None:
+def test_the_bounds_contain_the_true_gap(lived: LivingGroups, which: str) -> None:
     """A member that leaves keeps its table for a moment after the brokers forget it."""
-    recording = recorded(getattr(watched, which))
+    recording = recorded(getattr(lived.watched.result(), which))
+    log = lived.recording(WATCHED)
     since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
-    ended_ms = (watched.log.lived.began_us + watched.log.lived.end_us - since_us) / 1000
+    ended_ms = (log.lived.began_us + log.lived.end_us - since_us) / 1000
     slack = LATE_MS + (0 if which == "join" else 3_000)
     for queue in recording.queues:
         if any(change.to_ms > ended_ms for change in queue.changes):
             continue  # the end of the JVMs is no part of the log
-        gap = true_gap_ms(watched.log, queue, since_us, min(recording.end_ms, ended_ms))
+        gap = true_gap_ms(log, queue, since_us, min(recording.end_ms, ended_ms))
         assert queue.longest_gap_at_least_ms - slack <= gap <= queue.longest_gap_at_most_ms + slack, queue
 
 
 def test_the_join_is_as_it_was_simulated_by_the_command(
-    watched: Watched, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lived: LivingGroups, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert recorded(watched.join).converged_by == "prediction"
+    assert recorded(lived.watched.result().join).converged_by == "prediction"
     against: list[str] = []
     for trial in range(TRIALS):
         path = tmp_path / f"{trial}.json"
         ran = run(
-            *("simulate-rebalance", "-s", str(watched.before), "-g", GROUP),
+            *("simulate-rebalance", "-s", str(lived.watched.result().before), "-g", group_id(WATCHED)),
             *("--event", f"join {JOINS}@30s", "--trial", str(trial), "-o", "json"),
         )
         assert ran.code == 0, ran.stderr
         path.write_text(ran.stdout)
         against += ["--against", str(path)]
-    ran = run("record", "--replay", str(watched.join), *against, "--fail-on", "differences>0", "-o", "json")
+    ran = run(
+        "record", "--replay", str(lived.watched.result().join), *against, "--fail-on", "differences>0", "-o", "json"
+    )
     data = json.loads(ran.stdout)["data"]
     outcomes = [queue["outcome"] for queue in data["comparison"]["queues"]]
     with capsys.disabled():

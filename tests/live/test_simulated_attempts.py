@@ -16,18 +16,15 @@ from itertools import pairwise
 import pytest
 
 from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, simulate_send
-from rmqlb.engine.send.java_producer import JavaProducer
-from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.route import TopicRouteData
 
-from .broker_failures import EVERY, KILLED, PAUSE_MS, VERSIONS, Kill, Recording
+from .broker_failures import EVERY, KILLED, PAUSE_MS, Kill, Recording
 from .producers import RecordedAttempt, RecordedMessage
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 REFUSED, SILENT = Reaction("refused", "refused", 0, 1000), Reaction("timeout", "timeout")
 RETRIES, TIMEOUT_MS = 2, 3000
-ISOLATED_MS = {"5.5.0": 10_000, "4.9.7": 600_000}
 MASK = 0x7FFFFFFF
 # So many draws of a retry's place; one in eight leads to the recorded one.
 SEEDS = 300
@@ -83,14 +80,13 @@ class Stretch:
             seed=seed,
         )
 
-    def simulated(self) -> tuple[SendScenario, Sequence[Attempt]]:
+    def simulated(self) -> Sequence[Attempt]:
         """What the simulator says; of several draws the first whose retries go where the recorded ones went."""
         retries = [made for made in self.recorded if made[1] > 1]
         for seed in self.seeds:
-            scenario = self.scenario(seed)
-            attempts = simulate_send(self.route, scenario, trace=True).attempts or ()
+            attempts = simulate_send(self.route, self.scenario(seed), trace=True).attempts or ()
             if len(self.seeds) == 1 or [made for made in as_made(attempts) if made[1] > 1] == retries:
-                return scenario, attempts
+                return attempts
         raise AssertionError(f"{self.name}: no draw of {SEEDS} leads to the retries {retries}")
 
     def _outcome(self, attempt: RecordedAttempt) -> str:
@@ -148,11 +144,6 @@ def recording(kill: Kill, request: pytest.FixtureRequest) -> Recording:
     return kill.recordings[request.param]
 
 
-@pytest.fixture(params=VERSIONS)
-def careful(kill: Kill, request: pytest.FixtureRequest) -> Recording:
-    return kill.recordings[request.param, True]
-
-
 def test_rmqlb_reads_the_routes_that_the_producers_have(kill: Kill, recording: Recording) -> None:
     for route, queues in ((kill.route, recording.queues_before), (kill.route_after, recording.queues_after)):
         assert tuple((queue.broker_name, queue.queue_id) for queue in route.publish_queues()) == queues
@@ -166,47 +157,9 @@ def test_each_simulated_attempt_equals_the_recorded_one(
     assert {part.name for part in parts} == {"before", "dead", "after"}
     told = []
     for part in parts:
-        _, attempts = part.simulated()
+        attempts = part.simulated()
         assert as_made(attempts) == part.recorded
         told.append(f"{part.name} {len(attempts)}")
     on = "on" if recording.latency_fault else "off"
     with capsys.disabled():
         sys.stdout.write(f"\n{recording.version}, latency fault {on}: attempts foretold: {', '.join(told)}\n")
-
-
-def test_the_same_broker_is_avoided_for_the_same_time(kill: Kill, careful: Recording) -> None:
-    isolations = meanwhile = 0
-    for part in stretches(kill, careful):
-        scenario, attempts = part.simulated()
-        ours = isolated(part.route, scenario, attempts)
-        theirs = [message for message in part.messages if len(message.attempts) > 1]
-        assert len(theirs) == len(ours) <= 1
-        for message, (name, since_ms, until_ms) in zip(theirs, ours, strict=True):
-            isolations += 1
-            assert name == KILLED
-            assert {f.broker_name for f in message.faults if message.isolated_ms(f.broker_name)} == {KILLED}
-            assert until_ms - since_ms == message.isolated_ms(KILLED) == ISOLATED_MS[careful.version]
-            fault = message.fault(KILLED)
-            assert fault is not None
-            recorded = [a for m in part.messages for a in m.attempts if message.ended_ms <= a.began_ms]
-            for attempt in recorded:
-                assert attempt.broker_name != KILLED
-                assert attempt.began_ms < fault.start_timestamp
-            simulated = [a for a in attempts if since_ms <= a.at_ms]
-            assert KILLED not in {a.broker_name for a in simulated}
-            assert max((a.at_ms for a in simulated), default=since_ms) < until_ms
-            meanwhile += len(recorded)
-    assert isolations == len(careful.to_the_dead)
-    assert meanwhile > 50
-
-
-def isolated(
-    route: TopicRouteData, scenario: SendScenario, attempts: Sequence[Attempt]
-) -> list[tuple[str, float, float]]:
-    run = producer_of(route, scenario)
-    assert isinstance(run, JavaProducer)
-    run.run()
-    failed = {a.broker_name: a.at_ms + a.took_ms for a in attempts if a.outcome != "SEND_OK"}
-    items = run.strategy.items
-    assert not [name for name, item in items.items() if name not in failed and item.start > run.ended]
-    return [(name, since_ms, items[name].start / run.per_ms) for name, since_ms in failed.items()]

@@ -26,10 +26,9 @@ from tests.support.builders import route
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .consumers import Consumers, consumers
-from .grpc_producers import grpc_java, proxy_by_itself
 from .jvm import Java, JavaProcess, wait_until
+from .proxies import grpc_java, proxy_by_itself
 from .receivers import Receivers, Sender, all_got, receivers, sender
-from .test_pop_and_grpc import MQADMIN
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -79,7 +78,7 @@ class Lab:
         return bodies
 
     def admin(self, *args: str) -> None:
-        self.cluster.run(MQADMIN, args[0], "-n", self.cluster.name_server, "-c", self.cluster.name, *args[1:])
+        self.cluster.admin(args[0], "-c", self.cluster.name, *args[1:])
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +90,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         waiting = [waiting_topic(loops, number) for loops, count in CONSUMERS.items() for number in range(count)]
         names = [*waiting, "Held", "Ordered", "Pushed", "Popped", "Short", "PushWaits", "PopWaits"]
         cluster.create_topics([TopicOnBroker(name, each, n, n) for name in names for each, n in BROKERS.items()])
-        endpoint = running.enter_context(proxy_by_itself(cluster))
-        grpc = grpc_java(cluster, folder)
+        endpoint, _ = running.enter_context(proxy_by_itself(cluster))
+        grpc = grpc_java(cluster)
         sending = running.enter_context(sender(cluster, folder / "messages.log"))
         living = running.enter_context(receivers(grpc, endpoint, folder / "living.log"))
         place = Lab(cluster, folder, endpoint, grpc, sending, living)
@@ -219,39 +218,35 @@ def test_messages_wait_for_a_push_consumer_and_for_pop_clients_as_simulated(lab:
             assert distance(waits, simulated_waits(client)) <= bound(len(waits))
 
 
-def test_what_a_dead_simple_consumer_had_comes_back_when_predicted(lab: Lab) -> None:
+def test_what_dead_consumers_had_comes_back_when_predicted(lab: Lab) -> None:
     lab.admin("updateSubGroup", "-g", "ordered-svc", "-o", "true")
-    with lab.doomed("simple") as doomed:
-        for group, topic in ("held-svc", "Held"), ("ordered-svc", "Ordered"):
+    lab.is_popped("popped-svc", "Popped")
+    simple = {"held-svc": "Held", "ordered-svc": "Ordered"}
+    with ExitStack() as alive:
+        living = alive.enter_context(consumers(lab.cluster, "living-pop"))
+        doomed_pop = alive.enter_context(consumers(lab.cluster, "doomed-pop"))
+        doomed = alive.enter_context(lab.doomed("simple"))
+        pop(doomed_pop, "popped-svc", "Popped", listener="hangs", invisible="20000")
+        lab.send_to_all("Popped")
+        threads = 4  # all of them are with a message then
+        wait_until(lambda: len(all_got(doomed_pop.process)) == threads, DEADLINE, lambda: "it has too few messages")
+        popped = {got.body: got.at_ms for got in all_got(doomed_pop.process)}
+        doomed_pop.process.kill()
+        pop(living, "popped-svc", "Popped")
+        for group, topic in simple.items():
             doomed.simple(group, topic, loops=4, ack=False)
         held = must_have(doomed.process, "held-svc", lab.send_to_all("Held", 3))
         ordered = must_have(doomed.process, "ordered-svc", lab.send_to_all("Ordered"))
         doomed.process.kill()
-    for group, topic in ("held-svc", "Held"), ("ordered-svc", "Ordered"):
-        lab.living.push(group, topic)  # is at each broker at all times
-    scenario = ReceiveScenario(invisible_us=10 * SECOND_US)
-    again, sent = must_have(lab.living.process, "held-svc", list(held)), lab.sender.sent()
-    assert_comes_back(again, sent, held, scenario)
-    again = must_have(lab.living.process, "ordered-svc", list(ordered))
-    assert_comes_back(again, sent, ordered, replace(scenario, fifo=True))
-
-
-def test_what_a_dead_pop_client_had_comes_back_when_predicted(lab: Lab) -> None:
-    group, scenario = "popped-svc", ReceiveScenario("pop", invisible_us=20 * SECOND_US)
-    lab.is_popped(group, "Popped")
-    with consumers(lab.cluster, "living-pop") as living, consumers(lab.cluster, "doomed-pop") as doomed:
-        pop(doomed, group, "Popped", listener="hangs", invisible="20000")
-        lab.send_to_all("Popped")
-        threads = 4  # all of them are with a message then
-        wait_until(lambda: len(all_got(doomed.process)) == threads, DEADLINE, lambda: "it has too few messages")
-        had = {got.body: got.at_ms for got in all_got(doomed.process)}
-        doomed.process.kill()
-        pop(living, group, "Popped")
-        again = must_have(living.process, group, list(had))
-    assert_comes_back(again, lab.sender.sent(), had, scenario)
-
-
-def test_what_a_dead_push_consumer_had_comes_back_when_predicted(lab: Lab) -> None:
+        for group, topic in simple.items():
+            lab.living.push(group, topic)  # is at each broker at all times
+        held_again = must_have(lab.living.process, "held-svc", list(held))
+        ordered_again = must_have(lab.living.process, "ordered-svc", list(ordered))
+        popped_again = must_have(living.process, "popped-svc", list(popped))
+    sent, scenario = lab.sender.sent(), ReceiveScenario(invisible_us=10 * SECOND_US)
+    assert_comes_back(held_again, sent, held, scenario)
+    assert_comes_back(ordered_again, sent, ordered, replace(scenario, fifo=True))
+    assert_comes_back(popped_again, sent, popped, ReceiveScenario("pop", invisible_us=20 * SECOND_US))
     again = must_have(lab.living.process, "push-svc", lab.push_had, deadline=180)
     died = dict.fromkeys(again, lab.push_died_ms)
     assert_comes_back(again, died, died, ReceiveScenario("push"))

@@ -21,13 +21,12 @@ from rmqlb.cli.main import app
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
 
-from .cluster import RocketMQCluster, TopicOnBroker
+from .cluster import MQADMIN, RocketMQCluster, TopicOnBroker
 from .jvm import LOOPBACK, started, wait_until
 from .members import FAST_REBALANCE, SETTLE_DEADLINE, Program
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 BROKER = "broker-k"
 ELSEWHERE, OTHER_CLUSTER = "broker-w", "West"
 CONSUMERS, KEYS, PAUSE_MS, TAKES_MS = 2, 40, 4, 15

@@ -32,7 +32,6 @@ class Watched:
     group: str
     programs: Sequence[Members]
     strategy: str = "AVG"  # as RocketMQ names it
-    options: tuple[str, ...] = ()  # what else says how its consumers allocate
 
     def say(self, command: str, *more: str) -> dict[str, Any]:
         source = ("-s", f"rocketmq://{self.cluster.name_server}", "-g", self.group, "--source-timeout", "20s")
@@ -43,7 +42,7 @@ class Watched:
         return said
 
     def owners(self) -> tuple[Owners, Owners]:
-        shown = self.say("show-owners", "--strategy", self.strategy, *self.options)["data"]
+        shown = self.say("show-owners", "--strategy", self.strategy)["data"]
         rows = {MessageQueue(q["topic"], q["brokerName"], q["queueId"]): q for q in shown["queues"]}
         (name,) = (each["strategy"] for each in shown["strategies"])
         return (
@@ -52,11 +51,12 @@ class Watched:
         )
 
     def planned(self, *change: str) -> Owners:
-        plan = self.say("plan-rebalance", "--strategy", self.strategy, *self.options, *change)["data"]
+        plan = self.say("plan-rebalance", "--strategy", self.strategy, *change)["data"]
         return {
             MessageQueue(topic["topic"], queue["brokerName"], queue["queueId"]): tuple(sorted(queue["ownersAfter"]))
             for topic in plan["topics"]
             for queue in topic["queues"]
+            if queue["change"] != "removed"
         }
 
     def must_own(self, client_ids: Sequence[str], expected: Owners | None = None) -> Owners:
@@ -66,7 +66,7 @@ class Watched:
 
         def agree() -> bool:
             nonlocal predicted, observed
-            shown = self.say("show-owners", "--strategy", self.strategy, *self.options)
+            shown = self.say("show-owners", "--strategy", self.strategy)
             predicted, observed = self.owners()
             differ = any(finding["code"] == "assignment-mismatch" for finding in shown["findings"])
             return (
@@ -93,6 +93,10 @@ class Watched:
     def received(self, text: str, queues: Sequence[MessageQueue] | Owners) -> Owners:
         got = [pair for program in self.programs for pair in program.received(text).items()]
         return {queue: tuple(sorted(client_id for client_id, its in got if queue in its)) for queue in queues}
+
+
+def ids(*names: str) -> list[str]:
+    return [f"127.0.0.1@{name}" for name in names]
 
 
 def next_text() -> str:

@@ -3,11 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
-from rmqlb.model.java import sort_key, split
-from rmqlb.model.message_queue import queue_order, sort_queues
+from rmqlb.model.message_queue import queue_order, sort_key, sort_queues, split
 from rmqlb.model.route import TopicQueueMappingInfo
 from tests.support.builders import route, short
-from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 VECTORS = list(vectors("publish"))
@@ -26,21 +24,18 @@ def test_all_400_routes_give_javas_queue_lists() -> None:
         assert data.is_order_topic == vector["orderTopic"], vector["id"]
 
 
-@every_case(("perm", "publish", "subscribe"), [(6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0), (7, 1, 1)])
-def test_permission_bits_decide_who_sees_the_queues(perm: int, publish: int, subscribe: int) -> None:
-    data = route(perm=perm, a=1)
-    assert (len(data.publish_queues()), len(data.subscribe_queues())) == (publish, subscribe)
-    slaves = route(perm=perm, masters=False, a=1)  # producers need a master
-    assert (len(slaves.publish_queues()), len(slaves.subscribe_queues())) == (0, subscribe)
+def test_permission_bits_decide_who_sees_the_queues() -> None:
+    for perm, publish, subscribe in ((6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0), (7, 1, 1)):
+        data = route(perm=perm, a=1)
+        assert (len(data.publish_queues()), len(data.subscribe_queues())) == (publish, subscribe)
+        slaves = route(perm=perm, masters=False, a=1)  # producers need a master
+        assert (len(slaves.publish_queues()), len(slaves.subscribe_queues())) == (0, subscribe)
 
 
-@every_case("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0", "a:\U0001d7ce"])
-def test_a_malformed_order_config_is_an_error_as_it_is_for_clients(conf: str) -> None:
-    with pytest.raises(DataError, match="order config of topic T is malformed"):
-        TopicRouteData("T", (), (), conf).publish_queues()
-
-
-def test_an_order_config_is_split_as_java_splits() -> None:
+def test_an_order_config_is_split_as_java_splits_and_a_malformed_one_is_an_error() -> None:
+    for conf in ("a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0", "a:\U0001d7ce"):
+        with pytest.raises(DataError, match="order config of topic T is malformed"):
+            TopicRouteData("T", (), (), conf).publish_queues()
     listed = TopicRouteData("T", (), (), "b:+1;a:２:x;c:-1;;").publish_queues()
     assert short(listed) == ["b0", "a0", "a1"]
     assert TopicRouteData("T", (), (), ";").publish_queues() == []
@@ -78,18 +73,12 @@ def test_the_broker_of_a_logical_queue_is_the_one_with_the_newest_epoch_that_nam
     assert route(a=1).serving_brokers() == {}
 
 
-def test_its_text_is_javas() -> None:
-    assert str(MessageQueue("T", "broker-a", 0)) == "MessageQueue [topic=T, brokerName=broker-a, queueId=0]"
-
-
-def test_queues_sort_by_topic_then_broker_then_number() -> None:
-    queues = [
-        MessageQueue("T", "b-9", 2),
-        MessageQueue("T", "b-9", 10),
-        MessageQueue("T", "b-10", 0),
-        MessageQueue("S", "z", 0),
-    ]
-    assert sort_queues(queues) == [queues[3], queues[2], queues[0], queues[1]] == sorted(queues)
+def test_queues_sort_by_topic_then_broker_then_number_and_have_javas_text() -> None:
+    named = (("S", "z", 0), ("T", "b-10", 0), ("T", "b-9", 2), ("T", "b-9", 10))
+    queues = [MessageQueue(*each) for each in named]
+    backwards = queues[::-1]
+    assert sort_queues(backwards) == sorted(backwards) == queues
+    assert str(queues[3]) == "MessageQueue [topic=T, brokerName=b-9, queueId=10]"
 
 
 @given(st.text(), st.text())

@@ -5,8 +5,6 @@ Java 17 or newer and Maven, and takes a minute or two the first time. `--sources
 rocketmq-client-cpp for git, such as a folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json
@@ -16,12 +14,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.live.jars import compiled, jars, tool
-
-from .allocation_questions import Question, Queue, questions
 
 FOLDER = Path(__file__).parent.parent / "data" / "vectors"
 PROGRAMS = Path(__file__).parent
@@ -29,66 +26,133 @@ GO_MODULE, GO_VERSION = "github.com/apache/rocketmq-client-go/v2", "v2.1.2"
 CPP_SOURCES, CPP_VERSION = "https://github.com/apache/rocketmq-client-cpp", "2.2.0"
 BROKER_VERSION = "5.5.0"
 GO_STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM_NEARBY", "MACHINE_ROOM", "CONFIG", "CONSISTENT_HASH")
-EACH_OF_GO, EACH_OF_POP, OF_CPP, OF_QUERIES = 100, 200, 320, 320
-
 Line = dict[str, Any]
+Queue = tuple[str, str, int]
+
+# The questions: seeded lists of a topic and a group, odd ones included. Names have no tab, no line break and no half of a
+# surrogate pair: the first two part the fields of a question, and the third is written by no broker.
+
+BROKERS = (
+    ("broker-a", "broker-b", "broker-c", "broker-d"),
+    tuple(f"broker-{number}" for number in range(7, 14)),
+    ("r1@a", "r1@b", "r2@a", "r2@b", "r3@a", "plain"),
+    ("r1@a", "r1@", "@", "@a", "r1@a@", "r1@a@b", "a@@", "r1", ""),
+    ("брокер-1", "経路-乙", "\U0001f418-1", "￮", "\ue000", "ﬁ", "é", "e\u0301", "\U00010000"),
+    ("b" * 70, "b" * 63, "b" * 64, "B"),
+)
+IDS = (
+    tuple(f"10.0.0.{number}@{100 + number}#9{number}7" for number in range(1, 40)),
+    ("10.0.0.9@1", "10.0.0.10@1", "10.0.0.1@2", "10.0.0.1@10", "[fe80::1]@7", "10.0.0.9@1@unit", "a", "b", "c"),
+    ("\U0001f600@1", "￮@1", "\ue000@1", "\U00010000@1", "é@1", "e\u0301@1", "z@1", "Ж@1", "経@1"),
+    ("a", "0a", "00a", "1a", "10a", "0", "00", "1", "a0"),  # the number of a ring's entry may run into a name
+    tuple(f"{'x' * length}@{length}" for length in (50, 58, 60, 61, 62, 63, 64, 65, 100)),
+)
+TOPICS = ("T", "TopicTest", "MQ_INST_1%orders", "тема", "\U0001f418")
+SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 12, 20)
+LAST_ID = 2**31 - 1
+STRANGER = "not-there@1"
 
 
-def go_lines(each: int = EACH_OF_GO) -> list[Line]:
+@dataclass(frozen=True)
+class Question:
+    topic: str
+    queues: list[Queue]
+    client_ids: list[str]
+    asked: list[str]
+    rooms: list[str] = field(default_factory=list)
+    config: list[Queue] = field(default_factory=list)
+    virtual_nodes: int = 10
+
+
+def questions(name: str, count: int, *, duplicate_queues: bool = False) -> Iterator[Question]:
+    """So many questions, the same for a name; `duplicate_queues` lists queues twice, as a client's list may."""
+    for number in range(count):
+        yield _question(random.Random(f"{name} {number}"), duplicate_queues=duplicate_queues)
+
+
+def _question(rng: random.Random, *, duplicate_queues: bool) -> Question:
+    topic = rng.choice(TOPICS)
+    names = rng.choice(BROKERS)
+    brokers = rng.sample(names, min(len(names), rng.choice(SIZES)))
+    queues = [
+        (topic, broker, number) for broker in brokers for number in rng.sample(_numbers(rng), rng.choice((1, 2, 4, 8)))
+    ]
+    if duplicate_queues and queues and rng.random() < 0.1:
+        queues += rng.choices(queues, k=2)
+    rng.shuffle(queues)
+    pool = rng.choice(IDS)
+    ids = rng.sample(pool, min(len(pool), rng.choice(SIZES)))
+    if ids and rng.random() < 0.25:
+        ids += rng.choices(ids, k=rng.randint(1, 3))
+    rng.shuffle(ids)
+    return Question(
+        topic,
+        queues,
+        ids,
+        [*list(dict.fromkeys(ids))[:10], STRANGER, ""],
+        rng.sample(("r1", "r2", "r3", "", "a", "nowhere"), rng.choice((0, 1, 2, 3))),
+        rng.sample([*queues, (topic, "elsewhere", 3)], rng.randint(0, min(3, len(queues)))),
+        rng.choice((10, 10, 10, 1, 2, 20, 50, 0, -1)),
+    )
+
+
+def _numbers(rng: random.Random) -> list[int]:
+    """Ids of a broker's queues: from 0 on, and seldom from where they are nearly too large."""
+    return list(range(8)) if rng.random() < 0.9 else [LAST_ID - number for number in range(4)] + [0, 9, 10, 100]
+
+
+def go_lines() -> list[Line]:
     """What the Go client's rebalance gives each consumer under each strategy, in the orders in which it sorts."""
     lines: list[Line] = []
     fields = []
     for strategy in GO_STRATEGIES:
-        for question in questions(f"go {strategy}", each, duplicate_queues=True):
-            line = {"id": len(lines), "strategy": strategy, **_lists(question)}
-            if strategy == "MACHINE_ROOM":
-                line["consumeridcs"] = question.rooms
-            if strategy == "CONFIG":
-                line["config"] = question.config
-            if strategy == "CONSISTENT_HASH":
-                line["virtualNodeCnt"] = question.virtual_nodes
-            lines.append(line)
-            extra = [*_counted(question.rooms), *_queue_fields(question.config)]
-            fields.append([strategy, question.virtual_nodes, question.topic, *extra, *_asked_fields(question)])
+        for asked in questions(f"go {strategy}", 100, duplicate_queues=True):
+            settings: dict[str, Line] = {
+                "MACHINE_ROOM": {"consumeridcs": asked.rooms},
+                "CONFIG": {"config": asked.config},
+                "CONSISTENT_HASH": {"virtualNodeCnt": asked.virtual_nodes},
+            }
+            lines.append({"id": len(lines), "strategy": strategy, **_lists(asked), **settings.get(strategy, {})})
+            fields.append([strategy, asked.virtual_nodes, asked.topic, asked.rooms, asked.config, *_asked(asked)])
     with tempfile.TemporaryDirectory() as scratch:
         _answer_sorted(lines, _answers([str(_go_program(Path(scratch)))], fields))
     return lines
 
 
-def cpp_lines(sources: str = CPP_SOURCES, count: int = OF_CPP) -> list[Line]:
+def cpp_lines(sources: str = CPP_SOURCES) -> list[Line]:
     """What the C++ client's one strategy gives each consumer, with lists in its orders."""
-    asked = list(questions("cpp", count, duplicate_queues=True))
+    asked = list(questions("cpp", 320, duplicate_queues=True))
     lines = [{"id": number, "strategy": "AVG", **_lists(question)} for number, question in enumerate(asked)]
     with tempfile.TemporaryDirectory() as scratch:
         program = _cpp_program(sources, Path(scratch))
-        _answer_sorted(lines, _answers([str(program)], [_asked_fields(question) for question in asked]))
+        _answer_sorted(lines, _answers([str(program)], map(_asked, asked)))
     return lines
 
 
-def broker_lines(each_pop: int = EACH_OF_POP, queries: int = OF_QUERIES) -> tuple[list[Line], list[Line]]:
+def broker_lines() -> tuple[list[Line], list[Line]]:
     """What the broker's `allocate4Pop` returns, and what a broker answers to QUERY_ASSIGNMENT."""
     rng = random.Random("broker")
     pops: list[Line] = []
     fields: list[list[object]] = []
     for strategy in ("AVG", "AVG_BY_CIRCLE"):
-        for question in questions(f"pop {strategy}", each_pop):
+        for question in questions(f"pop {strategy}", 200):
             share = rng.choice((1, 1, 1, 2, 2, 3, 5, 0, -1, len(question.client_ids) - rng.randint(0, 3)))
             pops.append({"id": len(pops), "strategy": strategy, "popShareQueueNum": share, **_lists(question)})
-            fields.append(["pop", strategy, share, *_asked_fields(question)])
+            fields.append(["pop", strategy, share, *_asked(question)])
     asked: list[Line] = []
-    for question in questions("query", queries):
+    for question in questions("query", 320):
         line = _query(rng, len(asked), question)
         asked.append(line)
-        words = ["strategy", "mode", "popShareQueueNum", "messageModel", "serverLoadBalancerEnable", "brokerName"]
-        told = ["-" if line[word] is None else str(line[word]) for word in words]
-        told[4] = told[4].lower()
-        fields.append(["query", *told, line["topic"], *_asked_fields(question)])
+        values = [line[word] for word in ("strategy", "mode", "popShareQueueNum", "messageModel")]
+        enabled = str(line["serverLoadBalancerEnable"]).lower()
+        words = ["-" if value is None else value for value in (*values, enabled, line["brokerName"], line["topic"])]
+        fields.append(["query", *words, *_asked(question)])
     with tempfile.TemporaryDirectory() as scratch:
         library = jars(BROKER_VERSION)
         classes = compiled(PROGRAMS / "broker", library, Path(scratch) / "classes")
         command = [tool("java"), "-Xmx256m", f"-Duser.home={scratch}", "-cp", f"{classes}:{library}/*", "Assignments"]
-        for line, words in zip([*pops, *asked], _answers([*command, scratch], fields), strict=True):
-            line["expected"] = _expected(line, iter(words))
+        for line, answer in zip([*pops, *asked], _answers([*command, scratch], fields), strict=True):
+            line["expected"] = _expected(line, iter(answer))
     return pops, asked
 
 
@@ -110,20 +174,22 @@ def _lists(question: Question) -> Line:
     return {"mqAll": question.queues, "cidAll": question.client_ids, "ask": question.asked}
 
 
-def _counted(words: Sequence[object]) -> list[object]:
-    return [len(words), *words]
+def _asked(question: Question) -> list[object]:
+    return [question.queues, question.client_ids, question.asked]
 
 
-def _queue_fields(queues: Sequence[Queue]) -> list[object]:
-    return [len(queues), *(field for queue in queues for field in queue)]
+def _words(values: Iterable[object]) -> Iterator[object]:
+    """The values in a row, a list after its length."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from (len(value),) if isinstance(value, list) else ()
+            yield from _words(value)
+        else:
+            yield value
 
 
-def _asked_fields(question: Question) -> list[object]:
-    return [*_queue_fields(question.queues), *_counted(question.client_ids), *_counted(question.asked)]
-
-
-def _answers(command: list[str], fields: Iterable[Sequence[object]]) -> list[list[str]]:
-    text = "".join("\t".join(map(str, line)) + "\n" for line in fields)
+def _answers(command: list[str], fields: Iterable[list[object]]) -> list[list[str]]:
+    text = "".join("\t".join(map(str, _words(line))) + "\n" for line in fields)
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{Path(command[0]).name} ended:\n{done.stderr.decode(errors='replace')[-4000:]}")
@@ -163,11 +229,10 @@ def _go_program(scratch: Path) -> Path:
     found = subprocess.run([go, "mod", "download", "-json", module], capture_output=True, check=True, cwd=scratch)
     shutil.copytree(PROGRAMS / "go", folder)
     shutil.copytree(json.loads(found.stdout)["Dir"], folder / "client", copy_function=shutil.copyfile)
-    os.chmod(folder / "client" / "consumer", 0o755)  # the module cache is read-only
+    for path in (folder / "client").rglob("*"):
+        path.chmod(path.stat().st_mode | 0o200)  # the module cache is read-only
     shutil.copyfile(folder / "rebalance.go.txt", folder / "client" / "consumer" / "rebalance.go")
     environment = {**os.environ, "GOFLAGS": "-mod=mod"}
-    for path in (folder / "client").rglob("*"):
-        path.chmod(path.stat().st_mode | 0o200)
     subprocess.run([go, "build", "-o", "allocations", "."], cwd=folder, env=environment, check=True)
     return folder / "allocations"
 

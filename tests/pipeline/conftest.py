@@ -30,14 +30,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    from .spark_servers import standalone_master
-
-    with standalone_master(tmp_path_factory.mktemp("standalone")) as address:
-        yield address
-
-
-@pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fleet") / "snapshots"
     shape = FleetShape(seed=11, groups=90, days=2, odd_names=0.3, other_clients=0.3, retry_queues=False, churn=0.3)

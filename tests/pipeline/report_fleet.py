@@ -1,7 +1,5 @@
 """A small warehouse written row by row as Parquet, for the report; what a row does not name is null, 0 or empty."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
@@ -18,17 +16,9 @@ from rmqlb.pipeline.report.page import scripts
 
 FIRST, BEFORE, NIGHT = date(2026, 11, 19), date(2026, 11, 20), date(2026, 11, 21)
 HOSTILE = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(2)>',
-    "{{ 7 * 7 }}{% raw %}",
-    "\x1b]52;c;aGk=\x07\x1b[2J",
-    "user\u202egnp.exe",
-    "]]></style></svg><script>",
-    "订单\uffff\ufffe",
-    "a,b\"c'\r\nd\\e",
-    "\x1f'onfocus='alert(3)",
-    "x" * 300,
-)
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "{{ 7 * 7 }}{% raw %}", "]]></style></svg><script>",
+    "\x1b]52;c;aGk=\x07\x1b[2J", "user\u202egnp.exe", "订单\uffff\ufffe", "a,b\"c'\r\nd\\e", "\x1f'onfocus='alert(3)", "x" * 300,
+)  # fmt: skip
 """Names that would run, steer, break or bury something."""
 Rows = Mapping[type[t.Row], Iterable[Mapping[str, Any]]]
 
@@ -67,11 +57,18 @@ def _empty(field: pa.Field) -> Any:
 
 
 def duck(found: Answers) -> duckdb.DuckDBPyConnection:
-    """DuckDB with the views that the page says."""
+    """DuckDB with the views of the page."""
     connection = duckdb.connect()
     for engine in ("DuckDB", "both, for findings"):
         connection.execute(scripts(found)[engine])
     return connection
+
+
+def answered(connection: duckdb.DuckDBPyConnection, query: Query, scope: str | None) -> list[dict[str, Any]]:
+    """The rows that DuckDB returns for the text that the page shows."""
+    result = connection.sql(query.shown(scope))
+    texts = ([str(one) if isinstance(one, date) else one for one in row] for row in result.fetchall())
+    return [dict(zip(result.columns, row, strict=True)) for row in texts]
 
 
 def by_duckdb(folder: Path) -> Answers:
@@ -83,16 +80,10 @@ def by_duckdb(folder: Path) -> Answers:
     }
     found = Answers(nights, thresholds, str(folder), there, filled, {}, {})
     connection = duck(found)
-
-    def rows(query: Query, scope: str | None) -> list[dict[str, Any]]:
-        result = connection.sql(query.shown(scope))
-        texts = ([str(one) if isinstance(one, date) else one for one in row] for row in result.fetchall())
-        return [dict(zip(result.columns, row, strict=True)) for row in texts]
-
-    scopes = [None, *(row["cluster"] for row in rows(filled["clusters"], None))]
-    answered = {name: {scope: rows(query, scope) for scope in scopes} for name, query in filled.items()}
-    counts = {name: {scope: len(own) for scope, own in own_rows.items()} for name, own_rows in answered.items()}
-    return replace(found, rows=answered, counts=counts)
+    scopes = [None, *(row["cluster"] for row in answered(connection, filled["clusters"], None))]
+    rows = {name: {scope: answered(connection, query, scope) for scope in scopes} for name, query in filled.items()}
+    counts = {name: {scope: len(own) for scope, own in own_rows.items()} for name, own_rows in rows.items()}
+    return replace(found, rows=rows, counts=counts)
 
 
 def figure(cluster: str, group: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
@@ -119,11 +110,13 @@ def snapshot(cluster: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
     return {"cluster": cluster, "date": day, **usual, **more}
 
 
-def rejected(
-    cluster: str | None, code: str, day: date = NIGHT, path: str = "in/bad.json", **more: Any
-) -> dict[str, Any]:
+def rejected(cluster: str | None, code: str, day: date = NIGHT, *, path: str = "bad.json", **more: Any) -> Any:
     usual = {"file": {"path": path, "length": 3, "modified": 1}, "position": 0, "reason": "no JSON"}
     return {"cluster": cluster, "date": day, "code": code, **usual, **more}
+
+
+def tonight(cluster: str, **more: Any) -> dict[str, Any]:
+    return {"cluster": cluster, "date": NIGHT, **more}
 
 
 def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
@@ -144,6 +137,7 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
         "moved": 2,
         "lagMoved": 10,
     }
+    writable = {"writableBrokers": 1, "writableQueues": 4}
     losses = (("broker", "broker-a", 0), ("consumer", "c@1", 1), ("consumer-added", "+1", 0))
     lost, strategies = {"strategy": None, "sharesQueues": None}, ("AVG", "CONSISTENT_HASH")
     return {
@@ -191,23 +185,13 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
             finding(None, None, "rule", **incomplete),
         ],
         t.WhatIf: [
-            {
-                "cluster": cluster,
-                "date": NIGHT,
-                "group": "orders",
-                "strategy": "AVG",
-                "change": kind,
-                "subject": subject,
-            }
-            | {"unassigned": unassigned, **outcome}
+            tonight(cluster, group="orders", strategy="AVG", change=kind, subject=of, unassigned=n, **outcome)
             for cluster in ("east", "west")
-            for kind, subject, unassigned in losses
+            for kind, of, n in losses
         ],
         t.Sends: [
-            {"cluster": "east", "date": NIGHT, "topic": "Dead", "change": "none", "subject": None}
-            | {"writableBrokers": 0, "writableQueues": 0, "groups": 1},
-            {"cluster": "west", "date": NIGHT, "topic": "Frail", "change": "broker", "subject": "broker-a"}
-            | {"writableBrokers": 1, "writableQueues": 4, "groups": 2},
+            tonight("east", topic="Dead", change="none", groups=1, writableBrokers=0, writableQueues=0),
+            tonight("west", topic="Frail", change="broker", subject="broker-a", groups=2, **writable),
         ],
         t.Changes: [
             *(change("east", "orders", "queue-moved", day, **of) for day in (FIRST, BEFORE, NIGHT) for of in moved),

@@ -4,8 +4,6 @@ Each runs under a small guard that reads a pipe from us and, when it closes, kil
 included: even a killed pytest leaves nothing behind. Ports are the system's choice, read from each server's log.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -22,15 +20,6 @@ from rmqlb.pipeline.spark import find_java
 
 START_DEADLINE = 300.0
 POLL = 0.1
-_LOG4J2 = """\
-rootLogger.level = info
-rootLogger.appenderRef.console.ref = console
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %p %c{1}: %m%n%ex
-"""
 _GUARD = """\
 import os, signal, subprocess, sys
 subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
@@ -59,27 +48,20 @@ def standalone_master(folder: Path, workers: int = 1) -> Iterator[str]:
 @contextmanager
 def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
     """Run one of Spark's programs, outside the reach of our own PYTHONPATH, and yield its log."""
-    (folder / "conf").mkdir(exist_ok=True)
-    (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
     ours = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     home = str(Path(pyspark.__file__).parent)
     environ = ours | {
         "SPARK_HOME": home,
         "JAVA_HOME": str(Path(find_java(ours)).resolve().parent.parent),
-        "SPARK_CONF_DIR": str(folder / "conf"),
+        "SPARK_CONF_DIR": str(folder),  # which has none: not the settings of the machine
         "SPARK_LOCAL_DIRS": str(folder),
         "PYSPARK_PYTHON": sys.executable,
     }
     log = folder / f"{name}.log"
+    line = [sys.executable, "-c", _GUARD, f"{home}/bin/spark-class", *program]
     with log.open("wb") as output:
         guard = subprocess.Popen(
-            [sys.executable, "-c", _GUARD, f"{home}/bin/spark-class", *program],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            env=environ,
-            cwd=folder,
-            start_new_session=True,
+            line, stdin=subprocess.PIPE, stdout=output, stderr=output, env=environ, cwd=folder, start_new_session=True
         )
     try:
         yield log

@@ -1,24 +1,18 @@
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
+from pyspark.sql import SparkSession
 
 from rmqlb.pipeline.tables import TABLES, documentation, name
 from tests.cli.run import run
 from tests.support.mismatches import every_case
 
-from .documents import route, snapshot, write
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from .running import route, snapshot, write
 
 pytestmark = pytest.mark.spark
 
@@ -62,31 +56,26 @@ def test_given_strategies_and_policies_hold_for_the_last_night() -> None:
     assert [len(json.loads(each.stdout)["data"]["judged"]) for each in (first, again, other)] == [1, 0, 1]
 
 
-@every_case(
-    ("line", "code", "said"),
-    [
-        ("judge -w none", 4, "there is no warehouse none"),
-        ("judge", 2, "no warehouse"),
-        ("ingest -w wh none", 4, "none: there is no file to read"),
-        ("ingest -w wh in --keep 3w", 2, "--keep 3w: not a number of days"),
-        ("ingest -w wh in --conf a=b", 2, "--conf a=b: not a key of Spark"),
-        ("ingest -w wh in --master sc://host", 2, "not a master that Spark knows"),
-        ("ingest -w w* in", 2, "Spark takes * ? [ ] { } and \\ for patterns"),
-        ("ingest -w /proc/none in", 2, "--warehouse /proc/none: No such file or directory"),
-        ("ingest -w hdfs://namenode:80200/wh in", 2, "not HOST:PORT"),
-        ("run -w wh in -p none.yaml", 2, "none.yaml"),
-        ("run -w wh in --strategy NOPE", 2, "NOPE"),
-        ("run -w wh in --expect none", 4, "--expect none: No such file or directory"),
-    ],
-)
+@every_case(("line", "code", "said"), [
+    ("judge -w none", 4, "there is no warehouse none"),
+    ("judge", 2, "no warehouse"),
+    ("ingest -w wh none", 4, "none: there is no file to read"),
+    ("ingest -w wh in --keep 3w", 2, "--keep 3w: not a number of days"),
+    ("ingest -w wh in --conf a=b", 2, "--conf a=b: not a key of Spark"),
+    ("ingest -w wh in --master sc://host", 2, "not a master that Spark knows"),
+    ("ingest -w w* in", 2, "Spark takes * ? [ ] { } and \\ for patterns"),
+    ("ingest -w /proc/none in", 2, "--warehouse /proc/none: No such file or directory"),
+    ("ingest -w hdfs://namenode:80200/wh in", 2, "not HOST:PORT"),
+    ("run -w wh in -p none.yaml", 2, "none.yaml"),
+    ("run -w wh in --strategy NOPE", 2, "NOPE"),
+    ("run -w wh in --expect none", 4, "--expect none: No such file or directory"),
+])  # fmt: skip
 def test_what_is_refused_before_java_starts(line: str, code: int, said: str, tmp_path: Path) -> None:
     write(tmp_path, {"in/s.json": "{}"})
     environ = {**os.environ, "PYTHONPATH": str(EXAMPLE.parent), "JAVA_HOME": "/none", "PATH": "/none"}
     command = [sys.executable, "-m", "rmqlb", "pipeline", *line.split()]
-    began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ, check=False)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
-    assert time.monotonic() - began < 30
 
 
 def test_the_tables_are_documented() -> None:

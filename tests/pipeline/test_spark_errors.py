@@ -1,28 +1,21 @@
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
 
 from rmqlb.errors import DataError, DocumentError, EndpointError, RmqlbError, UsageError
-from rmqlb.pipeline.spark import in_workers
-from rmqlb.pipeline.spark_errors import plain_error, plain_errors
+from rmqlb.pipeline.spark import in_workers, plain_error, plain_errors
 from tests.support.mismatches import every_case
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Step = Callable[[Iterator[object]], NoReturn]
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-WHERE = "the whole story is in spark.log"
 
 
 def raising(error: Exception) -> Step:
@@ -50,28 +43,23 @@ def failure(run: Callable[[], object]) -> RmqlbError:
     return raised.value
 
 
-FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 LACKING = ModuleNotFoundError("No module named 'msgspec'")
 
 
-@every_case(
-    ("step", "kind", "message", "hint"),
-    [
-        (raising(DataError("topic T: it has no queues")), DataError, "topic T: it has no queues", None),
-        (raising_while_handling, DocumentError, "a.json: line 3: rmqlb.errors are odd: topic is missing", None),
-        (raising(ValueError("odd")), RmqlbError, "Spark failed: ValueError: odd", WHERE),
-        (raising(FULL), RmqlbError, "the disk is full", None),
-        (raising(LACKING), RmqlbError, "the Python package msgspec is missing where Spark's executors run", None),
-        (dying, RmqlbError, "a Python process of Spark was killed or crashed", None),
-    ],
-)
+@every_case(("step", "kind", "message", "hint"), [
+    (raising(DataError("topic T: it has no queues")), DataError, "topic T: it has no queues", None),
+    (raising_while_handling, DocumentError, "a.json: line 3: rmqlb.errors are odd: topic is missing", None),
+    (raising(ValueError("odd")), RmqlbError, "Spark failed: ValueError: odd", "the whole story is in spark.log"),
+    (raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))), RmqlbError, "the disk is full", None),
+    (raising(LACKING), RmqlbError, "the Python package msgspec is missing where Spark's executors run", None),
+    (dying, RmqlbError, "a Python process of Spark was killed or crashed", None),
+])  # fmt: skip
 def test_an_error_of_a_worker_is_one_line(
     spark: SparkSession, step: Step, kind: type[RmqlbError], message: str, hint: str | None
 ) -> None:
     error = failure(in_workers(spark.range(4), step, "id long").collect)
-    assert error.message == message
-    assert isinstance(error, kind)
-    assert hint is None or error.hint == hint
+    assert (error.message, isinstance(error, kind)) == (message, True)
+    assert hint in (None, error.hint)
 
 
 NO_KEY = "software.amazon.awssdk.core.exception.SdkClientException: x: No AWS Credentials provided by Simple"
@@ -79,36 +67,21 @@ STAGED = "java.nio.file.AccessDeniedException: s3a://b/wh/_staging/7b.json:"
 DENIED = 'AccessControlException: Permission denied: user=ops, access=WRITE, inode="/wh":hdfs:supergroup:drwxr-xr-x'
 
 
-@every_case(
-    ("words", "kind", "message"),
-    [
-        ("java.lang.OutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
-        (
-            "org.apache.spark.memory.SparkOutOfMemoryError: Java heap space",
-            RmqlbError,
-            "Spark ran out of memory: Java heap space",
-        ),
-        ("java.net.UnknownHostException: no.invalid", EndpointError, "no.invalid: there is no host of this name"),
-        (f"{STAGED}: getFileStatus on s3a://b: S3Exception: null", UsageError, "s3a://b/wh: permission denied"),
-        ("java.nio.file.AccessDeniedException: /data/wh", UsageError, "/data/wh: permission denied"),
-        (
-            f"{STAGED} NoAuthWithAWSException: {NO_KEY}",
-            EndpointError,
-            "the storage does not accept the credentials, or there are none",
-        ),
-        (DENIED, UsageError, "/wh: user ops has no permission to WRITE"),
-        ("NoSuchBucketException: The specified bucket does not exist", DataError, "there is no such bucket"),
-        (
-            'UnsupportedFileSystemException: No FileSystem for scheme "foo"',
-            UsageError,
-            "Spark knows no storage with the scheme foo",
-        ),
-    ],
-)
+@every_case(("words", "kind", "message"), [
+    ("java.lang.OutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
+    ("org.apache.spark.memory.SparkOutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
+    ("java.net.UnknownHostException: no.invalid", EndpointError, "no.invalid: there is no host of this name"),
+    (f"{STAGED}: getFileStatus on s3a://b: S3Exception: null", UsageError, "s3a://b/wh: permission denied"),
+    ("java.nio.file.AccessDeniedException: /data/wh", UsageError, "/data/wh: permission denied"),
+    (f"{STAGED} NoAuthWithAWSException: {NO_KEY}", EndpointError, "the storage does not accept the credentials, or there are none"),
+    (DENIED, UsageError, "/wh: user ops has no permission to WRITE"),
+    ("NoSuchBucketException: The specified bucket does not exist", DataError, "there is no such bucket"),
+    ('UnsupportedFileSystemException: No FileSystem for scheme "foo"', UsageError, "Spark knows no storage with the scheme foo"),
+])  # fmt: skip
 def test_what_java_says_is_one_line(words: str, kind: type[RmqlbError], message: str) -> None:
     error = plain_error(PySparkRuntimeError(f"An error occurred.\nCaused by: {words}\n\tat x.Y"), "spark.log")
-    assert isinstance(error, kind)
-    assert error.message == message
+    assert error is not None
+    assert (error.message, isinstance(error, kind)) == (message, True)
 
 
 def test_paths_that_spark_cannot_use_are_named(

@@ -28,7 +28,6 @@ from msgspec import Struct
 from tests.support import maven
 from tests.support.synthetic.fleet import FleetShape, generate
 
-from .scripts import ROOT
 from .spark_servers import POLL, START_DEADLINE, standalone_master
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -44,6 +43,7 @@ SERVERS = (
     "org.bouncycastle:bcpkix-jdk18on:1.78.1",
     "org.glassfish.jaxb:jaxb-runtime:2.3.1",
 )
+ROOT = Path(__file__).parent.parent.parent
 PROGRAM = Path(__file__).parent / "programs" / "MiniHadoop.java"
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "--add-opens", "java.base/java.lang=ALL-UNNAMED")
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError, UsageError
-from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import RemotingCommand, request
 from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, Exchange, FrameDecoder, encode_frame
 from tests.support.figures import FIGURES
@@ -83,24 +83,10 @@ def test_captures_follow_one_another_and_each_has_a_name_of_its_own() -> None:
     assert len({one.name for one in CAPTURES}) == len(CAPTURES) == 54
 
 
-def test_route_answers_are_standard_json_with_and_without_the_field_that_asks_for_it() -> None:
-    for server in ("5.5.0", "4.9.7"):
-        bare, asked = (decoded(capture(f"{server}-{name}")) for name in ("route", "route-standard-json"))
-        assert bare.body == asked.body
-        assert json.loads(bare.body or b"")["brokerDatas"][0]["brokerAddrs"].keys() == {"0"}
-
-
 def test_binary_answers_say_what_the_json_answers_say() -> None:
-    refusals = {
-        "route-missing": ResponseCode.TOPIC_NOT_EXIST,
-        "order-conf": ResponseCode.QUERY_NOT_FOUND,
-        "b0-consumer-ids-missing": ResponseCode.SYSTEM_ERROR,
-    }
-    for name, code in refusals.items():
+    for name in ("route-missing", "order-conf", "b0-consumer-ids-missing"):
         binary, text = (decoded(capture(f"{folder}5.5.0-{name}")) for folder in ("binary/", ""))
         assert binary == text
-        assert (text.code, bool(text.remark)) == (code, True)
-    assert decoded(capture("5.5.0-unknown-code")).code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert decoded(capture("binary/5.5.0-b0-subscription-groups")).ext_fields == {"totalGroupNum": "8"}
     assert json.loads(decoded(capture("binary/5.5.0-route")).body or b"")["queueDatas"]
 
@@ -193,13 +179,10 @@ def test_hostile_lengths_take_no_memory_and_a_large_frame_a_small_multiple_of_it
     assert peak([large[at : at + 1000] for at in range(0, len(large), 1000)]) < 3 * len(large)
 
 
-@every_case("name", ["code", "version", "opaque", "flag"])
-def test_a_number_beyond_32_bits_is_not_encoded(name: str) -> None:
-    with pytest.raises(ValueError, match="does not fit"):
-        encode_frame(RemotingCommand(**({"code": 0} | {name: 2**31})))  # type: ignore[arg-type]
-
-
-def test_text_that_is_not_unicode_is_not_encoded() -> None:
+def test_a_number_beyond_32_bits_and_text_that_is_not_unicode_are_not_encoded() -> None:
+    for name in ("code", "version", "opaque", "flag"):
+        with pytest.raises(ValueError, match="does not fit"):
+            encode_frame(RemotingCommand(**({"code": 0} | {name: 2**31})))  # type: ignore[arg-type]
     for fields in ({"topic": "caf\udce9"}, {"\udce9": "T"}):
         with pytest.raises(UsageError, match="not valid text") as caught:
             encode_frame(RemotingCommand(code=105, ext_fields=fields))
@@ -226,12 +209,6 @@ def test_requests_are_numbered_and_only_the_response_to_the_last_one_is_taken() 
     assert (response.body, exchange.unknown_answers) == (b"x", 0)
     assert exchange.receive(answer(4) + answer(0) + answer(-5)) is None
     assert exchange.unknown_answers == 3
-
-
-def test_a_captured_answer_is_the_response_to_the_first_request() -> None:
-    exchange = Exchange()
-    exchange.send(ROUTE)
-    assert exchange.receive(capture("5.5.0-route").frame) == decoded(capture("5.5.0-route"))
 
 
 def test_garbage_behind_an_answer_breaks_the_connection_after_it() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rmqlb.remoting.command import RemotingCommand
-from tests.support.captured_frames import captured_frames
+from tests.support.vectors import captured_frames
 
 
 class Capture(NamedTuple):
@@ -68,19 +68,12 @@ JSON_FRAMES = {
 BINARY_FRAMES = {
     name: (command, bytes.fromhex(written))
     for name, command, written in (
-        (
-            "route",
-            ROUTE,
-            "00000025 01000021 0069 00 01c5 00000000 00000000 00000000 0000000c 0005 746f706963 00000001 54",
-        ),
-        (
-            "rich",
-            RICH,
-            "0000003e 01000037 0011 03 0201 80000000 00000001 00000011 6b65696e20c39c20e282ac20f09f98800a 00000011 0001 61 00000003 e4b8ad 0001 6b 00000000 00ff01",
-        ),
+        ("route", ROUTE, "00000025 01000021 0069 00 01c5 00000000 00000000 00000000 0000000c 0005 746f706963 00000001 54"),
+        ("rich", RICH, ("0000003e 01000037 0011 03 0201 80000000 00000001 00000011 6b65696e20c39c20e282ac20f09f98800a 00000011"
+                       "0001 61 00000003 e4b8ad 0001 6b 00000000 00ff01")),
         ("bare", BARE, "00000019 01000015 fc18 0b 7fff 7fffffff 00000003 00000000 00000000"),
     )
-}
+}  # fmt: skip
 
 
 def frame(header: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:

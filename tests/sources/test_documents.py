@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -12,19 +11,11 @@ from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.remoting.codes import RequestCode
-from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.documents import with_owners
 from rmqlb.sources.formats.loose_json import ObjectKey
-from tests.support.captured_frames import captured_frames
 from tests.support.mismatches import every_case
-from tests.support.vectors import vectors
 
-from .captures import DASHBOARD, dashboard_data
-
-PUBLISH = tuple(vectors("publish"))
-FAILURES = {"connection-missing", "connection-order-svc-without-address", "route-missing"}
 T0 = "MessageQueue [topic=T, brokerName=a, queueId={}]"
 
 
@@ -34,31 +25,18 @@ def problem(document: object, topic: str = "T") -> str:
     return caught.value.message
 
 
-@every_case("name", sorted({path.stem for path in DASHBOARD.glob("*.json")} - {"manifest", "nsaddr"}))
-def test_every_captured_answer_opens_or_is_an_error_in_one_line(name: str) -> None:
-    if name not in FAILURES:
-        assert dashboard_data(name)
-        return
-    with pytest.raises(DocumentError, match=f"^{name}: the Dashboard answered an error: C") as caught:
-        dashboard_data(name)
-    assert "\n" not in caught.value.message
-    assert "Exception" not in caught.value.message
-
-
-@every_case(
-    ("told", "version"),
-    [
-        ({"version": 513}, "V5_5_0"),
-        ({"version": 513, "versionDesc": "V5_5_1"}, "V5_5_1"),
-        ({"version": "V4_9_7"}, "V4_9_7"),
-        ({"version": 9999}, "HIGHER_VERSION"),
-        ({"version": -1}, "-1"),
-        ({}, None),
-    ],
-)
-def test_a_connections_version_has_the_name_that_rocketmq_gives_it(told: dict[str, Any], version: str | None) -> None:
-    document = docs.convert({"connectionSet": [{"clientId": "a", **told}]}, docs.ConnectionsDocument, "x")
-    assert [connection.version for connection in docs.connections(document)] == [version]
+def test_a_connections_version_has_the_name_that_rocketmq_gives_it() -> None:
+    versions: dict[str | None, dict[str, object]] = {
+        "V5_5_0": {"version": 513},
+        "V5_5_1": {"version": 513, "versionDesc": "V5_5_1"},
+        "V4_9_7": {"version": "V4_9_7"},
+        "HIGHER_VERSION": {"version": 9999},
+        "-1": {"version": -1},
+        None: {},
+    }
+    items = [{"clientId": "a", **reported} for reported in versions.values()]
+    document = docs.convert({"connectionSet": items}, docs.ConnectionsDocument, "x")
+    assert [connection.version for connection in docs.connections(document)] == [*versions]
 
 
 def test_a_queue_without_a_client_is_not_known_to_be_unowned_and_a_dropped_one_not_held() -> None:
@@ -70,26 +48,15 @@ def test_a_queue_without_a_client_is_not_known_to_be_unowned_and_a_dropped_one_n
     assert docs.held_queues(document, "x") == {MessageQueue("T", "a", 1)}
 
 
-@every_case(
-    ("text", "line"),
-    [
+def test_java_error_texts_lose_their_class_and_their_trace() -> None:
+    for text, line in (
         ("org.apache.X: CODE: 17  DESC: none\nSee more", "org.apache.X: CODE: 17  DESC: none"),
         ("org.apache.rocketmq.client.exception.MQClientException: CODE: 17", "CODE: 17"),
         ("java.lang.OutOfMemoryError: heap", "heap"),
         ("", "no message"),
         (None, "no message"),
-    ],
-)
-def test_java_error_texts_lose_their_class_and_their_trace(text: str | None, line: str) -> None:
-    assert docs.first_line(text) == line
-
-
-@every_case("vector", PUBLISH, ids=[str(vector["id"]) for vector in PUBLISH])
-def test_queue_lists_are_those_of_rocketmqs_own_classes(vector: dict[str, Any]) -> None:
-    route = docs.parse_route(vector["routeText"], vector["topic"])
-    assert [[q.topic, q.broker_name, q.queue_id] for q in route.publish_queues()] == vector["expected"]
-    assert [[q.topic, q.broker_name, q.queue_id] for q in route.subscribe_queues()] == vector["expectedSubscribe"]
-    assert route.is_order_topic == vector["orderTopic"]
+    ):
+        assert docs.first_line(text) == line
 
 
 def test_a_route_may_be_given_parsed_as_text_as_bytes_or_in_an_envelope_and_its_lists_may_be_missing() -> None:
@@ -119,49 +86,19 @@ def static(*scopes: str) -> dict[str, object]:
     return {"queueDatas": [], "topicQueueMappingByBroker": mapping}
 
 
-def addresses(text: str) -> str:
-    return f'{{"queueDatas":[],"brokerDatas":[{{"brokerName":"a","brokerAddrs":{text}}}]}}'
-
-
-QUEUE0, ADDRESSES = "$.queueDatas[0]", "$.brokerDatas[0].brokerAddrs"
-NO_ROUTE = "neither queueDatas nor brokerDatas is in it"
-TOO_MANY = "300000 queues in one route, more than 200000"
-
-
-@every_case(
-    ("document", "message"),
-    [
-        ('{"queueDatas":[{"brokerName":1}]}', f"Expected str, got int at {QUEUE0}.brokerName"),
-        ('{"queueDatas":[{"perm":6}]}', f"Object missing required field brokerName at {QUEUE0}"),
-        ('{"queueDatas":[{"brokerName":"a","readQueueNums":"8"}]}', f"Expected int, got str at {QUEUE0}.readQueueNums"),
-        ('{"queueDatas":[{"brokerName":"a","perm":6.5}]}', f"Expected int, got float at {QUEUE0}.perm"),
-        ('{"queueDatas":[{"brokerName":"a","perm":null}]}', f"Expected int, got null at {QUEUE0}.perm"),
-        ('{"queueDatas":{}}', "Expected array | null, got object at $.queueDatas"),
-        (addresses('{"x":"y"}'), f"Expected int, got str at key in {ADDRESSES}"),
-        (addresses('{"0":1}'), f"Expected str, got int at {ADDRESSES}[...]"),
-        ('{"queueDatas":[],"orderTopicConf":[1]}', "Expected str | null, got array at $.orderTopicConf"),
-        ('{"queueDatas":[{"brokerName":"a","readQueueNums":2147483647}]}', f"Expected int <= 100000 at {QUEUE0}.readQueueNums"),
-        ("{queueDatas:[{brokerName:{}}]}", f"Expected str, got object at {QUEUE0}.brokerName"),
-        ("", "expected one document, found 0"),
-        ("{}{}", "expected one document, found 2"),
-        *((text, NO_ROUTE) for text in ("[]", "{}", '{"status":0,"data":null}')),
-        ('{"status":-1,"data":null,"errMsg":"boom"}', "the Dashboard answered an error: boom"),
-        ('{"queueDatas":[', "the text ends too early"),
-        (b'{"queueDatas":"\xff"}', "it is not UTF-8 text"),
-        ('{"queueDatas":["\ud800"]}', "it is not UTF-8 text"),
-        ('{"queueDatas":' + "[" * 300, "nested deeper than 256"),
-        (with_many(readQueueNums=100_000), TOO_MANY),
-        (with_many(writeQueueNums=100_000), TOO_MANY),
-        ({"queueDatas": [*({"brokerName": n, "readQueueNums": 100_000} for n in "abc"), {"brokerName": "d", "readQueueNums": -100_000}]}, TOO_MANY),
-        ({"queueDatas": [], "orderTopicConf": "a:100000;b:100000;c:+00100000:x"}, TOO_MANY),
-        ({"queueDatas": [], "orderTopicConf": "a:300000;b"}, TOO_MANY),
-        (static("a", "b", "c"), TOO_MANY),
-    ],
-)  # fmt: skip
-def test_what_is_no_route_or_would_fill_the_memory_is_a_document_error(document: object, message: str) -> None:
-    text = problem(document)
-    assert text.startswith("route of T")
-    assert text.endswith(f": {message}")
+def test_a_route_that_would_fill_the_memory_is_a_document_error() -> None:
+    negative = {"brokerName": "d", "readQueueNums": -100_000}
+    for document in (
+        with_many(readQueueNums=100_000),
+        with_many(writeQueueNums=100_000),
+        {"queueDatas": [*({"brokerName": n, "readQueueNums": 100_000} for n in "abc"), negative]},
+        {"queueDatas": [], "orderTopicConf": "a:100000;b:100000;c:+00100000:x"},
+        {"queueDatas": [], "orderTopicConf": "a:300000;b"},
+        static("a", "b", "c"),
+    ):
+        assert problem(document) == "route of T: 300000 queues in one route, more than 200000"
+    for text in (b'{"queueDatas":"\xff"}', '{"queueDatas":["\ud800"]}'):
+        assert problem(text).endswith(": it is not UTF-8 text")
 
 
 def test_what_clients_read_or_refuse_by_themselves_is_left_to_them() -> None:
@@ -172,86 +109,63 @@ def test_what_clients_read_or_refuse_by_themselves_is_left_to_them() -> None:
     assert len(each_repeats_it.subscribe_queues()) == 100_000
 
 
-@every_case(
-    ("key", "is_queue"),
-    [
-        (ObjectKey((("brokerName", "a"), ("queueId", 3), ("topic", "T"))), True),
-        (T0.format(3), True),
-        ("MessageQueue [topic=T, brokerName=a]", False),
-        (T0.format("9" * 5000), False),
-        ("T:a:3", False),
-        (3, False),
-        (ObjectKey((("topic", "T"),)), False),
-        (ObjectKey((("topic", 1), ("brokerName", "a"), ("queueId", 0))), False),
-    ],
-)
-def test_a_queue_as_a_key_is_read_in_both_forms(key: object, is_queue: bool) -> None:
-    if is_queue:
+def test_a_queue_as_a_key_is_read_in_both_forms() -> None:
+    for key in (ObjectKey((("brokerName", "a"), ("queueId", 3), ("topic", "T"))), T0.format(3)):
         assert docs.queue_key(key, "x") == MessageQueue("T", "a", 3)
-        return
-    with pytest.raises(DocumentError, match=r"x: .* is not a MessageQueue"):
-        docs.queue_key(key, "x")
+    texts = ("MessageQueue [topic=T, brokerName=a]", T0.format("9" * 5000), "T:a:3")
+    partly, wrong = (("topic", "T"),), (("topic", 1), ("brokerName", "a"), ("queueId", 0))
+    odd: tuple[object, ...] = (*texts, 3, ObjectKey(partly), ObjectKey(wrong))
+    for other in odd:
+        with pytest.raises(DocumentError, match=r"x: .* is not a MessageQueue"):
+            docs.queue_key(other, "x")
 
 
 HOST = {"clientIP": "10.0.0.1", "instanceName": "7"}
 STREAM = {"enableStreamRequestType": "true"}
 
 
-@every_case(
-    ("properties", "expected"),
-    [
+def test_a_clients_id_is_put_together_as_clients_do() -> None:
+    for properties, expected in (
         (HOST, "10.0.0.1@7"),
         (HOST | {"unitName": "u"}, "10.0.0.1@7@u"),
         (HOST | STREAM, "10.0.0.1@7@STREAM"),
         (HOST | STREAM | {"unitName": "u"}, "10.0.0.1@7@u@STREAM"),
         ({"clientIP": "10.0.0.1"}, None),
         ({}, None),
-    ],
-)
-def test_a_clients_id_is_put_together_as_clients_do(properties: dict[str, str | None], expected: str | None) -> None:
-    assert docs.client_id(properties) == expected
+    ):
+        assert docs.client_id(properties) == expected
 
 
-LED = {"clientRebalance": "false"}
+LED: dict[str, str | None] = {"clientRebalance": "false"}
+ACTIVE, LITE = {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}, {"autoCommit": "true"}
 
 
-@every_case(
-    ("properties", "strategy", "rebalance"),
-    [
+def test_what_a_consumer_does_not_say_stays_unknown() -> None:
+    cases: tuple[tuple[dict[str, str | None], str | None, bool | None], ...] = (
         (LED | {"allocateMessageQueueStrategy": "a.b.AllocateX@1f"}, "AllocateX", False),
         ({"allocateMessageQueueStrategy": "AllocateX"}, "AllocateX", None),
         ({"allocateMessageQueueStrategy": None}, None, None),
         (LED | {"PROP_CONSUMEORDERLY": "true"}, None, True),
         (LED | {"messageModel": "BROADCASTING"}, None, True),
         (LED | {"PROP_CONSUMEORDERLY": "false", "messageModel": "CLUSTERING"}, None, False),
-    ],
-)
-def test_what_a_consumer_does_not_say_stays_unknown(
-    properties: dict[str, str | None], strategy: str | None, rebalance: bool | None
-) -> None:
-    report = docs.member_report(docs.RunningInfoDocument(properties), "a")
-    assert (report.strategy_class, report.client_rebalance, report.topics) == (strategy, rebalance, None)
+    )
+    for properties, strategy, rebalance in cases:
+        report = docs.member_report(docs.RunningInfoDocument(properties), "a")
+        assert (report.strategy_class, report.client_rebalance, report.topics) == (strategy, rebalance, None)
 
 
-ACTIVE, LITE = {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}, {"autoCommit": "true"}
-
-
-@every_case(
-    ("properties", "topics", "consumer"),
-    [
+def test_a_setting_that_one_consumer_has_tells_which_it_is() -> None:
+    cases: tuple[tuple[dict[str, str], list[docs.SubscriptionItem] | None, str | None], ...] = (
         ({}, None, None),
         ({"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY"}, [], "push"),
         (ACTIVE, None, None),
         (ACTIVE | {"registerTopics": "T"}, None, "pull"),
         (ACTIVE | LITE, [], "assign"),
         (ACTIVE | LITE, [docs.SubscriptionItem("T")], "lite-pull"),
-    ],
-)
-def test_a_setting_that_one_consumer_has_tells_which_it_is(
-    properties: dict[str, str | None], topics: list[docs.SubscriptionItem] | None, consumer: str | None
-) -> None:
-    document = docs.RunningInfoDocument(properties, subscription_set=topics)
-    assert docs.member_report(document, "a").consumer_type == consumer
+    )
+    for properties, topics, consumer in cases:
+        document = docs.RunningInfoDocument({**properties}, subscription_set=topics)
+        assert docs.member_report(document, "a").consumer_type == consumer
 
 
 A0, A1, A2 = (MessageQueue("T", "a", i) for i in range(3))
@@ -292,59 +206,3 @@ def test_no_queue_is_lost_and_no_holder_forgotten(
     for queue, state in found.items():
         holders = {client_id for client_id, own in held.items() if queue in own}
         assert not holders or state.owners == holders
-
-
-Entry = dict[str, Any]
-
-
-def document(entry: Entry, kind: type[docs.Document]) -> docs.Document:
-    (command,) = FrameDecoder().feed(entry["frame"])
-    return docs.convert(docs.parse_document(command.body or b"{}", entry["name"]), kind, entry["name"])
-
-
-def is_a_route(entry: Entry) -> bool:
-    route = docs.route(document(entry, docs.RouteDocument), entry["extFields"]["topic"])
-    sizes = {len(route.subscribe_queues()), len(route.publish_queues())}
-    return sizes <= {16, 4} and all(broker.has_master for broker in route.broker_datas)
-
-
-def are_members(entry: Entry) -> bool:
-    found = docs.connections(document(entry, docs.ConnectionsDocument))
-    expected = {"order-svc": 3, "audit-svc": 5}[entry["extFields"]["consumerGroup"]]
-    return [connection.language for connection in found] == ["JAVA"] * expected
-
-
-def are_offsets(entry: Entry) -> bool:
-    found = docs.consume_stats(document(entry, docs.ConsumeStatsDocument), entry["name"])
-    return {(queue.topic, state.lag, state.owners) for queue, state in found.items()} == {("OrderEvents", 0, None)}
-
-
-def is_a_running_consumer(entry: Entry) -> bool:
-    info = document(entry, docs.RunningInfoDocument)
-    assert docs.client_id(info.properties) == entry["extFields"]["clientId"]
-    assert docs.member_report(info, "x").strategy_class == "AllocateMessageQueueAveragely"
-    return MessageQueue("OrderEvents", "broker-a", 0) in docs.held_queues(info, entry["name"])
-
-
-MEANINGS: dict[int, Callable[[Entry], bool]] = {
-    RequestCode.GET_ROUTEINFO_BY_TOPIC: is_a_route,
-    RequestCode.GET_BROKER_CLUSTER_INFO: lambda entry: all(
-        docs.broker(data).has_master for data in document(entry, docs.ClusterInfoDocument).broker_addr_table.values()
-    ),
-    RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER: lambda entry: (
-        "TBW102" in document(entry, docs.TopicListDocument).topic_list
-    ),
-    RequestCode.GET_CONSUMER_CONNECTION_LIST: are_members,
-    RequestCode.GET_CONSUME_STATS: are_offsets,
-    RequestCode.GET_CONSUMER_RUNNING_INFO: is_a_running_consumer,
-    RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: lambda entry: (
-        "TOOLS_CONSUMER" in document(entry, docs.SubscriptionGroupsDocument).subscription_group_table
-    ),
-}
-
-
-def test_every_answer_that_a_source_asks_for_means_something() -> None:
-    entries = [*captured_frames().values()]
-    meant = [entry for entry in entries if entry["code"] in MEANINGS and entry["responseCode"] == 0]
-    assert [entry["name"] for entry in meant if not MEANINGS[entry["code"]](entry)] == []
-    assert {entry["code"] for entry in meant} == set(MEANINGS)

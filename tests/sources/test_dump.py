@@ -180,64 +180,23 @@ def test_a_file_without_end_or_out_of_reach_is_one_line(written: Writer, monkeyp
     monkeypatch.setattr(sys, "stdin", None)
     assert problem("-") == "cannot read stdin: it is closed"
     assert problem("/nonexistent/dump.json") == "cannot read /nonexistent/dump.json: No such file or directory"
+    assert problem(written(b"\x1f\x8bnot gzip after all")) == ": the compressed data is damaged"
+    assert problem(written('{"é":1}'.encode("utf-16"))) == ", byte 0: it is not UTF-8 text"
     bomb = written(gzip.compress(b" " * 10_000, mtime=0))
     for path, limit, size in ((bomb, 1000, "1000 bytes"), ("/dev/zero", 1 << 20, "1 MB")):
         with pytest.raises(DocumentError, match=f"{path}: larger than {size}"):
             DumpSource(path, max_bytes=limit).fetch(Wanted())
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"", " is empty"),
-        (b" \n\t\n", " is empty"),
-        (b'{"queueDatas":[', ", line 1, column 16: the text ends too early"),
-        (b'{\n  "queueDatas": [\n    {"brokerName": "a"', ", line 3, column 23: the text ends too early"),
-        (b'{"schema": "rmqlb/snapshot",\n "formatV', ", line 2, column 10: the text ends too early"),
-        *(
-            (body, f": neither JSON nor a YAML mapping, but {kind}")
-            for body, kind in (
-                (b"hello", "plain text"),
-                (b"- 1", "a YAML list"),
-                (b"# nothing", "nothing"),
-                (b"42", "int"),
-            )
-        ),
-        (b"a: 1", ": not recognised"),
-        (b"{}", ": not recognised"),
-        (b"[1]", ", item 1: not recognised"),
-        (b'{"status":0,"data":null}', ": not recognised"),
-        (b"a: [1", ", line 2, column 1: did not find expected ',' or ']'"),
-        (b"\x00\x01\x02\xff", ", byte 3: it is not UTF-8 text"),
-        (b"\x89PNG\r\n\x1a\n", ", byte 0: it is not UTF-8 text"),
-        (b"\x1f\x8bnot gzip after all", ": the compressed data is damaged"),
-        (gzip.compress(b"{}", mtime=0)[:-4], ": the compressed data is cut short"),
-        ('{"é":1}'.encode("utf-16"), ", byte 0: it is not UTF-8 text"),
-        (b"[" * 100_000, ", line 1, column 257: nested deeper than 256"),
-        (b'{"a":' * 100_000, ", line 1, column 1281: nested deeper than 256"),
-        (b"a: &a [x]\nb: *a", ", line 2: YAML aliases are not read"),
-        (b'{"queueDatas":[{"brokerName":7}]}', ": Expected str, got int at $.queueDatas[0].brokerName"),
-        (b'{"connectionSet":[{"clientId":null}]}', ": Expected str, got null at $.connectionSet[0].clientId"),
-        (b'{"A":{"queueDatas":[7]}}', ", A: Expected object, got int at $.queueDatas[0]"),
-        (b'{"properties":{"consumerGroup":"g"},"mqTable":{}}', ": the properties do not say which client this is"),
-    ],
-)
-def test_what_cannot_be_read_says_why_and_where(body: bytes, message: str, written: Writer) -> None:
-    assert problem(written(body)) == message
-
-
-@every_case("path", sorted(MQADMIN.glob("*.txt")), ids=lambda path: path.stem)
+@every_case("path", sorted(MQADMIN.glob("5.5.0-c*.txt")), ids=lambda path: path.stem)
 def test_what_other_mqadmin_commands_print_is_refused(path: Path) -> None:
     """As YAML, which a table nearly is, its error was one of a parser's about line 6."""
-    if "topicRoute" in path.stem:
-        return
     with pytest.raises(DataError) as raised:
         read(str(path))
     assert "\n" not in raised.value.message
-    if path.stem.startswith(("5.5.0-consumer", "5.5.0-clusterList")) and "offline" not in path.stem:
+    if "offline" not in path.stem:
         assert raised.value.message.endswith(": a table of another mqadmin command than topicRoute")
-        assert raised.value.code == "not-recognised"
-        assert "--consumers" in (raised.value.hint or "")
+        assert (raised.value.code, "--consumers" in (raised.value.hint or "")) == ("not-recognised", True)
 
 
 TABLES = sorted(path.stem for path in MQADMIN.glob("*-list.txt"))
@@ -264,7 +223,7 @@ def by_name(route: TopicRouteData) -> tuple[set[QueueData], list[BrokerData]]:
 def table_problem(text: str) -> str:
     with pytest.raises(DocumentError) as caught:
         table(text)
-    return caught.value.message
+    return caught.value.message.removeprefix("table")
 
 
 @every_case("name", TABLES)
@@ -274,40 +233,27 @@ def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
     assert from_json.subscribe_queues()
 
 
-def test_line_numbers_stay_true_behind_noise() -> None:
-    noisy = without_noise(JVM_NOISE + HEADER + "not a row\n")
-    assert table_problem(noisy) == "table, line 8: not a row of the table that mqadmin topicRoute -l prints"
-
-
-@every_case("version", ["4.9.7", "5.5.0"])
-def test_a_stack_trace_gives_its_reason(version: str) -> None:
+def test_a_stack_trace_gives_its_reason() -> None:
     reason = "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"
-    assert failed_command(mqadmin_text(f"{version}-topicRoute-NoSuchTopic.stderr")) == reason
+    for version in ("4.9.7", "5.5.0"):
+        assert failed_command(mqadmin_text(f"{version}-topicRoute-NoSuchTopic.stderr")) == reason
 
 
-def test_a_cut_table_says_that_its_end_is_missing() -> None:
-    for lines in (1, 2):
-        text = "".join(mqadmin_text("5.5.0-topicRoute-Skewed-list").splitlines(keepends=True)[:lines])
-        assert (
-            table_problem(text) == "table: the table of mqadmin topicRoute -l is cut short: its Total line is missing"
-        )
+def test_a_table_is_read_with_either_line_end_and_an_indented_heading() -> None:
+    for line_end in ("\n", "\r\n"):
+        text = (" " + HEADER + ROW + "-----").replace("\n", line_end)
+        [data], [broker] = table(text).queue_datas, table(text).broker_datas
+        assert (data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm) == ("a", 8, 4, 6)
+        assert broker.broker_addrs == {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}
 
 
-@every_case("line_end", ["\n", "\r\n"])
-def test_a_table_is_read_with_either_line_end_and_an_indented_heading(line_end: str) -> None:
-    text = (" " + HEADER + ROW + "-----").replace("\n", line_end)
-    [data], [broker] = table(text).queue_datas, table(text).broker_datas
-    assert (data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm) == ("a", 8, 4, 6)
-    assert broker.broker_addrs == {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}
-
-
-@every_case("addrs", ["x=10.0.0.1:1", "10.0.0.1:1", "0=a:1, -1=b:1", "²=a:1"])
-def test_an_address_without_a_broker_id_is_refused(addrs: str) -> None:
-    message = table_problem(HEADER + f"c a {{{addrs}}} 8 8 6\n---\n")
-    assert message.startswith("table, line 2: ")
-    assert message.endswith(" is not ID=ADDRESS")
-
-
-def test_more_queues_than_can_be_are_refused() -> None:
+def test_a_table_that_is_wrong_says_where() -> None:
+    noisy = without_noise(JVM_NOISE + HEADER + "not a row\n")
+    assert table_problem(noisy) == ", line 8: not a row of the table that mqadmin topicRoute -l prints"
+    for cut in (HEADER, HEADER + ROW):
+        assert table_problem(cut) == ": the table of mqadmin topicRoute -l is cut short: its Total line is missing"
+    for addresses in ("x=10.0.0.1:1", "10.0.0.1:1", "0=a:1, -1=b:1", "²=a:1"):
+        message = table_problem(HEADER + f"c a {{{addresses}}} 8 8 6\n---\n")
+        assert (message[:9], message.endswith(" is not ID=ADDRESS")) == (", line 2:", True)
     message = table_problem(HEADER + "c a {0=x:1} 2147483647 8 6\n---\n")
-    assert message == "table, line 2: Expected int <= 100000 at $.readQueueNums"
+    assert message == ", line 2: Expected int <= 100000 at $.readQueueNums"

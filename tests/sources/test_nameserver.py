@@ -2,10 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace as changed
 from datetime import UTC, datetime
@@ -20,10 +17,8 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.sources.live import AT_ONCE, LiveSource
-from rmqlb.sources.native.address_map import parse_address_map
-from rmqlb.sources.native.proxies import Proxies, proxy_address
-from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.native.wire import WireSettings
+from rmqlb.sources.native.source import NameServerReads, Proxies, proxy_address
+from rmqlb.sources.native.wire import WireSettings, parse_address_map
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source import Refused
 from tests.support import replay_remoting as server
@@ -92,10 +87,9 @@ def test_a_whole_group_is_read_from_the_brokers_and_its_members(brokers: tuple[R
     assert {request.ext_fields["jstackEnable"] for request in running} == {"false"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fault", "is_silence"),
     [
-        (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT, "consumer <g> <x> Timeout: 10000"), True),
         (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
         (server.refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
         (server.refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
@@ -113,22 +107,13 @@ def test_a_consumer_that_does_not_answer_in_time_is_told_from_one_that_is_refuse
     assert not any(part.no_answer for part in unread if part.kind != "member")
 
 
-JSTACK = """\
-main                                    TID: 1 STATE: RUNNABLE
-main                                    com.example.Main.main(Main.java:3)
-
-ConsumeMessageThread_order-svc_1        TID: 42 STATE: TIMED_WAITING
-ConsumeMessageThread_order-svc_1        java.lang.Thread.sleep(Native Method)
-
-"""
-
-
 def test_only_consumers_that_are_named_and_listed_are_asked_for_stack_traces(brokers: tuple[Replay, ...]) -> None:
-    reporting(brokers, saying({"properties": {}, "mqTable": {}, "jstack": JSTACK}))
+    thread = "ConsumeMessageThread_1                  "
+    stack = f"{thread}TID: 42 STATE: TIMED_WAITING\n{thread}a.B.c(B.java:1)\n\n"
+    reporting(brokers, saying({"properties": {}, "mqTable": {}, "jstack": stack}))
     source = LiveSource(reads([brokers[0].address], brokers), clock=lambda: NOW)
     found = source.ask_stacks("order-svc", [IDS[1], "stranger", IDS[1]])
-    stack = "ConsumeMessageThread_order-svc_1 TIMED_WAITING\njava.lang.Thread.sleep(Native Method)"
-    assert found == {IDS[1]: (stack,)}
+    assert found == {IDS[1]: ("ConsumeMessageThread_1 TIMED_WAITING\na.B.c(B.java:1)",)}
     asked = [r.ext_fields for replay in brokers for r in replay.requests if r.code == RUNNING]
     assert asked == [{"consumerGroup": "order-svc", "clientId": IDS[1], "jstackEnable": "true"}]
     for fault in (server.refusing(1, "no"), server.closed, saying([])):
@@ -164,20 +149,19 @@ def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers
     ]
 
 
-def test_the_next_name_server_is_asked_when_one_does_not_answer(brokers: tuple[Replay, ...]) -> None:
+def test_the_next_name_server_is_asked_when_one_does_not_answer_which_is_not_asked_twice(
+    brokers: tuple[Replay, ...],
+) -> None:
     with server.refusing_address() as nobody:
         source = LiveSource(reads([nobody, brokers[0].address], brokers, retries=0))
         snapshot = source.fetch(Wanted(topics=("OrderEvents",)))
     assert len(snapshot.route("OrderEvents").subscribe_queues()) == 16
     assert [part.what for part in snapshot.unread] == [f"NameServer {nobody}"]
-
-
-def test_a_silent_name_server_is_not_asked_twice() -> None:
     with cluster(Replay(faults={"*": server.silent}), Replay()) as (mute, good):
-        source = reads([mute.address, good.address], timeout=0.2)
-        assert source.route("OrderEvents") is not None
-        assert source.route("NoSuchTopic") is None
-        source.close()
+        reading = reads([mute.address, good.address], timeout=0.2)
+        assert reading.route("OrderEvents") is not None
+        assert reading.route("NoSuchTopic") is None
+        reading.close()
     assert len(mute.requests) == 1
 
 
@@ -200,15 +184,14 @@ def test_routes_that_differ_between_name_servers_are_kept_apart() -> None:
     assert [one.seen.where for one in sighting.others] == [f"NameServer {all_[i].address}" for i in (1, 3)]
 
 
-def test_members_that_brokers_list_differently_are_kept_apart(brokers: tuple[Replay, ...]) -> None:
+def test_members_of_each_broker_are_kept_apart_and_a_broker_without_an_answer_is_noted(
+    brokers: tuple[Replay, ...],
+) -> None:
     only_one = {"connectionSet": [{"clientId": "192.0.2.2@inst0"}], "subscriptionTable": {"OrderEvents": {}}}
     brokers[1].answers[MEMBERS, "consumerGroup=order-svc"] = server.success(body(only_one))
     group = fetch(ORDER_SVC, *brokers).group("order-svc")
     assert [len(view.client_ids) for view in group.views or ()] == [3, 1]
     assert group.has_split_view
-
-
-def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest(brokers: tuple[Replay, ...]) -> None:
     brokers[1].faults[MEMBERS] = server.silent
     snapshot = fetch(ORDER_SVC, *brokers, timeout=0.3)
     assert snapshot.group("order-svc").client_ids == IDS
@@ -224,29 +207,26 @@ def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> No
 
 SECRET_KEY_HINT = "is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key reader?"
 RIGHTS_HINT = "access key reader is known and may not read this: its rights are set at the cluster"
-NONE_HINT = "does the cluster want an --access-key?"
 KEY_HINT = "is reader the right access key, and is it enabled at the cluster?"
-_4 = "org.apache.rocketmq.acl.common.AclException: "
-_5 = "org.apache.rocketmq.auth."
+_4, _5 = "org.apache.rocketmq.acl.common.AclException: ", "org.apache.rocketmq.auth."
+REFUSALS = {
+    f"{_4}Check signature failed for accessKey=reader": SECRET_KEY_HINT,
+    f"{_4}No acl config for reader": KEY_HINT,
+    f"{_4}No default permission for %RETRY%order-svc": RIGHTS_HINT,
+    f"{_5}authentication.exception.AuthenticationException: check signature failed.": SECRET_KEY_HINT,
+    f"{_5}authentication.exception.AuthenticationException: User:reader is not found.": KEY_HINT,
+    f"{_5}authorization.exception.AuthorizationException: User:reader may not": RIGHTS_HINT,
+    "User:reader has no permission to access Topic:OrderEvents from 127.0.0.1": RIGHTS_HINT,
+    f"{_4}No accessKey is configured": "does the cluster want an --access-key?",
+}
 
 
-@every_case(
-    ("key", "code", "said", "hint"),
-    [
-        (None, 1, f"{_4}No accessKey is configured", NONE_HINT),
-        ("reader", 1, f"{_4}Check signature failed for accessKey=reader", SECRET_KEY_HINT),
-        ("reader", 1, f"{_4}No acl config for reader", KEY_HINT),
-        ("reader", 1, f"{_4}No default permission for %RETRY%order-svc", RIGHTS_HINT),
-        ("reader", 16, f"{_5}authentication.exception.AuthenticationException: check signature failed.", SECRET_KEY_HINT),
-        ("reader", 16, f"{_5}authentication.exception.AuthenticationException: User:reader is not found.", KEY_HINT),
-        ("reader", 1, f"{_5}authorization.exception.AuthorizationException: User:reader may not", RIGHTS_HINT),
-        ("reader", 16, "User:reader has no permission to access Topic:OrderEvents from 127.0.0.1", RIGHTS_HINT),
-    ],
-)  # fmt: skip
-def test_a_refusal_for_want_of_rights_says_what_to_try(key: str | None, code: int, said: str, hint: str) -> None:
-    settings = WireSettings(credentials=Credentials(key, "12345678") if key else None)
+@every_case(("said", "hint"), REFUSALS.items())
+def test_a_refusal_for_want_of_rights_says_what_to_try(said: str, hint: str) -> None:
+    credentials = None if "No accessKey" in said else Credentials("reader", "12345678")
+    code = 1 if "AclException" in said or "AuthorizationException" in said else 16
     with remoting(Replay(faults={"*": server.refusing(code, said)})) as replay:
-        reading = closing(NameServerReads([replay.address], settings))
+        reading = closing(NameServerReads([replay.address], WireSettings(credentials=credentials)))
         with reading as source, pytest.raises(Refused) as raised:
             source.route("OrderEvents")
     assert (raised.value.code, raised.value.hint) == ("access-denied", hint)
@@ -263,56 +243,22 @@ def test_a_version_4_server_that_keeps_silent_about_unknown_codes_does_not_hang_
 
 
 def test_concurrency_stays_within_its_bound() -> None:
-    topics = [f"T{i}" for i in range(40)]
-    answers: dict[tuple[int, str], Answer] = {
-        (ROUTE, f"topic={topic}"): server.success(a_route(a=1)) for topic in topics
-    }
+    topics, lock, under_way, most = [f"T{i}" for i in range(40)], threading.Lock(), [0], [0]
+    answers: dict[tuple[int, str], Answer] = {(ROUTE, f"topic={t}"): server.success(a_route(a=1)) for t in topics}
     answers[206, ""] = server.success(body({"topicList": topics}))
-    lock, numbers = threading.Lock(), [0, 0]
 
     def counted(turn: Turn) -> None:
         with lock:
-            numbers[0] += 1
-            numbers[1] = max(numbers)
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
         turn.write(turn.frame)
         with lock:
-            numbers[0] -= 1
+            under_way[0] -= 1
 
     with cluster(*(Replay(answers=dict(answers), faults={"*": counted}) for _ in range(6))) as servers:
         source = reads([server.address for server in servers], servers[:1])
         assert len(LiveSource(source).fetch(Wanted(everything=Everything(groups=("none",)))).routes) == 40
-    assert 1 <= numbers[1] <= AT_ONCE
-
-
-def test_a_consumer_of_several_groups_is_asked_for_its_running_information_by_one_request_at_a_time(
-    brokers: tuple[Replay, ...],
-) -> None:
-    """To answer it asks brokers for offsets, on as many threads as it has processors, which their answers need too."""
-    lock, under_way, most, asked = threading.Lock(), Counter[str](), Counter[str](), Counter[str]()
-
-    def slow(turn: Turn) -> None:
-        client_id = turn.request.ext_fields["clientId"]
-        with lock:
-            under_way[client_id] += 1
-            asked[client_id] += 1
-            most[client_id] = max(most[client_id], under_way[client_id])
-        if turn.replay is brokers[1] and asked.total() > 2 and not client_id.endswith(("3", "4")):
-            time.sleep(0.3)  # the first two of audit-svc have left places for order-svc, which has inst0 to inst2 too
-        with lock:
-            under_way[client_id] -= 1
-        turn.write(turn.frame)
-
-    def on_the_first_only(turn: Turn) -> None:
-        missing = turn.request.ext_fields["consumerGroup"] == "order-svc"
-        turn.write(turn.framed(server.refusal(ResponseCode.CONSUMER_NOT_ONLINE)) if missing else turn.frame)
-
-    reporting(brokers, slow)
-    brokers[1].faults[RequestCode.GET_CONSUMER_CONNECTION_LIST] = on_the_first_only
-    for _ in range(4):  # one time in two, two would meet
-        asked.clear()
-        fetch(Wanted(everything=Everything()), *brokers)
-        assert max(asked.values()) > 1
-        assert set(most.values()) == {1}
+    assert 1 <= most[0] <= AT_ONCE
 
 
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
@@ -341,8 +287,6 @@ def answering(body: bytes, code: int = 0, remark: str | None = None) -> Fault:
 
 def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None:
     """A Proxy has a client that is connected to two of them as its own, and as the other's by a heartbeat handed on."""
-    first, second = (captured(f"{name}-connections-grpc-svc").body or b"" for name in ("p1", "p2"))
-    assert json.loads(first)["connectionSet"] == json.loads(second)["connectionSet"]
     listed = [(GRPC[0], "h:1"), (GRPC[0], "h:2"), *[("h@java", f"h:{port}") for port in (3, 4, 4)]]
     twice = [{"clientId": client_id, "clientAddr": address} for client_id, address in listed]
     body = json.dumps({"connectionSet": twice}).encode()
@@ -350,7 +294,7 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
         assert asked([running.address]) == (["h@java", "h@java", GRPC[0]], [])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fault", "reason"),
     [
         (server.silent, "no whole answer within 0.5 s"),
@@ -374,36 +318,21 @@ def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reaso
 
 def test_a_proxy_that_is_not_there_or_the_grpc_port_leaves_the_rest(proxy: Replay) -> None:
     with server.refusing_address() as dead, remoting(grpc_port()) as grpc:
-        ids, reasons = asked([dead, grpc.address, proxy.address])
+        ids, (absent, wrong) = asked([dead, grpc.address, proxy.address])
     assert ids == [*GRPC]
-    assert reasons[0].endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")
-    assert reasons[1].endswith(f"if it is a Proxy's gRPC port, {PORT}")
+    assert absent.endswith("is its remoting port (remotingListenPort, 8080 if not set) open from here?")
+    assert wrong.endswith(f"if it is a Proxy's gRPC port, {PORT}")
 
 
-def test_one_that_does_not_answer_is_asked_once_by_however_many_at_a_time() -> None:
-    with remoting(Replay(faults={"*": server.silent})) as bad:
-        proxies = Proxies([bad.address], WireSettings(timeout=0.2, retries=0))
-        with ThreadPoolExecutor(4) as threads:
-            assert list(threads.map(proxies.consumers, map(str, range(20)))) == [[]] * 20
-        proxies.close()
-    assert (len(bad.requests), len(proxies.unread())) == (1, 1)
-
-
-@every_case(
-    ("given", "address"),
-    [
+def test_an_address_may_be_short_and_what_is_before_an_at_sign_is_not_repeated() -> None:
+    for given, address in (
         ("proxy", "proxy:8080"),
         ("proxy:9000", "proxy:9000"),
         ("rocketmq://proxy", "proxy:8080"),
         ("rocketmqs://10.0.0.1:9000/", "10.0.0.1:9000"),
         ("[::1]", "[::1]:8080"),
-    ],
-)
-def test_an_address_may_be_short(given: str, address: str) -> None:
-    assert proxy_address(given) == address
-
-
-def test_what_is_before_an_at_sign_is_not_repeated() -> None:
+    ):
+        assert proxy_address(given) == address
     with pytest.raises(UsageError, match=r"^contexts\.prod\.proxy: it names a user$"):
         proxy_address("me:secret@proxy:8080", "contexts.prod.proxy")
 

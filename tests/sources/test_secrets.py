@@ -8,7 +8,6 @@ import pytest
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import SecretPlace, secret_place
 from rmqlb.sources.user_files.secrets import read_secret
-from tests.support.mismatches import every_case
 
 CANARY = "c4nary-secret"
 WHERE = "config.yaml, line 4, contexts.prod.secret"
@@ -27,25 +26,14 @@ def problem(text: str, environment: dict[str, str] | None = None) -> tuple[str, 
     return raised.value.message.removeprefix(f"{WHERE}: "), raised.value.hint
 
 
-@every_case(
-    ("kind", "name"),
-    [
-        *[("file", "/run/secret"), ("file", "a:b"), ("env", "MQ_SECRET")],
-        *[("keyring", "rmqlb/prod"), ("keyring", "https://h/x/me")],
-    ],
-)
-def test_places(kind: str, name: str) -> None:
-    place = secret_place(f"{kind}:{name}", WHERE)
-    assert (place.kind, place.name, str(place)) == (kind, name, f"{kind}:{name}")
-
-
-@every_case(
-    "text",
-    [CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""],
-)
-def test_what_is_no_place_is_refused_without_being_shown(text: str) -> None:
+def test_what_is_no_place_is_refused_without_being_shown() -> None:
+    places = (("file", "/run/secret"), ("file", "a:b"), ("env", "MQ_SECRET"), ("keyring", "rmqlb/prod"))
+    for kind, name in (*places, ("keyring", "https://h/x/me")):
+        place = secret_place(f"{kind}:{name}", WHERE)
+        assert (place.kind, place.name, str(place)) == (kind, name, f"{kind}:{name}")
     hint = "say where it is: file:PATH, env:NAME or keyring:SERVICE/USER"
-    assert problem(text) == ("that is not a place of a secret", hint)
+    for text in (CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""):  # fmt: skip
+        assert problem(text) == ("that is not a place of a secret", hint)
 
 
 def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(tmp_path: Path) -> None:
@@ -66,15 +54,10 @@ def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(t
     assert problem(f"file:{tmp_path}") == (f"file:{tmp_path}: Is a directory", None)
 
 
-@pytest.fixture
-def keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "keyring.py").write_text(KEYRING)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "keyring", raising=False)
-
-
-@pytest.mark.usefixtures("keyring")
-def test_a_keyring() -> None:
     assert read_secret(SecretPlace("keyring", "rmqlb/prod"), WHERE, {}) == CANARY
     assert read_secret(SecretPlace("keyring", "https://h/x/me"), WHERE, {}) == CANARY
     missing = ("keyring:rmqlb/other: the keyring has no such entry", "keyring set rmqlb other")

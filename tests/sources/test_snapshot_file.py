@@ -60,28 +60,22 @@ def test_what_is_written_is_read_back_and_written_again_to_the_byte(snapshot: Cl
     assert as_json(whole(read(text))) == text
 
 
-@every_case("version", ["3.0", "3", "10.3"])
-def test_a_newer_major_version_is_refused_before_its_fields_are_looked_at(version: str) -> None:
-    error = problem(snapshot_text({"topics": "another shape"}, version))
-    assert error.message == f"stdin: snapshot format {version} is newer than this program reads (2.0)"
-    assert error.hint == "use a newer rmqlb"
+def test_a_newer_major_version_or_none_is_refused_before_the_fields_are_read() -> None:
+    for version in ("3.0", "3", "10.3"):
+        error = problem(snapshot_text({"topics": "another shape"}, version))
+        assert error.message == f"stdin: snapshot format {version} is newer than this program reads (2.0)"
+        assert error.hint == "use a newer rmqlb"
+    odd: tuple[object, ...] = ("", "x", "²", "1x", "-1", "9" * 5000, None, True, [1])
+    for error in (problem(snapshot_text({}, version)) for version in odd):
+        assert error.message.startswith("stdin: the snapshot's formatVersion is ")
+        assert (len(error.message) < 100, error.hint) == (True, "write '2.0'")
 
 
-@every_case("version", ["2.0", "2.7", "2", "1.0", "1.7", "1.0.1", "0.9"])
-def test_an_older_or_newer_minor_version_is_read_without_its_new_keys(version: str) -> None:
-    text = snapshot_text({"groups": [{"group": "g", "mood": "good"}], "weather": []}, version, extra={"a": [1]})
-    assert list(read(text).groups) == ["g"]
-
-
-@every_case("version", ["", "x", "²", "1x", "-1", "9" * 5000, None, True, [1]])
-def test_a_version_that_is_none_is_refused(version: object) -> None:
-    error = problem(snapshot_text({}, version))
-    assert error.message.startswith("stdin: the snapshot's formatVersion is ")
-    assert (len(error.message) < 100, error.hint) == (True, "write '2.0'")
-
-
-def test_the_version_may_be_a_number_in_yaml() -> None:
-    assert read("schema: rmqlb/snapshot\nformatVersion: 1.0\ndata: {groups: [{group: g}]}").group("g").views is None
+def test_an_older_or_newer_minor_version_is_read_without_its_new_keys() -> None:
+    for version in ("2.0", "2.7", "2", "1.0", "1.7", "1.0.1", "0.9"):
+        data = {"groups": [{"group": "g", "mood": "good"}], "weather": []}
+        assert list(read(snapshot_text(data, version, extra={"a": [1]})).groups) == ["g"]
+    assert list(read("schema: rmqlb/snapshot\nformatVersion: 1.0\ndata: {groups: [{group: g}]}").groups) == ["g"]
 
 
 def test_what_is_left_out_or_null_is_unknown_and_what_is_empty_is_empty() -> None:
@@ -133,6 +127,7 @@ GROUP0 = "$.data.groups[0]"
         (one_group(clientIds="a"), f"Expected array | null, got str at {GROUP0}.clientIds"),
         (one_group(queues=[{"topic": "T", "brokerName": "a", "queueId": "0"}]), f"Expected int, got str at {GROUP0}.queues[0].queueId"),
         (one_group(seen={"where": "x", "at": "soon"}), f"Invalid RFC3339 encoded datetime at {GROUP0}.seen.at"),
+        (one_group(reports=[{"clientId": "a", "evidence": {"queues": {}}}]), f"Expected array | null, got object at {GROUP0}.reports[0].evidence.queues"),
     ],
 )  # fmt: skip
 def test_a_wrong_field_is_named_by_its_path(data: dict[str, Any], message: str) -> None:

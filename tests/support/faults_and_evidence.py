@@ -7,22 +7,18 @@ consumers report. The consumers are made up; who owns which queue is what each c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from rmqlb.model.group import Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.sources.formats.snapshot_file import to_document
-from rmqlb.views.formats.machine import as_json, envelope
-from rmqlb.views.report import Report
+from tests.engine.diagnose.cases import BLOCKED, HEAD
 from tests.engine.diagnose.consuming import Doing, owned, watched
 from tests.engine.diagnose.running import Process, running
-from tests.engine.diagnose.watched_faults import BLOCKED, HEAD
 from tests.support.builders import route
+from tests.support.make_examples import EXAMPLES, snapshot_json
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 NAMES = ("faults-before", "faults")
 ENDPOINT = "rocketmq://192.0.2.10:9876"
 ROUTE = route("Parcels", **{"broker-a": 3, "broker-b": 3})  # type: ignore[arg-type]
@@ -71,9 +67,7 @@ def snapshots() -> dict[str, ClusterSnapshot]:
 
 
 def faults_json(name: str) -> str:
-    snapshot = snapshots()[name]
-    report = Report("rmqlb/snapshot", to_document(snapshot), (), (), {})
-    return as_json(envelope(report, "fetch-routes", snapshot, ()))
+    return snapshot_json(snapshots()[name])
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from rmqlb.engine.rebalance.event_log import EventLog
-from rmqlb.engine.rebalance.figures import figures
-from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo
+from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo, figures
+from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.plan_rollout import RolloutChoice
+from rmqlb.model.plan import RolloutChoice
+from rmqlb.model.result import milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.simulate_rebalance import (
+    BAD_STATES,
     FigureSpread,
     FigureSpreads,
     GroupTrials,
@@ -25,7 +26,6 @@ from rmqlb.model.simulate_rebalance import (
     Step,
     Takeover,
 )
-from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 JOIN = Event("join", 3 * SECOND_US, "b", "join b@3s")
 _STATES: Mapping[str, OwnerState] = {" ": "unassigned", "#": "outage", ".": "gone"}
@@ -51,24 +51,20 @@ def timeline(
 
 def measured(queue: MessageQueue, intervals: Iterable[Interval], takeovers: Sequence[Takeover] = ()) -> QueueTimeline:
     intervals = tuple(intervals)
-    gaps, overlaps, outages = (
-        [sum(one.to_us - one.from_us for one in group) for key, group in groupby(intervals, _state) if key == state]
-        for state in ("unassigned", "duplicate-owners", "outage")
-    )
-    again = [takeover.redelivered for takeover in takeovers]
+    lengths: dict[str, float] = {}
+    for kind, state in BAD_STATES.items():
+        runs = (list(run) for each, run in groupby(intervals, key=lambda one: one.state) if each == state)
+        found = [run[-1].to_us - run[0].from_us for run in runs]
+        lengths[f"total_{kind}_ms"] = milliseconds(sum(found))
+        lengths[f"longest_{kind}_ms"] = milliseconds(max(found, default=0))
     return QueueTimeline(
-        queue.topic,
-        queue.broker_name,
-        queue.queue_id,
-        total_gap_ms=milliseconds(sum(gaps)),
-        longest_gap_ms=milliseconds(max(gaps, default=0)),
-        total_overlap_ms=milliseconds(sum(overlaps)),
-        longest_overlap_ms=milliseconds(max(overlaps, default=0)),
-        total_outage_ms=milliseconds(sum(outages)),
-        longest_outage_ms=milliseconds(max(outages, default=0)),
-        unread_ms=milliseconds(max((*(us(takeover.unread_ms) or 0 for takeover in takeovers), *outages), default=0)),
+        topic=queue.topic,
+        broker_name=queue.broker_name,
+        queue_id=queue.queue_id,
+        **lengths,
+        unread_ms=max(lengths["longest_outage_ms"], *(takeover.unread_ms or 0 for takeover in takeovers), 0),
         unread_at_end=bool(intervals) and intervals[-1].state in ("unassigned", "outage"),
-        redelivered=None if None in again else sum(number or 0 for number in again),
+        redelivered=sum_if_known(takeover.redelivered for takeover in takeovers),
         intervals=intervals,
         takeovers=tuple(takeovers),
     )
@@ -120,9 +116,7 @@ def takeover(
 ) -> Takeover:
     """A member takes a queue after so many seconds, and reads half a second later from a stored offset."""
     return Takeover(
-        queue.topic,
-        queue.broker_name,
-        queue.queue_id,
+        *(queue.topic, queue.broker_name, queue.queue_id),
         client_id=client_id,
         at_ms=round(at * 1000),
         reads_from_ms=round(at * 1000) + 500,
@@ -143,28 +137,10 @@ def trials(number: int = 20, converged: int | None = None, **spreads: tuple[floa
     return GroupTrials(number, number if converged is None else converged, FigureSpreads(**{**none, **found}))
 
 
-def choice(
-    tried: GroupTrials,
-    order: Sequence[str] = (),
-    name: str = "sorted",
-    *,
-    at_once: int = 1,
-    pause_ms: float = 30_000,
-    down_ms: float = 15_000,
-    takes_ms: float | None = 90_000,
-    best: bool = False,
-) -> RolloutChoice:
-    return RolloutChoice(
-        **asdict(tried),
-        order=tuple(order),
-        order_name=name,
-        at_once=at_once,
-        pause_ms=pause_ms,
-        down_ms=down_ms,
-        takes_ms=takes_ms,
-        restarts=len(order),
-        best=best,
-    )
+def choice(tried: GroupTrials, order: Sequence[str] = (), name: str = "sorted", **more: Any) -> RolloutChoice:
+    usual = {"at_once": 1, "pause_ms": 30_000, "down_ms": 15_000, "takes_ms": 90_000, "best": False}
+    order_and_size = {"order": tuple(order), "order_name": name, "restarts": len(order)}
+    return RolloutChoice(**{**asdict(tried), **usual, **order_and_size, **more})
 
 
 def interval(from_us: int, to_us: int, state: OwnerState, owners: Sequence[str] = ()) -> Interval:
@@ -176,10 +152,6 @@ def _owners(character: str, ids: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(ids.get(name, name) for name in "abcdefghi"[: int(character)])
     letters = {" ": "", ".": "", "#": "a", "!": "ab"}.get(character, character)
     return tuple(sort_client_ids(ids.get(letter, letter) for letter in letters))
-
-
-def _state(interval: Interval) -> OwnerState:
-    return interval.state
 
 
 def _queue(name: str) -> MessageQueue:

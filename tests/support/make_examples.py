@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.model.group import Connection, ConsumerGroup, QueueState, Seen
+from rmqlb.model.group import Connection, ConsumerGroup, Seen
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.dashboard import DashboardReads, HttpSettings
@@ -34,47 +34,36 @@ STRATEGIES = {"audit-svc": "CONSISTENT_HASH", "bill-svc": "AVG", "order-svc": "A
 DAY = timedelta(days=1)
 
 
-def captured_at() -> datetime:
-    return CAPTURED_AT
+def snapshot_json(snapshot: ClusterSnapshot) -> str:
+    report = Report("rmqlb/snapshot", to_document(snapshot), (), (), {})
+    return as_json(envelope(report, "fetch-routes", snapshot, ()))
 
 
 def cluster_json() -> str:
     with dashboard(Replay()) as replay:
-        snapshots = []
+        found = []
         for group in STRATEGIES:
-            reads = DashboardReads(replay.url, HttpSettings(), clock=captured_at)
-            snapshots.append(LiveSource(reads, captured_at).fetch(Wanted(group=group)))
-        whole = ClusterSnapshot(
-            kind="dashboard",
-            endpoint=replay.url,
-            taken_at=CAPTURED_AT,
-            routes={topic: route for snapshot in snapshots for topic, route in snapshot.routes.items()},
-            groups={name: group for snapshot in snapshots for name, group in snapshot.groups.items()},
+            reads = DashboardReads(replay.url, HttpSettings(), clock=lambda: CAPTURED_AT)
+            found.append(LiveSource(reads, lambda: CAPTURED_AT).fetch(Wanted(group=group)))
+        whole = replace(
+            found[0],
+            routes={topic: route for snapshot in found for topic, route in snapshot.routes.items()},
+            groups={name: group for snapshot in found for name, group in snapshot.groups.items()},
+            unread=(),
+            notes=(),
         )
-        return _text(whole).replace(replay.url, ENDPOINT)
-
-
-def _text(snapshot: ClusterSnapshot) -> str:
-    report = Report("rmqlb/snapshot", to_document(snapshot), (), (), {})
-    return as_json(envelope(report, "fetch-routes", snapshot, ()))
+        return snapshot_json(whole).replace(replay.url, ENDPOINT)
 
 
 def cluster_later_json() -> str:
     now = DumpSource(str(EXAMPLES / "cluster.json")).fetch(Wanted())
     routes = {name: _route(sighting) for name, sighting in now.routes.items()}
-    assert now.taken_at is not None
-    then = replace(
-        now,
-        kind="dashboard",
-        endpoint=ENDPOINT,
-        taken_at=now.taken_at + DAY,
-        routes=routes,
-        groups={
-            name: _group(group, [routes[topic].route for topic in group.topics or () if topic in routes])
-            for name, group in now.groups.items()
-        },
-    )
-    return _text(then)
+    groups = {
+        name: _group(group, [routes[topic].route for topic in group.topics or () if topic in routes])
+        for name, group in now.groups.items()
+    }
+    at = {"kind": "dashboard", "endpoint": ENDPOINT, "taken_at": CAPTURED_AT + DAY}
+    return snapshot_json(replace(now, routes=routes, groups=groups, **at))
 
 
 def _later(seen: Seen) -> Seen:
@@ -96,22 +85,14 @@ def _group(group: ConsumerGroup, routes: list[TopicRouteData]) -> ConsumerGroup:
     )
     then = replace(group, views=views, seen=_later(group.seen))
     owners = owners_at_rest(routes, Members(then.client_ids or (), STRATEGIES[group.group]))
-    return replace(
-        then,
-        queues={
-            queue: _state(state, owners[queue], is_slow=group.group == "audit-svc" and SLOW in owners[queue])
-            if queue in owners
-            else state
-            for queue, state in group.queues.items()
-        },
-    )
-
-
-def _state(state: QueueState, owners: tuple[str, ...], *, is_slow: bool) -> QueueState:
-    end = (state.broker_offset or 0) + SENT
-    return replace(
-        state, owners=frozenset(owners), broker_offset=end, consumer_offset=state.consumer_offset if is_slow else end
-    )
+    queues = {**group.queues}
+    for queue in queues.keys() & owners.keys():
+        state = queues[queue]
+        end = (state.broker_offset or 0) + SENT
+        is_slow = group.group == "audit-svc" and SLOW in owners[queue]
+        read = state.consumer_offset if is_slow else end
+        queues[queue] = replace(state, owners=frozenset(owners[queue]), broker_offset=end, consumer_offset=read)
+    return replace(then, queues=queues)
 
 
 if __name__ == "__main__":

@@ -54,10 +54,9 @@ class MovingGroup:
 
     def connections(self, _: RemotingCommand) -> RemotingCommand:
         ids = [*self.now.owners, *self.now.silent, *self.now.frozen]
+        client = {"clientAddr": "127.0.0.1:1", "language": "JAVA", "version": 513}
         body = {
-            "connectionSet": [
-                {"clientId": i, "clientAddr": "127.0.0.1:1", "language": "JAVA", "version": 513} for i in ids
-            ],
+            "connectionSet": [{"clientId": i, **client} for i in ids],
             "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
             "consumeType": "CONSUME_PASSIVELY",
             "messageModel": "CLUSTERING",
@@ -73,19 +72,17 @@ class MovingGroup:
             f'{{"brokerName":"broker-{broker}","queueId":{number},"topic":"{TOPIC}"}}:{{"droped":false}}'
             for broker, number in _queues(self.now.owners[client_id])
         )
-        properties = json.dumps(
-            {
-                "PROP_CLIENT_VERSION": "V5_5_0",
-                "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
-                "allocateMessageQueueStrategy": f"{AVG}@1",
-                "clientRebalance": "true",
-            }
-        )
-        text = (
-            f'{{"mqTable":{{{queues}}},"properties":{properties},"statusTable":{{}},'
-            f'"subscriptionSet":[{{"topic":"{TOPIC}","subString":"*"}}]}}'
-        )
-        return success(text.encode())
+        properties = {
+            "PROP_CLIENT_VERSION": "V5_5_0",
+            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+            "clientRebalance": "true",
+        }
+        rest = {
+            "properties": {**properties, "allocateMessageQueueStrategy": f"{AVG}@1"},
+            "statusTable": {},
+            "subscriptionSet": [{"topic": TOPIC, "subString": "*"}],
+        }
+        return success(f'{{"mqTable":{{{queues}}},{json.dumps(rest)[1:]}'.encode())
 
 
 def _queues(text: str) -> Iterator[tuple[str, int]]:

@@ -50,11 +50,9 @@ class Replay:
     post_faults: dict[str, Fault] = field(default_factory=dict)  # path of a POST → likewise
     asked: list[str] = field(default_factory=list)  # method and target of every request
     posted: list[bytes] = field(default_factory=list)  # body of every POST
-    cookies: list[str] = field(default_factory=list)  # the Cookie header of every request
     login: tuple[str, str] | None = None  # (user, password) to ask for before anything else, or None
     takes_json: bool = True  # logs in by JSON with a CSRF token, as new Dashboards do, else by a form
-    # set when the test is over, so that endless answers end
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event)  # set when the test is over: endless answers end
     url: str = ""
 
 
@@ -65,7 +63,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.replay.asked.append(f"GET {self.path}")
-        self.replay.cookies.append(self.headers.get("Cookie", ""))
         target = urlsplit(self.path)
         fault = self.replay.faults.get(target.path) or self.replay.faults.get("*")
         if fault is not None:
@@ -87,12 +84,10 @@ class Handler(BaseHTTPRequestHandler):
         if is_json != self.replay.takes_json or (is_json and self.headers.get("X-XSRF-TOKEN") != "t0ken"):
             return self.give(failure("Required request parameter 'username' is not present"))
         given = json.loads(body) if is_json else {k: v[0] for k, v in parse_qs(body.decode()).items()}
-        if self.replay.login == (given["username"], given["password"]):
-            return self.give(
-                envelope({"loginUserName": given["username"]}),
-                headers={"Set-Cookie": "JSESSIONID=in; Path=/; HttpOnly"},
-            )
-        return self.give(failure("Bad username or password!"))
+        if self.replay.login != (given["username"], given["password"]):
+            return self.give(failure("Bad username or password!"))
+        cookie = {"Set-Cookie": "JSESSIONID=in; Path=/; HttpOnly"}
+        return self.give(envelope({"loginUserName": given["username"]}), headers=cookie)
 
     def give(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

@@ -25,8 +25,8 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RESPONSE_FLAG, RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
-from tests.support.captured_frames import captured_frames
 from tests.support.figures import FIGURES
+from tests.support.vectors import captured_frames
 
 KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
 BROKER_ADDRESSES = {
@@ -73,19 +73,15 @@ def refusal(code: int, remark: str | None = None) -> RemotingCommand:
 class Replay:
     version: Version = "5.5.0"  # as which RocketMQ it answers
     broker: Broker = "b0"  # as which broker
-    # (request code, `name=value&…` of the fields among KEYS) → response
-    answers: dict[tuple[int, str], Answer] = field(default_factory=dict)
-    # request code, or * for all → how to misbehave instead
-    faults: dict[int | Literal["*"], Fault] = field(default_factory=dict)
+    answers: dict[tuple[int, str], Answer] = field(default_factory=dict)  # (request code, its `key`) → response
+    faults: dict[int | Literal["*"], Fault] = field(default_factory=dict)  # request code, or * → how to misbehave
     close_after: int | None = None  # after how many answers it closes a connection, or None
     credentials: Credentials | None = None  # whose signature every request must bear, or None
     requests: list[RemotingCommand] = field(default_factory=list)  # all that was asked, in the order of arrival
-    # codes that it was asked and that are not on the read-only list; a test wants none
-    forbidden: list[int] = field(default_factory=list)
+    forbidden: list[int] = field(default_factory=list)  # codes asked that are not on the read-only list; none is right
     connections: int = 0  # how many were taken; with TLS, those whose handshake failed included
     most_at_once: int = 0  # requests that were under way
-    # set when the test is over, so that endless answers end
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: threading.Event = field(default_factory=threading.Event)  # set when the test is over: endless answers end
     address: str = ""  # where it listens
 
     def __post_init__(self) -> None:
@@ -119,10 +115,8 @@ class Replay:
         topic, group = fields.get("topic"), fields.get("consumerGroup")
         match request.code:
             case RequestCode.GET_ROUTEINFO_BY_TOPIC:
-                text = (
-                    f"No topic route info in name server for the topic: {topic}\nSee https://rocketmq.apache.org/docs/"
-                )
-                return refusal(ResponseCode.TOPIC_NOT_EXIST, text)
+                text = f"No topic route info in name server for the topic: {topic}"
+                return refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee https://rocketmq.apache.org/docs/")
             case RequestCode.GET_CONSUMER_CONNECTION_LIST:
                 return refusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
             case RequestCode.GET_CONSUMER_RUNNING_INFO:
@@ -141,14 +135,12 @@ class Replay:
         queue = MessageQueue(fields["topic"], self.broker_name, int(fields["queueId"]))
         groups = [fields["consumerGroup"]] if "consumerGroup" in fields else ["order-svc", "audit-svc"]
         known = [state for group in groups if (state := self._stats(group).get(queue)) is not None]
-        if request.code == RequestCode.QUERY_CONSUMER_OFFSET:
-            text = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
-            return (
-                success(offset=str(known[0].consumer_offset)) if known else refusal(ResponseCode.QUERY_NOT_FOUND, text)
-            )
         if request.code == RequestCode.GET_MIN_OFFSET:
             return success(offset="0" if known else "-1")
-        return success(offset=str(known[0].broker_offset) if known else "0")
+        if request.code == RequestCode.GET_MAX_OFFSET:
+            return success(offset=str(known[0].broker_offset) if known else "0")
+        text = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+        return success(offset=str(known[0].consumer_offset)) if known else refusal(ResponseCode.QUERY_NOT_FOUND, text)
 
     def _stats(self, group: str) -> dict[MessageQueue, QueueState]:
         answer = self.answers.get((RequestCode.GET_CONSUME_STATS, f"consumerGroup={group}"))

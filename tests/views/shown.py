@@ -1,4 +1,6 @@
 import io
+import re
+from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
@@ -12,3 +14,8 @@ def on_a_terminal(report: Report, width: int, *sections: str) -> str:
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()
+
+
+def parsed(page: str) -> ET.Element:
+    """A page of HTML, whose elements must all end."""
+    return ET.fromstring(re.sub(r"<!DOCTYPE[^>]*>|<(meta|br)\b[^>]*>", "", page))

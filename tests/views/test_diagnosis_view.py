@@ -3,6 +3,7 @@ import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +26,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, envelope
-from rmqlb.views.formats.people import as_markdown, as_plain
+from rmqlb.views.formats.people import as_plain
 from rmqlb.views.formats.text import width as columns
 from rmqlb.views.row_changes import row_changes
 from tests.support.any_value import any_of
@@ -44,31 +45,16 @@ def evidence(
     return Evidence(fact, value, 2, source, at)
 
 
-def finding(code: str = "duplicate-client-id", **more: object) -> GroupFinding:
-    values: dict[str, object] = {
-        "severity": "error",
-        "group": "g",
-        "queues": QUEUES,
-        "consumers": ("x",),
-        "evidence": (evidence(),),
-        "consequence": "4 queues wait.",
-        "remedy": "Do this.",
-        **({"explains": Explains(True, True, 0, 0)} if code == "duplicate-client-id" else {}),
-        **more,
-    }
-    return GroupFinding(code, **values)  # type: ignore[arg-type]
+def finding(code: str = "duplicate-client-id", **more: Any) -> GroupFinding:
+    what = {"severity": "error", "group": "g", "queues": QUEUES, "consumers": ("x",), "evidence": (evidence(),)}
+    said = {"consequence": "4 queues wait.", "remedy": "Do this."}
+    cause = {"explains": Explains(True, True, 0, 0)} if code == "duplicate-client-id" else {}
+    return GroupFinding(code, **{**what, **said, **cause, **more})
 
 
-def diagnosis(*findings: GroupFinding, **more: object) -> Diagnosis:
-    values: dict[str, object] = {
-        "outcome": "found",
-        "looks": (Look("here", AT),),
-        "counts": COUNTS,
-        "findings": findings,
-        "checked": ("mixed-strategies", "lag-growing"),
-        **more,
-    }
-    return Diagnosis("g", **values)  # type: ignore[arg-type]
+def diagnosis(*findings: GroupFinding, **more: Any) -> Diagnosis:
+    values = {"outcome": "found", "looks": (Look("here", AT),), "counts": COUNTS, "findings": findings}
+    return Diagnosis("g", **{**values, "checked": ("mixed-strategies", "lag-growing"), **more})
 
 
 def mixed(explains: Explains) -> GroupFinding:
@@ -131,44 +117,38 @@ def test_long_lists_are_bounded_and_all_shows_them() -> None:
         stacks=(ConsumerStacks("x", ("Thread_1\n" + "\n".join(f"at f{n}" for n in range(30)),)),),
     )
     shown = on_a_terminal(diagnosis_report(found), 100)
-    assert "and 5 more: --all shows all" in shown
-    assert "and 19 more: --all shows all" in shown
-    assert "and 3 more: --all shows all" in shown
-    assert "and 2 more: --section findings shows all" in shown
+    for lines in ("5 more: --all", "19 more: --all", "3 more: --all", "2 more: --section findings"):
+        assert f"and {lines} shows all" in shown
     assert "to know more  ask" in shown
     whole = as_plain(diagnosis_report(found).only((), screen=True, everything=True))
-    assert "fact 8" in whole
-    assert "at f29" in whole
-    assert "reason 7" in whole
+    assert {text in whole for text in ("fact 8", "at f29", "reason 7")} == {True}
     assert "more: --" not in whole.replace("; --all lists", "")
 
 
 def test_the_worst_group_stands_first_and_its_findings_below() -> None:
-    groups = [
-        replace(diagnosis(outcome="inOrder"), group="fine"),
-        replace(diagnosis(outcome="unknown", unknown=(Undecided("a", "why"),)), group="dark"),
-        replace(diagnosis(finding(group="warned", severity="warning")), group="warned"),
-        replace(diagnosis(finding(group="bad")), group="bad"),
-        replace(diagnosis(finding(group="worse"), counts=replace(COUNTS, unassigned=5)), group="worse"),
-    ]
-    whole = diagnosis_of_groups(groups)
+    groups = {
+        "fine": diagnosis(outcome="inOrder"),
+        "dark": diagnosis(outcome="unknown", unknown=(Undecided("a", "why"),)),
+        "warned": diagnosis(finding(group="warned", severity="warning")),
+        "bad": diagnosis(finding(group="bad")),
+        "worse": diagnosis(finding(group="worse"), counts=replace(COUNTS, unassigned=5)),
+    }
+    whole = diagnosis_of_groups([replace(each, group=name) for name, each in groups.items()])
     assert [each.group for each in whole.groups] == ["worse", "bad", "warned", "dark", "fine"]
     shown = on_a_terminal(diagnoses_report(whole), 100)
     assert shown.startswith("5 groups: 2 with errors, 1 with a warning, 1 unknown, 1 in order\n")
     assert re.findall(r"^[✗!] (\w+): duplicate-client-id", shown, re.MULTILINE) == ["worse", "bad", "warned"]
-    assert diagnoses_report(diagnosis_of_groups(groups[:1])).facts == ("1 group: 1 in order",)
+    assert diagnoses_report(diagnosis_of_groups([groups["fine"]])).facts == ("1 group: 1 in order",)
 
 
 def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> None:
-    first = diagnosis_report(diagnosis(finding(), unknown=(Undecided("lock-lost", "why"),))).rows
     other = replace(finding(), evidence=(evidence(value=3),), consequence="5 queues wait.")
+    first = diagnosis_report(diagnosis(finding(), unknown=(Undecided("lock-lost", "why"),))).rows
     second = diagnosis_report(diagnosis(other, finding("lock-lost"))).rows
     assert first is not None
     assert second is not None
-    seen = [
-        (c.change, (c.row or c.was or {})["code"], (c.row or c.was or {})["list"])
-        for c in row_changes("", first, second)
-    ]
+    rows = [(each.change, each.row or each.was or {}) for each in row_changes("", first, second)]
+    seen = [(change, row["code"], row["list"]) for change, row in rows]
     assert seen == [("added", "lock-lost", "findings"), ("removed", "lock-lost", "unknown")]
 
 
@@ -189,7 +169,7 @@ def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnos
         assert on_a_terminal(report.only((), screen=True, everything=True), width)
         must_fit(json.loads(as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))))
         assert as_plain(report)
-        assert as_markdown(report)
+        assert as_plain(is_markdown=True, report=report)
         assert report.rows is not None
         assert len(as_json_lines(report.rows).splitlines()) == len(report.rows.items)
         for section in report.sections:

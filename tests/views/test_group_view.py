@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from rmqlb.engine.send.scenarios import failures_of, producers_of
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.send_scenario import SendScenario
-from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, Step
-from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
+from rmqlb.model.simulate_rebalance import RebalanceResult, Step
+from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults
+from rmqlb.model.simulate_send import SendResult, printed_part
 from rmqlb.verbs.simulate_rebalance import summary_of
 from rmqlb.views.formats.machine import as_csv, as_json
 from rmqlb.views.formats.people import as_plain
@@ -26,10 +27,6 @@ EVERYBODY = GroupScenario(broadcasting=True)
 
 def event(kind: Any, at_s: int, subject: str = "b", text: str = "") -> Event:
     return Event(kind, at_s * SECOND_US, subject, text)
-
-
-def first(strips: Any = TWO, **changes: Any) -> str:
-    return group_report(simulated(strips, **changes)).facts[0]
 
 
 def data_of(report: Report) -> Any:
@@ -60,7 +57,7 @@ STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6
     ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
 ])  # fmt: skip
 def test_the_first_line_of_one_group(strips: dict[str, str], changes: dict[str, Any], start: str, end: str) -> None:
-    found = first(strips, **changes)
+    found = group_report(simulated(strips, **changes)).facts[0]
     assert found.startswith(start), found
     assert found.endswith(end), found
 
@@ -88,7 +85,7 @@ def test_what_passes_is_a_warning_and_what_stays_an_error(strip: str, settled_us
         assert group_report(simulated({"broker-a 0": strip}, scenario=EVERYBODY)).grave == "inOrder"
 
 
-def test_rules_and_what_was_configured_otherwise_are_told() -> None:
+def test_rules_and_changed_settings_are_shown() -> None:
     scenario = GroupScenario(
         client_version="4.9.7", orderly=True, consume_us=2000, consume_from="CONSUME_FROM_FIRST_OFFSET",
         timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0), seed=9,
@@ -102,8 +99,7 @@ def test_rules_and_what_was_configured_otherwise_are_told() -> None:
 
 def test_several_owners_are_no_news_with_broadcasting() -> None:
     report = group_report(simulated({"broker-a 0": "223  3"}, scenario=EVERYBODY))
-    assert "BROADCASTING" in report.closing[0]
-    assert "overlap" not in "".join(report.facts)
+    assert ("BROADCASTING" in report.closing[0], "overlap" in "".join(report.facts)) == (True, False)
     assert [row["state"] for row in rows(report, "windows")] == ["unassigned"]
 
 
@@ -123,50 +119,46 @@ def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_de
     report = group_report(simulated(lines))
     section = next(section for section in report.only(()).sections if section.name == "windows")
     shown: list[Any] = [section.rows[place] for place in section.brief or ()]
-    assert len(shown) == 30
-    assert [row[4] for row in shown] == sorted(row[4] for row in shown)
-    assert min(row[6] for row in shown) == 11_000
-    text, whole = as_plain(report.only(())), as_plain(report.only(("windows",)))
-    assert "and 10 more: --section windows shows all" in text
-    assert "gaps, overlaps, the 30 longest" in text
-    assert "more: --section" not in whole
-    assert "30 longest" not in whole
+    starts = [row[4] for row in shown]
+    assert (len(shown), starts, min(row[6] for row in shown)) == (30, sorted(starts), 11_000)
+    assert "gaps, overlaps, the 30 longest" in as_plain(report.only(()))
+    assert "30 longest" not in as_plain(report.only(("windows",)))
     assert len(rows(report, "windows")) == 40
 
 
-def test_steps_are_there_when_asked_for() -> None:
+def test_steps_are_there_when_they_are_explained() -> None:
     without = group_report(simulated(TWO))
-    assert data_of(without)["steps"] is None
-    assert "steps" not in [section.name for section in without.sections]
+    assert (data_of(without)["steps"], "steps" in [section.name for section in without.sections]) == (None, False)
     explained = group_report(simulated(TWO, steps=[Step(3000.5, "b", "take", "takes 1 queue", (Q0,))]))
-    assert rows(explained, "steps") == [
-        {"atMs": "3000.5", "who": "b", "what": "take", "text": "takes 1 queue", "queues": "T broker-a 0"}
-    ]
-    assert "takes 1 queue" in as_plain(explained.only(()))
+    step = {"atMs": "3000.5", "who": "b", "what": "take", "text": "takes 1 queue", "queues": "T broker-a 0"}
+    assert rows(explained, "steps") == [step]
 
 
 def test_trials_have_median_p95_and_worst() -> None:
     spread = trials(20, 19, convergence_ms=(1000, 2000, 3000), longest_gap_ms=(1, 1.5, 2500), redelivered=(0, 1, 7))
     report = group_report(simulated(TWO, found=spread))
-    assert report.grave == "error"
-    assert report.facts[2:] == (
+    assert (report.grave, *report.facts[2:]) == (
+        "error",
         "  19 of 20 trials converged: p50 1.0 s, p95 2.0 s, max 3.0 s (trial 3)",
         "  longest in a trial: gap p95 2 ms, max 2.5 s; overlap p95 0 ms, max 0 ms",
     )
     outages = group_report(simulated(TWO, found=trials(longest_outage_ms=(1000, 2000, 3000)))).facts[-1]
     assert outages.startswith("  longest in a trial: outage p95 2.0 s, max 3.0 s; gap p95 0 ms")
-    found = {row["name"]: row for row in rows(report, "trials")}
-    assert list(found)[:2] == ["convergenceMs", "longestGapMs"]
-    assert (found["convergenceMs"]["p95"], found["convergenceMs"]["p95Value"]) == ("2s", "2000")
+    first, second, *_ = rows(report, "trials")
+    assert (first["name"], second["name"], first["p95"], first["p95Value"]) == (
+        "convergenceMs",
+        "longestGapMs",
+        "2s",
+        "2000",
+    )
     assert "20 trials, 1 of which did not converge" in as_plain(report.only(()))
 
 
 def test_every_figure_is_in_the_summary_and_in_json() -> None:
     report = group_report(simulated(TWO, settled_us=None))
-    names = [row["name"] for row in rows(report, "summary")]
-    assert names == list(data_of(report)["figures"])
-    assert len(names) == len(FIGURES)
-    assert rows(report, "summary")[0]["shown"] == "not converged"
+    summary = rows(report, "summary")
+    assert [row["name"] for row in summary] == list(data_of(report)["figures"])
+    assert (len(summary), summary[0]["shown"]) == (len(FIGURES), "not converged")
 
 
 CALM = simulated({"broker-a 0": "aaaa"}, group="calm", settled_us=0, events=())
@@ -175,50 +167,45 @@ OUTAGE = simulated({"broker-a 0": "aa####bb", "broker-a 1": "aa##  bb"}, group="
 STAYS = simulated({"broker-a 0": "aa    "}, group="stays", settled_us=None)
 
 
-def producers(**brokers: int) -> tuple[SendReport, ...]:
+def shown(*groups: RebalanceResult, **brokers: int) -> Report:
+    """The report of groups and, with brokers, of a producer to their queues that loses broker b after 30 s."""
     failures = failures_of([event("broker-down", 30)])
-    return producers_of([route(**brokers)], failures, SendScenario(), {}).reports  # type: ignore[arg-type]
-
-
-def shown(*groups: RebalanceResult, sends: tuple[SendReport, ...] = ()) -> Report:
+    sends = producers_of([route(**brokers)] if brokers else [], failures, SendScenario(), {}).reports  # type: ignore[arg-type]
     sent = tuple(printed_part(each, SendResult) for each in sends)
     return rebalance_report(RebalanceResults(groups, sent, summary_of(groups, sends)))
 
 
 def test_the_worst_group_is_first_and_colours_the_verdict() -> None:
-    report = shown(CALM, GAP, STAYS, OUTAGE)
-    (section,) = report.only(("groups",), screen=True).sections
+    (section,) = shown(CALM, GAP, STAYS, OUTAGE).only(("groups",), screen=True).sections
     assert [row[1] for row in section.rows] == ["stays", "outage", "gap", "calm"]
-    assert [each.grave for each in (report, shown(CALM, GAP), shown(CALM))] == ["error", "warning", "inOrder"]
+    graves = [shown(*each).grave for each in ((CALM, STAYS), (CALM, GAP), (CALM,))]
+    assert graves == ["error", "warning", "inOrder"]
 
 
 def test_the_first_line_sums_up_all_groups() -> None:
-    assert shown(CALM, GAP, OUTAGE, STAYS, sends=producers(b=2)).facts[0] == (
+    assert shown(CALM, GAP, OUTAGE, STAYS, b=2).facts[0] == (
         "join b@3s: 3 of 4 groups affected; 2 of 6 queues cannot be read for up to 4.0 s; 1 of 6 queues not read at the "
         "end; 600 of 900 messages lost (66.7%)"
     )
-    assert shown(CALM, GAP, sends=producers(a=2, b=2)).facts[0] == (
+    assert shown(CALM, GAP, a=2, b=2).facts[0] == (
         "join b@3s: 1 of 2 groups affected; producers of 1 topic lose no message"
     )
     assert shown(CALM).facts == (
         "no event: 0 of 1 group affected",
         "  consumers: no gap · no overlap · at most 0 messages redelivered · no queue gets a new owner",
     )
-    lost = shown(CALM, sends=producers(b=2))
+    lost = shown(CALM, b=2)
     assert lost.grave == "error"
     assert lost.facts[2].startswith("  producers: 600 of 900 messages retried (66.7%), the last at ")
     assert lost.facts[2].endswith(" · longest send 3 ms")
 
 
-def test_what_was_bad_before_is_told_apart() -> None:
+def test_what_was_bad_before_is_counted_separately() -> None:
     strips = {"broker-a 0": "   ", "broker-a 1": "!!!", "broker-a 2": "a  ", "broker-a 3": " aa"}
     before = simulated(strips, group="before")
-    assert (
-        shown(CALM, before)
-        .facts[0]
-        .endswith("; 2 of 5 queues not read at the end; 2 of 5 queues without one owner from the start to the end")
-    )
+    throughout = "; 2 of 5 queues not read at the end; 2 of 5 queues without one owner from the start to the end"
+    assert shown(CALM, before).facts[0].endswith(throughout)
     everybody = replace(before, scenario=replace(before.scenario, broadcasting=True))
     assert [data_of(shown(each))["summary"]["queuesMisassignedThroughout"] for each in (before, everybody)] == [2, 1]
     bad = ": 2 of 4 queues unassigned and 1 of 4 queues with duplicate owners at the end, 2 of them from the start; "
-    assert bad in first(strips)
+    assert bad in group_report(simulated(strips)).facts[0]

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 
 from rmqlb.views.formats.machine import as_json, as_yaml
 from rmqlb.views.formats.people import drawn_table
-from rmqlb.views.formats.text import clip, safe_cell, safe_json, safe_markdown, visible
+from rmqlb.views.formats.text import clip, safe_cell, safe_markdown, visible
 from tests.support.mismatches import every_case
 
 HOSTILE = [
@@ -23,13 +23,6 @@ def test_what_steers_a_terminal_is_shown_as_an_escape(text: str) -> None:
     assert shown.isascii()
     assert shown.isprintable()
     assert shown.startswith("a\\")
-
-
-@given(st.text())
-def test_json_keeps_its_meaning_and_has_nothing_raw(text: str) -> None:
-    safe = safe_json(json.dumps({text: [text]}, ensure_ascii=False))
-    assert json.loads(safe) == {text: [text]}
-    assert visible(safe) == safe
 
 
 @every_case("cell", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "  =1", "＝1", "＋1", "－1", "＠x"])

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
-from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.sources.formats.snapshot_file import SnapshotDocument
 from rmqlb.views.json_schema import field_meanings
 from tools.manual.roff import Marked, Page, bold, escaped

@@ -2,6 +2,7 @@ from typing import Any
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, shown, written
 from rmqlb.cli.settings import MOST_RETRIES
+from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 
 _source, _native = Panel("Source", has_variables=True), Panel("Source: NameServers", has_variables=True)
@@ -50,6 +51,24 @@ class StrategyOptions(Options):
     strategy_options: Texts = Panel("Strategy")(
         "--strategy-option KEY=VALUE", "A setting of a strategy, as virtual-nodes=20; repeatable."
     )
+
+
+class PolicyOptions(StrategyOptions):
+    policy: Text = own(
+        "-p FILE|-", "Rules and waivers in YAML or JSON, or - for stdin; default: a built-in policy.", stdin="-"
+    )
+    today: Text = own("YYYY-MM-DD", "The day on which waivers are looked at; default: today.")
+    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
+
+    def printed_policy(self, *name: str) -> str | None:
+        """The text that is asked for instead of an answer, if any (raises UsageError)."""
+        if self.print_policy and self.policy is not None:
+            raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
+        if not self.print_policy:
+            return None
+        from rmqlb.sources.user_files.policy_file import built_in_text
+
+        return built_in_text(*name)
 
 
 class OneGroup(StrategyOptions):

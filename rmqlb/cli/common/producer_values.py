@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
+from rmqlb.engine.arguments import SELECTOR, quietly
 from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
 from rmqlb.engine.send.scenarios import lognormal
-from rmqlb.engine.user_functions import SELECTOR, quietly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import (

@@ -13,10 +13,9 @@ from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.record.follow import Follower, look_of
 from rmqlb.errors import DataError, EndpointError
-from rmqlb.model.finding import Finding
 from rmqlb.model.recording import Ended, Look, Recording, RecordLine
+from rmqlb.model.result import Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
-from rmqlb.model.words import counted
 from rmqlb.views.report import duration
 
 FIRST_REST_S, MOST_REST_S = 2.0, 16.0

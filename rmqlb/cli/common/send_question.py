@@ -13,7 +13,6 @@ from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.show_or_watch import judge, require_known
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.conditions import Condition
-from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.findings import assumed_findings, try_on
 from rmqlb.engine.send.producer import no_queues
 from rmqlb.engine.send.profile import PROFILES
@@ -21,11 +20,10 @@ from rmqlb.engine.send.scenarios import TEMPLATE, long_enough, new_topic_route
 from rmqlb.engine.send.sdk import sdk, simulated
 from rmqlb.engine.send.simulate import check, check_brokers, rules, simulate_send
 from rmqlb.engine.send.trials import simulate_trials
-from rmqlb.engine.source_findings import source_findings
+from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import MOST_SEND_TRIALS
+from rmqlb.model.result import INFO, Finding, TriedCondition
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import ASSUMED_LATENCY, JAVA, NEWEST, ROUTE_POLL_US, Mode, ProxyMode, SendScenario
 from rmqlb.model.simulate_send import KeySpread, OtherProducer, SendReport, SendTrials, TrialsReport, printed_part

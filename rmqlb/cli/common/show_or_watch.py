@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from rmqlb.cli.common.declare import Options, Text, written
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.results import schema_of
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.result import Result
+from rmqlb.model.result import Result, TriedCondition
 from rmqlb.verbs import amounts
 from rmqlb.views.report import Report
 
@@ -70,7 +70,8 @@ def show_verb(
             results[:] = [ask(progress=progress)]
         result, tried = results[0], conditions_of(results[0])
         require_known(tried, unknown_hint)
-        return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
+        shown = Report(schema_of(result), result, (), ()) if terminal.writes_data_alone else report(result)
+        return SnapshotView(shown, result.meta.snapshot, result.meta.findings, tried)
 
     seen = show(look, watching or WatchOptions(), terminal)
     missing = [part for part in seen.snapshot.unread if part.is_of_server]

@@ -11,8 +11,7 @@ from msgspec import Struct
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.settings import check_value
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import Finding
+from rmqlb.model.result import Finding, TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.palette import encodable
 from rmqlb.views.formats.text import cut_to_width, visible, width
@@ -118,6 +117,11 @@ class Terminal:
 
             check_sections(command, options.section)
             self._check_lines()
+
+    @property
+    def writes_data_alone(self) -> bool:
+        """Whether only the data of a report is written, so that the report needs no table."""
+        return self.format in ("json", "yaml") and not self._options.section
 
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
         """Write the result to stdout, and its findings to stderr unless they are part of the format."""

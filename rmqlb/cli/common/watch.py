@@ -24,7 +24,7 @@ from msgspec import Struct
 from rmqlb.cli.common.terminal import SnapshotView, Terminal, drawn
 from rmqlb.cli.exit_codes import exit_code_of
 from rmqlb.errors import DataError, EndpointError, RmqlbError
-from rmqlb.model.times import utc_text
+from rmqlb.model.result import utc_text
 from rmqlb.views.formats.palette import encodable
 from rmqlb.views.formats.text import visible
 

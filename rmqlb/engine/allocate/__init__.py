@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
-from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS, class_at, class_of
-from rmqlb.engine.allocate.sdks import JAVA, Sdk, sdk_named
+from rmqlb.engine.allocate.rules import JAVA, NAMES, PINNED, RULES, SIMPLE, WRAPPERS, Sdk, class_at, class_of, sdk_named
 from rmqlb.engine.allocate.strategy import (
     ConfigLists,
     Settings,

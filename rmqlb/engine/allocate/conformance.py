@@ -12,8 +12,8 @@ from rmqlb.engine.allocate import custom_inside, full_name, is_pinned, prepare
 from rmqlb.engine.allocate.pin import chosen_hosts, host
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction, with_function
 from rmqlb.errors import AllocationError
-from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.result import Finding
 
 _Item = TypeVar("_Item")
 _SHUFFLES = 2

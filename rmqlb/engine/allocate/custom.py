@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
-from rmqlb.engine.user_functions import kind_of, quietly, shortened, thrown
+from rmqlb.engine.arguments import kind_of, quietly, shortened, thrown
 from rmqlb.errors import CustomStrategyError, DataError
 from rmqlb.model.message_queue import MessageQueue
 

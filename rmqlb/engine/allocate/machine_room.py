@@ -11,8 +11,7 @@ from rmqlb.engine.allocate.avg import ByConfig
 from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass, Zones
 from rmqlb.engine.arguments import require, shown
 from rmqlb.errors import AllocationError, UsageError
-from rmqlb.model.java import sort_key, split
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_key, split
 
 
 class ByMachineRoom(Prepared):

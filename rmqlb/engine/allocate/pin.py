@@ -7,7 +7,7 @@ from functools import cached_property
 
 from rmqlb.engine.allocate.strategy import Prepared, Settings, StrategyClass
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 
 
 class Pinned(Prepared):

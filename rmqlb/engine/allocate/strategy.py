@@ -48,7 +48,7 @@ def with_function(strategy: str | StrategyFunction, settings: Settings) -> tuple
     """The strategy by name, and settings with the function (raises UsageError)."""
     if isinstance(strategy, str):
         return strategy, settings
-    from rmqlb.engine.user_functions import STRATEGY, as_function, name_for
+    from rmqlb.engine.arguments import STRATEGY, as_function, name_for
 
     function = as_function(strategy, STRATEGY)
     name = name_for(strategy, settings.custom, function)

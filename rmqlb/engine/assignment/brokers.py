@@ -20,15 +20,13 @@ from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings, Strategy
 from rmqlb.engine.arguments import items, require
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, UsageError
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, is_grpc
-from rmqlb.model.java import is_blank
 from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, is_blank, sort_client_ids, sort_queues
 from rmqlb.model.owners import AssignedQueue, AssignmentMismatch, BrokerAssignments, PopQueue, PopTopic
+from rmqlb.model.result import INFO, Finding, counted, of_all
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
-from rmqlb.model.words import counted, of_all
 
 RequestMode = Literal["PULL", "POP"]
 ANY_QUEUE = -1  # instead of a queue's number: the broker takes messages from any of its queues

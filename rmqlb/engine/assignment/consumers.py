@@ -9,10 +9,9 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
-from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.allocate.sdks import JAVA, SDKS, SdkGuess, sdk_named, sdk_of_connection
+from rmqlb.engine.allocate.rules import JAVA, JAVA_CLASSES, SDKS, SdkGuess, sdk_named, sdk_of_connection
 from rmqlb.errors import DataError
-from rmqlb.model.finding import ERROR, INFO, WARNING, Finding
+from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_ACTIVELY,
@@ -23,11 +22,9 @@ from rmqlb.model.group import (
     ProxyView,
     is_grpc,
 )
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_key
+from rmqlb.model.result import ERROR, INFO, WARNING, Finding, counted
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.sdk_use import SdkUse
-from rmqlb.model.words import counted
 
 _RECENT_MS = 60_000  # a group that has read a message stored within it was online then; consume TPS are per minute too
 _POP = "POP"

@@ -12,18 +12,16 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate import custom_inside, unset_options
 from rmqlb.engine.allocate.rules import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest, runnable, under
-from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, runnable, under
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
-from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.result import ERROR, INFO, Finding, are, counted, have, messages, of_all
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.words import are, counted, have, messages, of_all
 
 if TYPE_CHECKING:
-    from rmqlb.model.assignment import Basis
+    from rmqlb.model.owners import Basis
     from rmqlb.model.plan import Origin
 
 

@@ -10,18 +10,17 @@ from msgspec.structs import asdict, replace
 
 from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES
-from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, under, why_idle
-from rmqlb.engine.assignment.balance import Owners, counts, spread
+from rmqlb.engine.assignment.assign import Members, Owners, assign, counts, merged, runnable, spread, under, why_idle
 from rmqlb.engine.assignment.brokers import pop_findings, pop_topics, proxy_topics
 from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
 from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, not_shown
 from rmqlb.engine.group import Group, reported_by
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.owners import ConsumerQueues, OwnersReport, PopTopic, QueueOffsets, QueueOwners, StrategyOwners
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
 
 

@@ -18,16 +18,14 @@ from typing import Literal, get_args
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.sdks import sdk_named
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import Owners
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.reports import Troubles
+from rmqlb.engine.allocate.rules import sdk_named
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvidence, Troubles
 from rmqlb.engine.group import known
 from rmqlb.errors import AllocationError, DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, Explains, GroupFinding
-from rmqlb.model.finding import INFO, Severity
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.result import INFO, Severity
 
 Cause = Literal[
     "duplicate-client-id",
@@ -238,13 +236,7 @@ class Case(GroupEvidence, dict=True, eq=False):
         own, members = {each: each for each in ids}, replace(members, client_ids=ids)
         if "duplicate-client-id" not in causes and "stale-connections" not in causes:
             own = _with_own_ids(ids)
-            members = replace(
-                members,
-                client_ids=tuple(own),
-                strategy_of={new: members.strategy_for(old) for new, old in own.items()} if members.strategy_of else {},
-                subscribed={new: members.subscribed[old] for new, old in own.items() if old in members.subscribed},
-                sdk_of={new: members.sdk_of[old] for new, old in own.items() if old in members.sdk_of},
-            )
+            members = replace(members.known_as(own), client_ids=tuple(own))
         cut = self.cut_off if "broker-unreachable-from-consumer" in causes else {}
 
         def takes(client_id: str, queue: MessageQueue) -> bool:

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 
 from rmqlb.engine.diagnose.case import Case, rule
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.reports import (
+from rmqlb.engine.diagnose.evidence import (
+    ASK_CONSUMERS,
     BLOCKED_MS,
     HELD_MS,
     SHOWN_CONSUMERS,
+    AnotherLookNeeded,
     ConsumerReports,
+    DoesNotApply,
+    GroupEvidence,
     Trouble,
     Troubles,
     in_each_queue,
@@ -22,11 +25,10 @@ from rmqlb.engine.diagnose.reports import (
 )
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, dead_letter_topic, retry_topic
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
-from rmqlb.model.words import counted, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, counted, of_all
 
 SAMPLED_MS = 10_000
 """Interval of a client's counts of pulls; its rates cover 60 s of them (`StatsItem.samplingInSeconds`)."""

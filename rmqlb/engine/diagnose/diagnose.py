@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.reports import BLOCKED_MS
+from rmqlb.engine.diagnose.evidence import BLOCKED_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.group import Group, assumption, gaps, known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import (
@@ -27,13 +26,11 @@ from rmqlb.model.diagnosis import (
     Look,
     Undecided,
 )
-from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import queue_ranges, sort_client_ids
 from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.result import ERROR, INFO, SEVERITIES, WARNING, named, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.times import utc_text
-from rmqlb.model.words import named
 
 RULE_FILES = (consumption, lags, owners, shares)
 RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in CODES)

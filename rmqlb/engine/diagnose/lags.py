@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil, inf
-from statistics import median
 from typing import Literal
 
 from msgspec import Struct
@@ -20,13 +19,11 @@ from rmqlb.engine.diagnose.evidence import (
     ASK_BROKERS,
     ASK_OTHERWISE,
     LOOKS,
+    SHOWN_CONSUMERS,
     AnotherLookNeeded,
+    ConsumerReports,
     DoesNotApply,
     GroupEvidence,
-)
-from rmqlb.engine.diagnose.reports import (
-    SHOWN_CONSUMERS,
-    ConsumerReports,
     Trouble,
     Troubles,
     push_consumers,
@@ -35,11 +32,10 @@ from rmqlb.engine.diagnose.reports import (
 )
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.process_queue import ProcessQueue
-from rmqlb.model.words import counted, messages
+from rmqlb.model.result import ERROR, INFO, WARNING, counted, messages
 
 LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 
@@ -387,6 +383,8 @@ def _slow_listener(
     if mean is None or not usual:
         problem = f"{own} or the others do not report how long calls of their listeners take"
         raise DataError(problem, hint=ASK_OTHERWISE)
+    from statistics import median
+
     # Times below 1 ms mean nothing.
     limit = SLOWER * max(median(usual), 1.0)
     if mean >= limit and any(share[queue].is_behind for queue in late):

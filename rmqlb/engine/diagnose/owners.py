@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from rmqlb.engine.assignment.balance import counts
+from rmqlb.engine.assignment.assign import counts
 from rmqlb.engine.assignment.consumers import ask_proxy, only_grpc, popped_topics
 from rmqlb.engine.assignment.consumers import behind_proxy as proxy_evidence
 from rmqlb.engine.diagnose.case import Case, ComesOf, rule
@@ -13,11 +13,9 @@ from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, CONVERGES
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING
 from rmqlb.model.group import CONSUME_POP, RETRY_PREFIX, is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.times import utc_text
-from rmqlb.model.words import counted, messages, named
+from rmqlb.model.result import ERROR, INFO, WARNING, counted, messages, named, utc_text
 
 LOCK_LASTS_MS = 60_000  # age of a lock at which a broker gives it to another client (`RebalanceLockManager`)
 _REBALANCES_MS = 20_000

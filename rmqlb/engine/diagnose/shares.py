@@ -10,18 +10,15 @@ from msgspec import Struct
 
 from rmqlb.engine.assignment.consumers import only_grpc, other_subscriptions
 from rmqlb.engine.diagnose.case import CAUSES, Case, Cause, ComesOf, rule
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, CONVERGES_MS, FORGETS_MS, MAKE_EVIDENCE, DoesNotApply
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, CONVERGES_MS, FORGETS_MS, HELD_MS, MAKE_EVIDENCE, DoesNotApply
 from rmqlb.engine.diagnose.lags import lags_of
-from rmqlb.engine.diagnose.reports import HELD_MS
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.group import RETRY_PREFIX, MemberView, ProxyView, is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, messages, named, utc_text
 from rmqlb.model.snapshot import through
-from rmqlb.model.times import utc_text
-from rmqlb.model.words import counted, messages, named
 
 
 @rule("broker-silent")

@@ -29,15 +29,11 @@ from rmqlb.model.diff import (
     SnapshotSide,
     TopicDiff,
 )
-from rmqlb.model.finding import WARNING, Finding, Severity
 from rmqlb.model.group import RETRY_PREFIX, QueueState
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
+from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, utc_text
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
-from rmqlb.model.times import utc_text
-from rmqlb.model.words import are, counted
 
 _MOST_GROUPS = 5  # groups with their own finding
 

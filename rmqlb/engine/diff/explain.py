@@ -12,8 +12,7 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.group import Group, gaps, known

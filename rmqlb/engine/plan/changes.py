@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.result import counted
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import suggestion
-from rmqlb.model.words import counted
 
 PLACEHOLDER_PREFIX = "placeholder-"
 

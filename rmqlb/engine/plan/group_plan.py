@@ -17,14 +17,12 @@ from rmqlb.engine.plan.changes import Changes, change_members, change_routes, de
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
 from rmqlb.engine.rebalance.simulate import convergence
-from rmqlb.engine.route_findings import route_findings
-from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.engine.source_findings import route_findings
+from rmqlb.model.message_queue import sort_client_ids, sort_key
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import MovedRange, PopChange, PopTopicPlan, RebalancePlan, Summary
+from rmqlb.model.result import INFO, Finding, counted
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.words import counted
 
 
 def plan_group(

@@ -12,13 +12,21 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import BY_PLACE
 from rmqlb.engine.allocate.strategy import first_indexes
-from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, under, why_idle
-from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
+from rmqlb.engine.assignment.assign import (
+    Members,
+    assign,
+    counts,
+    merged,
+    minimum_moves,
+    runnable,
+    spread,
+    under,
+    why_idle,
+)
 from rmqlb.engine.conditions import Condition, declared
-from rmqlb.model.assignment import Assignment, Change
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
+from rmqlb.model.owners import Assignment, Change
 from rmqlb.model.plan import (
     Comparison,
     ConsumerPlan,
@@ -29,8 +37,8 @@ from rmqlb.model.plan import (
     Summary,
     TopicPlan,
 )
+from rmqlb.model.result import TriedCondition, sum_if_known
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.unknown import sum_if_known
 
 
 class Side(Struct, frozen=True):

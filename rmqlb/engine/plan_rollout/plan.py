@@ -20,17 +20,14 @@ from rmqlb.engine.plan_rollout.stages import (
     rollout_model,
     total_overlap,
 )
-from rmqlb.engine.rebalance.events import restarts
-from rmqlb.engine.rebalance.simulate import simulate_group_trials
+from rmqlb.engine.rebalance.simulate import restarts, simulate_group_trials
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import GroupScenario
-from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.plan import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.result import Finding, are, counted, milliseconds
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import GroupTrials
-from rmqlb.model.times import milliseconds
-from rmqlb.model.words import are, counted
 
 MOST_COMBINATIONS = 12  # of pauses and numbers at once; each is tried with up to five orders
 ALL_AT_ONCE = "all at once"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.kernel import Draws, Steps
-from rmqlb.engine.rebalance.broker import Broker, Channel
-from rmqlb.engine.rebalance.environment import GroupEnvironment
-from rmqlb.engine.rebalance.shares import MemberList, TopicView
+from rmqlb.engine.rebalance.environment import Broker, Channel, GroupEnvironment, MemberList, TopicView
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import MASTER_ID
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.kernel import Bell, Process, Steps, first_tick, last_tick, until_next_tick
-from rmqlb.engine.rebalance.broker import Broker
 from rmqlb.engine.rebalance.connections import Connections
-from rmqlb.engine.rebalance.environment import GroupEnvironment
-from rmqlb.engine.rebalance.event_log import Hold
+from rmqlb.engine.rebalance.environment import Broker, GroupEnvironment, TopicView
 from rmqlb.engine.rebalance.process_queues import ProcessQueues
-from rmqlb.engine.rebalance.shares import TopicView
+from rmqlb.engine.rebalance.timelines import Hold
 from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.message_queue import MessageQueue
 

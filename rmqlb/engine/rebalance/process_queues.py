@@ -10,13 +10,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from rmqlb.engine.kernel import Steps
-from rmqlb.engine.rebalance.broker import Broker
 from rmqlb.engine.rebalance.connections import Connections
-from rmqlb.engine.rebalance.environment import Consumer, GroupEnvironment
-from rmqlb.engine.rebalance.event_log import Hold
-from rmqlb.engine.rebalance.shares import Share
+from rmqlb.engine.rebalance.environment import Broker, Consumer, GroupEnvironment, Share
+from rmqlb.engine.rebalance.timelines import Hold
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 
 
 class ProcessQueues:

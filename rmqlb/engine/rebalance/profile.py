@@ -150,4 +150,4 @@ SDK_PROFILES: Mapping[str, ConsumerProfile] = {
         ends_at_failure=True,
     ),
 }
-"""By the library's name (`engine/allocate/sdks.py`); Java's are by version."""
+"""By the library's name (`engine/allocate/rules.py`); Java's are by version."""

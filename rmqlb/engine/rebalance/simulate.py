@@ -1,7 +1,12 @@
-"""A consumer group over time: every consumer runs its own loop on its own clock, and the events happen in between."""
+"""A consumer group over time: every consumer runs its own loop on its own clock, and the events happen in between.
+
+The figures of one simulation, their spread over many trials, and the conditions of `--fail-on` are here too.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -13,26 +18,27 @@ from rmqlb.engine.allocate import check_settings
 from rmqlb.engine.allocate.strategy import with_function
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
-from rmqlb.engine.rebalance.environment import GroupEnvironment
-from rmqlb.engine.rebalance.events import in_order
-from rmqlb.engine.rebalance.figures import figures, summarise
+from rmqlb.engine.rebalance.environment import GroupEnvironment, Shares
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.shares import Shares
-from rmqlb.engine.rebalance.timelines import timelines
+from rmqlb.engine.rebalance.timelines import EventLog, timelines
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.group import ConsumerType, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
-from rmqlb.model.java import sort_key
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.plan import Convergence, RebalancePlan
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
+from rmqlb.model.plan import Convergence, RebalancePlan, Rollout
+from rmqlb.model.result import TriedCondition, milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import (
+    BAD_STATES,
     ConsumerPart,
+    FigureSpread,
+    FigureSpreads,
     GroupFigures,
     GroupTrials,
     QueueRate,
@@ -42,7 +48,232 @@ from rmqlb.model.simulate_rebalance import (
     SimulatedGroup,
     timers_in_ms,
 )
-from rmqlb.model.times import milliseconds, milliseconds_if_known
+from rmqlb.model.snapshot import suggestion
+
+ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
+_OF_CONSUMERS = (*ENDS, "join", "pull-stall", "freeze", "unfreeze")
+_OF_FROZEN = ("crash", "host-loss", "unfreeze")  # the events that a frozen process can have
+_PROCESS_AND_TIME = r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})"
+
+
+def restarts(
+    client_ids: Sequence[str],  # in the order in which they go down
+    at_us: int,
+    *,
+    every_us: int,  # from one going down to the next
+    down_us: int,
+    at_once: int = 1,  # consumers that go down together
+    becomes: Mapping[str, str] = {},  # client id → the id afterwards, of those whose id changes
+    strategy: str | None = None,  # the strategy afterwards; None leaves it as it is
+    end: Literal["leave", "crash"] = "leave",
+    text: str = "",  # the event as the user wrote it
+) -> tuple[Event, ...]:
+    events: list[Event] = []
+    for index, client_id in enumerate(client_ids):
+        goes = at_us + index // at_once * every_us
+        events.append(Event(end, goes, client_id, text))
+        events.append(Event("join", goes + down_us, becomes.get(client_id, client_id), text, strategy=strategy))
+    return tuple(events)
+
+
+def renamed(client_id: str) -> str:
+    """The client ID after a restart: `host@pid#time` gets a later time (`ClientConfig.changeInstanceNameToPID`).
+
+    >>> renamed("10.0.0.5@1#7000000000000"), renamed("10.0.0.5@worker-3")
+    ('10.0.0.5@1#7000000000001', '10.0.0.5@worker-3')
+    """
+    match = re.fullmatch(_PROCESS_AND_TIME, client_id)
+    return client_id if match is None else f"{match['host']}{int(match['nanos']) + 1:0{len(match['nanos'])}d}"
+
+
+def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
+    """Client ID → its new ID after a restart, if it changes; no two processes get the same ID.
+
+    >>> renamed_apart(["h@1#7", "h@worker-3"], ["h@1#7", "h@1#8"])
+    {'h@1#7': 'h@1#9'}
+    """
+    used, changed = set(taken), dict[str, str]()
+    for client_id in client_ids:
+        new = renamed(client_id)
+        if new == client_id:
+            continue
+        while new in used:
+            new = renamed(new)
+        used.add(new)
+        changed[client_id] = new
+    return changed
+
+
+def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> tuple[Event, ...]:
+    """The events in the order of time (raises UsageError if they contradict each other or the group)."""
+    ordered = sorted(events, key=lambda event: event.at_us)
+    cluster = _Cluster(client_ids, routes)
+    for event in ordered:
+        for error in cluster.contradictions(event):
+            name = f"--event {event.text!r}" if event.text else f"{event.kind} {event.subject}"
+            raise UsageError(error.message, prefix=f"{name}: ", hint=error.hint, code=error.code)
+        cluster.happen(event)
+    return tuple(replace(event, text=event.text or f"{event.kind} {event.subject}") for event in ordered)
+
+
+class _Cluster:
+    def __init__(self, client_ids: Iterable[str], routes: Sequence[TopicRouteData]) -> None:
+        self._present = Counter(client_ids)
+        self._frozen: Counter[str] = Counter()
+        self._up = {broker.broker_name: True for route in routes for broker in route.broker_datas}
+        self._routes = {route.topic: route for route in routes}
+
+    def happen(self, event: Event) -> None:
+        name = event.subject
+        if event.kind in _OF_CONSUMERS:
+            self._present[name] += (event.kind == "join") - (event.kind in ENDS)
+            self._frozen[name] += (event.kind == "freeze") - (event.kind == "unfreeze")
+            self._frozen[name] = min(self._frozen[name], self._present[name])
+        elif event.kind != "route-change":
+            self._up[name] = event.kind == "broker-up"
+
+    def contradictions(self, event: Event) -> Iterator[UsageError]:
+        if event.at_us < 0:
+            yield UsageError("before the start", hint="times count from the start, 0s")
+        if event.kind == "join":
+            if not event.subject:
+                yield UsageError("a client id cannot be empty")
+            if self._present[event.subject]:
+                hint = "let it leave or crash before, or give the new process another id"
+                yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
+        elif event.kind in _OF_CONSUMERS:
+            yield from self._of_consumer(event.kind, event.subject)
+        elif event.kind == "route-change":
+            yield from self._of_route(event)
+        else:
+            yield from self._of_broker(event)
+
+    def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[UsageError]:
+        present, frozen = self._present, self._frozen[client_id]
+        if not present[client_id]:
+            was = "no longer" if client_id in present else "not"
+            hint = suggestion("consumers", client_id, sorted(+present))
+            yield UsageError(f"it is {was} in the group then", hint=hint, code="not-in-group")
+        if kind == "unfreeze" and not frozen:
+            yield UsageError("it is not frozen then", hint="an end takes the freeze along")
+        if frozen == present[client_id] and kind not in _OF_FROZEN:
+            yield UsageError("it is frozen then, and does nothing", hint="let the freeze end before, or kill it: crash")
+
+    def _of_broker(self, event: Event) -> Iterator[UsageError]:
+        name, up = event.subject, self._up.get(event.subject)
+        if event.kind != "broker-up":
+            if up is None:
+                hint = suggestion("brokers", name, self._up)
+                yield UsageError("there is no such broker", hint=hint, code="unknown-broker")
+            if not up:
+                yield UsageError("it is down already")
+        elif up:
+            yield UsageError("it is up already")
+        elif up is not None and (event.read_queues, event.write_queues) != (None, None):
+            yield UsageError("it comes back with the queues that it had")
+
+    def _of_route(self, event: Event) -> Iterator[UsageError]:
+        topic, broker = event.subject, event.broker_name
+        if topic not in self._routes:
+            yield UsageError(f"topic {topic} is not simulated", hint=suggestion("topics", topic, self._routes))
+            return
+        if self._routes[topic].is_static:
+            yield UsageError(f"{topic} is a static topic: its queues do not follow brokers", code="static-topic")
+        brokers = [data.broker_name for data in self._routes[topic].queue_datas]
+        if broker is not None and broker not in brokers:
+            hint = suggestion("brokers", broker, brokers)
+            yield UsageError(f"topic {topic} has no broker {broker}", hint=hint, code="unknown-broker")
+
+
+_FIELDS = {name.replace("_", "-"): name for name in GroupFigures.__struct_fields__ if name != "rebalances"}
+GROUP_FIGURES = Figures(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))
+ROLLOUT_FIGURES = Figures(names=(*_FIELDS, "takes-ms", "misassigned"), of_subject=tuple(_FIELDS))
+_SPREADS = ("p95", "p50", "max")
+_STILL_OPEN = {
+    **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
+    "unread_ms": "queues_unread_at_end",
+}
+"""A length of time, and the count of queues whose length is not over at the end."""
+
+
+def figures(
+    queues: Sequence[QueueTimeline], log: EventLog, first_us: int, *, settled: bool, broadcasting: bool = False
+) -> GroupFigures:
+    at_end = Counter(line.intervals[-1].state for line in queues if line.intervals)
+    kinds: dict[str, float] = {}
+    for kind, state in BAD_STATES.items():
+        totals = [getattr(line, f"total_{kind}_ms") for line in queues]
+        kinds[f"longest_{kind}_ms"] = max((getattr(line, f"longest_{kind}_ms") for line in queues), default=0)
+        kinds[f"total_{kind}_ms"] = milliseconds(sum(round(total * 1000) for total in totals))
+        kinds[f"queues_with_{kind}"] = sum(total > 0 for total in totals)
+        kinds[f"queues_with_{kind}_at_end"] = 0 if broadcasting and kind == "overlap" else at_end[state]
+    return GroupFigures(
+        convergence_ms=milliseconds(max(log.last_change_us - first_us, 0)) if settled else None,
+        unread_ms=max((line.unread_ms for line in queues), default=0),
+        redelivered=sum_if_known(line.redelivered for line in queues),
+        queues_unread_at_end=sum(line.unread_at_end for line in queues),
+        taken=sum(len(line.takeovers) for line in queues),
+        rebalances=log.rebalances,
+        **kinds,  # type: ignore[arg-type]
+    )
+
+
+def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
+    """The spread of each figure over trials; one unknown value makes a figure unknown, except convergence."""
+    spreads: dict[str, Any] = {}
+    for name in GroupFigures.__struct_fields__:
+        values = [(getattr(each, name), trial) for trial, each in enumerate(found)]
+        known = [(value, trial) for value, trial in values if value is not None]
+        is_known = len(known) == len(values) or name == "convergence_ms"
+        spreads[name] = _spread(known) if known and is_known else None
+    converged = sum(1 for each in found if each.convergence_ms is not None)
+    return GroupTrials(len(found), converged, FigureSpreads(**spreads))
+
+
+def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
+    """Quantiles by nearest rank: the smallest value that so many of 100 do not exceed."""
+    ordered = sorted(value for value, _ in values)
+    p50, p95 = (ordered[-(-len(ordered) * percent // 100) - 1] for percent in (50, 95))
+    return FigureSpread(p50, p95, ordered[-1], next(trial for value, trial in values if value == ordered[-1]))
+
+
+def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> TriedCondition:
+    """Try a condition on one simulation, or on the p95 or the named spread of many trials (raises UsageError).
+
+    A convergence time is infinite if one trial does not converge, other times if they are not over at the end.
+    """
+    name, spread, error = _FIELDS[condition.name], condition.subject or "p95", f"--fail-on {condition.text!r}"
+    figures: Any = found
+    if isinstance(found, GroupTrials):
+        if spread not in _SPREADS:
+            raise UsageError(f"{error}: what is {spread}?", hint=suggestion("spreads", spread, _SPREADS))
+        figures, endless = found.figures, found.converged < found.trials
+    else:
+        endless = found.convergence_ms is None
+        if condition.subject is not None:
+            raise UsageError(f"{error}: [{spread}] is of many trials", hint="give --trials N")
+    if name != "convergence_ms":
+        endless = name in _STILL_OPEN and bool(_number(getattr(figures, _STILL_OPEN[name]), "max"))
+    return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
+
+
+def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
+    if condition.name == "misassigned":
+        return condition.try_on(rollout.misassigned)
+    best = next(choice for choice in rollout.choices if choice.best)
+    if condition.name == "takes-ms":
+        return _endless(condition) if best.takes_ms is None else condition.try_on(best.takes_ms)
+    return try_on_group(condition, best)
+
+
+def _number(figure: FigureSpread | float | None, spread: str) -> float | None:
+    return getattr(figure, spread) if isinstance(figure, FigureSpread) else figure
+
+
+def _endless(condition: Condition) -> TriedCondition:
+    """More than any number; JSON has no infinity, so the value is null."""
+    return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
+
 
 TrialCount = Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)]
 _TAIL_US = SECOND_US

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import (
@@ -31,6 +30,7 @@ from rmqlb.model.recording import (
     RecordingComparison,
     RecordingFigures,
 )
+from rmqlb.model.result import TriedCondition
 from rmqlb.model.simulate_rebalance import QueueTimeline
 
 _LEAVING = ("leave", "crash", "host-loss")

@@ -13,14 +13,11 @@ from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.sdk import sdk
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.key_queues import KeyedSdk
+from rmqlb.model.result import INFO, Finding, TriedCondition, counted, times
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Failure
-from rmqlb.model.simulate_send import BrokerTally, SendReport, SendTotals, TrialsReport
+from rmqlb.model.simulate_send import BrokerTally, KeyedSdk, SendReport, SendTotals, TrialsReport
 from rmqlb.model.snapshot import suggestion
-from rmqlb.model.words import counted, times
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
+from rmqlb.engine.arguments import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.engine.kernel import stream_key
+from rmqlb.engine.send.cluster import NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.java import JavaRandom, hash_position
-from rmqlb.engine.send.message import NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
 from rmqlb.engine.send.producer import Producer, Steps
-from rmqlb.engine.user_functions import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction, Selector

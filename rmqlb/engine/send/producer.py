@@ -14,10 +14,9 @@ from fractions import Fraction
 from heapq import heappop, heappush
 
 from rmqlb.engine.kernel import draw, stream_key
-from rmqlb.engine.send.cluster import NEVER, Cluster
+from rmqlb.engine.send.cluster import NEVER, Cluster, Message, Outcome, Thread
 from rmqlb.engine.send.fault import TopicPublishInfo
 from rmqlb.engine.send.java import MASK, int32, java_abs
-from rmqlb.engine.send.message import Message, Outcome, Thread
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.recorder import Recorder
 from rmqlb.errors import DataError

@@ -10,10 +10,8 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.send.cluster import Cluster, FailureCourse
-from rmqlb.engine.send.message import Message
-from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue, queue_order
+from rmqlb.engine.send.cluster import Cluster, FailureCourse, Message
+from rmqlb.model.message_queue import MessageQueue, queue_order, sort_key
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
 from rmqlb.model.simulate_send import (

@@ -13,9 +13,9 @@ from rmqlb.engine.send.cluster import poll_after
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.engine.send.simulate import rules, simulate_send
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.limits import LONGEST_US
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Latency, Moment, Reaction, SendScenario
 from rmqlb.model.simulate_send import SendReport

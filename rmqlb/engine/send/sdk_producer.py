@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rmqlb.engine.send.balancers import CppRoundRobin, GoRoundRobin, PublishingLoadBalancer, cpp_attempts
-from rmqlb.engine.send.cluster import NEVER
-from rmqlb.engine.send.message import NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
+from rmqlb.engine.send.cluster import NEVER, NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
 from rmqlb.engine.send.producer import Producer, Steps
 from rmqlb.engine.send.queues import broker_list, publish_list, stored_list
 from rmqlb.engine.send.sdk import sdk

@@ -14,10 +14,10 @@ from itertools import combinations
 from rmqlb.engine.send.queues import broker_list, picker, place_of_key, publish_list, stored_list
 from rmqlb.engine.send.sdk import ChosenSdk, sdk
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
+from rmqlb.model.simulate_send import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 
 _PROXY = sdk("proxy").profile
 _Finder = Callable[[str], QueueName | None]

@@ -7,14 +7,13 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from rmqlb.engine.arguments import check_route, require, shown
+from rmqlb.engine.arguments import SELECTOR, as_function, check_route, require, shown
 from rmqlb.engine.send.findings import send_findings
 from rmqlb.engine.send.java_producer import AsyncProducer, OnewayProducer, SelectorProducer, SyncProducer
 from rmqlb.engine.send.producer import Producer
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.sdk import sdk
 from rmqlb.engine.send.sdk_producer import CppProducer, GoProducer, GrpcProducer, check_sdk
-from rmqlb.engine.user_functions import SELECTOR, as_function
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData

@@ -21,8 +21,8 @@ from rmqlb.engine.arguments import require
 from rmqlb.engine.send.cluster import NEVER
 from rmqlb.engine.send.simulate import check, check_brokers, producer_of, profile_name, rules
 from rmqlb.errors import UsageError
-from rmqlb.model.java import sort_key
 from rmqlb.model.limits import MOST_SEND_TRIALS
+from rmqlb.model.message_queue import sort_key
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
 from rmqlb.model.simulate_send import Estimate, FailureInTrials, LongestSend, TimeSpread, TrialsReport

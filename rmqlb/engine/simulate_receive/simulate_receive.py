@@ -16,11 +16,9 @@ from rmqlb.engine.simulate_receive import rules
 from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import figures_of
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import PositiveTime, TrialNumber
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import INFO, Finding, TriedCondition, counted, figures_of, milliseconds, milliseconds_if_known
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_receive import (
     MOST_LOOPS,
@@ -42,8 +40,6 @@ from rmqlb.model.simulate_receive import (
     WaitTimes,
 )
 from rmqlb.model.snapshot import suggestion
-from rmqlb.model.times import milliseconds, milliseconds_if_known
-from rmqlb.model.words import counted
 
 _FEWEST_RARE, _MOST_RARE = 100, 1000
 _RECEIVES = 100_000  # about how many receives the rare messages of a simulation take when their number is not given

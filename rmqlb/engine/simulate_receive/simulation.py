@@ -26,9 +26,8 @@ from math import log
 from rmqlb.engine.kernel import Clock, Draws, last_tick, stream_key
 from rmqlb.engine.simulate_receive import rules
 from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN, Broker, Consumer, Message, Outage, Receive
-from rmqlb.model.java import sort_key
 from rmqlb.model.limits import LONGEST_US
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_key
 from rmqlb.model.simulate_receive import ReceiveScenario
 
 MOST_FURTHER = 100_000  # messages that arrive after the measured ones, at the most

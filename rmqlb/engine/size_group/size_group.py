@@ -12,15 +12,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings, full_name, must_have, names_inside, unset_options
-from rmqlb.engine.allocate.rules import BY_PLACE
-from rmqlb.engine.allocate.sdks import JAVA, sdk_named
+from rmqlb.engine.allocate.rules import BY_PLACE, JAVA, sdk_named
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import require
 from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.size_group.sizes import (
-    GrowingRings,
     HashSizes,
     IdSizes,
     Layout,
@@ -28,11 +26,12 @@ from rmqlb.engine.size_group.sizes import (
     SizeFigures,
     Sizes,
     future_ids,
+    heirs_on_rings,
     layout_of,
 )
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import TriedCondition
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.size_group import (
     MOST_SIZES,
@@ -208,9 +207,9 @@ def _sizes_of(
     id_sets = future_ids(strategy, settings, question, most)
     by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
     if by_hash and not question.subscribed:
-        every = list(dict.fromkeys(queue for each in queues for queue in each.layout.queues))
-        rings = GrowingRings(id_sets, every, settings.virtual_nodes, question.limits.survive)
-        return lambda layout: HashSizes(layout, rings)
+        every = {queue for each in queues for queue in each.layout.queues}
+        heirs = heirs_on_rings(id_sets, len(every), settings.virtual_nodes, question.limits.survive)
+        return lambda layout: HashSizes(layout, heirs, len(id_sets))
     return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed)
 
 

@@ -1,15 +1,15 @@
 """The figures of a group of one size: its fullest and idle consumers, for every tried set of client IDs.
 
 Strategies that use only a consumer's place (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) need no IDs (`PlaceSizes`). Others are
-tried with several sets of future IDs (`IdSizes`); under CONSISTENT_HASH a growing size needs no new ring (`HashSizes`).
+tried with several sets of future IDs (`IdSizes`); under CONSISTENT_HASH no size needs a new ring (`HashSizes`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from itertools import compress
 from typing import Protocol
 
@@ -20,8 +20,7 @@ from rmqlb.engine.allocate import names_inside, prepare
 from rmqlb.engine.allocate.consistent_hash import check_ring, ring_hash
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.pin import host
-from rmqlb.engine.allocate.rules import RULES
-from rmqlb.engine.allocate.sdks import JAVA, Sdk
+from rmqlb.engine.allocate.rules import JAVA, RULES, Sdk
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.errors import DataError, UsageError
@@ -32,6 +31,7 @@ from rmqlb.model.size_group import SizeQuestion
 _STREAM = 19
 _MOST_STEPS = 20_000_000  # entries of all rings, and searches of a queue among a consumer's entries
 _RING = 1 << 32
+Heirs = Callable[[int, MessageQueue], Sequence[int]]
 
 
 class Topic(Struct, frozen=True):
@@ -204,105 +204,79 @@ class IdSizes:
         return self._layout.figures(len(ids), max(each), sum(each), each.count(0), busiest, unassigned, duplicates)
 
 
-class GrowingRings:
-    """The nearest consumers on the ring of CONSISTENT_HASH, for each set of IDs and each queue.
+class HashSizes:
+    """Sizes under CONSISTENT_HASH, equal to those of `IdSizes`; no size and no loss needs a new ring.
 
-    The owner of a queue is the consumer with the next entry at or after the queue's hash, so each consumer has a
-    distance to each queue. When the nearest consumer is lost, the second nearest becomes the owner. A new consumer is
-    inserted into these lists, without a new ring.
+    The owner of a queue is the consumer with the next entry at or after the queue's hash, so each queue has an order of
+    consumers: without the nearest one, the next one is the owner.
     """
 
-    def __init__(
-        self,
-        id_sets: Sequence[Sequence[str]],  # in the order in which consumers join
-        queues: Sequence[MessageQueue],
-        virtual_nodes: int,
-        losses: int,  # consumers that are lost at once, at most
-    ) -> None:
-        """Raises UsageError where that would take minutes."""
-        consumers = len(id_sets[0])
-        check_ring(consumers, virtual_nodes)
-        steps = max(consumers * virtual_nodes, consumers * len(queues), (losses + 1) * len(queues))
-        if steps * len(id_sets) > _MOST_STEPS:
-            sets = f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring"
-            text = f"of CONSISTENT_HASH, {len(queues)} queues and {losses} lost consumers are too many to look at"
-            hint = f"with --trials {max(_MOST_STEPS // steps, 1)} they are not"
-            raise UsageError(f"{sets} {text}", hint=hint, code="ring-too-large")
-        self.rows = {queue: row for row, queue in enumerate(queues)}
-        self.nearest: list[list[list[tuple[int, int, int]]]] = [[[] for _ in queues] for _ in id_sets]
-        """By set and queue: (distance, place in reverse order of IDs, place in order of joining), nearest first."""
-        self.gained: list[list[list[tuple[int, int]]]] = []
-        """By consumer and set: the queues that it gets when it joins, each with its former owner, -1 for none."""
-        self._id_sets = id_sets
-        self._places = [{client_id: -place for place, client_id in enumerate(sort_client_ids(ids))} for ids in id_sets]
-        self._hashes = [ring_hash(str(queue)) for queue in queues]
-        self._virtual_nodes, self._kept = virtual_nodes, losses + 1
-
-    def grow(self, consumers: int) -> None:
-        for rank in range(len(self.gained), consumers):
-            self.gained.append([self._join(trial, rank) for trial in range(len(self._id_sets))])
-
-    def _join(self, trial: int, rank: int) -> list[tuple[int, int]]:
-        client_id, gained = self._id_sets[trial][rank], []
-        entries = sorted(ring_hash(f"{client_id}-{number}") for number in range(self._virtual_nodes))
-        entries.append(entries[0] + _RING)
-        place = self._places[trial][client_id]
-        for row, (queue_hash, near) in enumerate(zip(self._hashes, self.nearest[trial], strict=True)):
-            distance = entries[bisect_left(entries, queue_hash)] - queue_hash
-            before = near[0][2] if near else -1
-            # If two entries have one hash, the entry of the later ID counts (`ConsistentHashRouter.addNode`).
-            insort(near, (distance, place, rank))
-            del near[self._kept :]
-            if near[0][2] == rank:
-                gained.append((row, before))
-        return gained
-
-
-class HashSizes:
-    """Sizes under CONSISTENT_HASH, equal to those of `IdSizes`; call `figures` in ascending order of consumers."""
-
-    def __init__(self, layout: Layout, rings: GrowingRings) -> None:
-        self.trials = len(rings.nearest)
-        self._layout, self._rings = layout, rings
-        rows = [rings.rows[queue] for queue in layout.queues]
-        self._work = dict(zip(rows, layout.work or [0.0] * len(rows), strict=True))
-        self._numbers: list[list[int]] = [[] for _ in rings.nearest]
-        self._busy: list[list[float]] = [[] for _ in rings.nearest]
-        self._queues: list[list[set[int]]] = [[] for _ in rings.nearest]
+    def __init__(self, layout: Layout, heirs: Heirs, trials: int) -> None:
+        self.trials = trials
+        self._layout = layout
+        self._heirs = [[heirs(trial, queue) for queue in layout.queues] for trial in range(trials)]
+        self._work = layout.work or [0.0] * len(layout.queues)
+        self._owned: list[list[list[int]]] = [[]] * trials  # set of IDs → consumer → numbers of its queues
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
-        self._rings.grow(consumers)
-        for rank in range(len(self._numbers[0]), consumers):
-            for trial, gained in enumerate(self._rings.gained[rank]):
-                self._join(trial, gained)
+        if len(self._owned[0]) != consumers:
+            self._owned = [_owned(consumers, heirs) for heirs in self._heirs]
         gone = frozenset(lost)
         return [self._figures(consumers, trial, gone) for trial in range(self.trials)]
 
-    def _join(self, trial: int, gained: Sequence[tuple[int, int]]) -> None:
-        numbers, busy, queues = self._numbers[trial], self._busy[trial], self._queues[trial]
-        own = {row: before for row, before in gained if row in self._work}
-        for row, before in own.items():
-            if before >= 0:
-                numbers[before] -= 1
-                busy[before] -= self._work[row]
-                queues[before].remove(row)
-        numbers.append(len(own))
-        busy.append(sum(self._work[row] for row in own))
-        queues.append(set(own))
-
     def _figures(self, consumers: int, trial: int, lost: frozenset[int]) -> SizeFigures:
-        numbers, busy = self._numbers[trial], self._busy[trial]
+        owned, heirs = self._owned[trial], self._heirs[trial]
         if lost:
-            numbers, busy = numbers.copy(), busy.copy()
-            for gone in lost:
-                numbers[gone], busy[gone] = 0, 0.0
-                for row in self._queues[trial][gone]:
-                    heir = next(rank for _, _, rank in self._rings.nearest[trial][row] if rank not in lost)
-                    numbers[heir] += 1
-                    busy[heir] += self._work[row]
-        busiest = max(busy) if self._layout.has_work else None
+            owned = [[] if place in lost else queues for place, queues in enumerate(owned)]
+            for queue in (queue for place in lost for queue in self._owned[trial][place]):
+                heir = next(place for place in heirs[queue] if place < consumers and place not in lost)
+                owned[heir] = [*owned[heir], queue]
+        numbers = list(map(len, owned))
+        busiest = max(sum(self._work[queue] for queue in queues) for queues in owned) if self._layout.has_work else None
         idle = numbers.count(0) - len(lost)
-        return self._layout.figures(consumers - len(lost), max(numbers), len(self._work), idle, busiest)
+        return self._layout.figures(consumers - len(lost), max(numbers), len(heirs), idle, busiest)
+
+
+def _owned(consumers: int, heirs: Sequence[Sequence[int]]) -> list[list[int]]:
+    owned: list[list[int]] = [[] for _ in range(consumers)]
+    for queue, places in enumerate(heirs):
+        owned[next(place for place in places if place < consumers)].append(queue)
+    return owned
+
+
+def heirs_on_rings(id_sets: Sequence[Sequence[str]], queues: int, virtual_nodes: int, losses: int) -> Heirs:
+    """For each set of IDs and each queue: the consumers by their places in the set, nearest on the ring first.
+
+    A consumer is left out if more than `losses` nearer ones join before it. Raises UsageError where all that would take
+    minutes for so many queues.
+    """
+    consumers = len(id_sets[0])
+    check_ring(consumers, virtual_nodes)
+    steps = max(consumers * virtual_nodes, consumers * queues, (losses + 1) * queues)
+    if steps * len(id_sets) > _MOST_STEPS:
+        sets = f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring"
+        text = f"of CONSISTENT_HASH, {queues} queues and {losses} lost consumers are too many to look at"
+        hint = f"with --trials {max(_MOST_STEPS // steps, 1)} they are not"
+        raise UsageError(f"{sets} {text}", hint=hint, code="ring-too-large")
+
+    @cache
+    def entries(trial: int) -> list[tuple[list[int], int, int]]:
+        """By consumer: its hashes, its place in reverse order of IDs, and its place in the set."""
+        order = {client_id: -place for place, client_id in enumerate(sort_client_ids(id_sets[trial]))}
+        rings = (sorted(ring_hash(f"{each}-{number}") for number in range(virtual_nodes)) for each in id_sets[trial])
+        return [([*ring, ring[0] + _RING], order[id_sets[trial][place]], place) for place, ring in enumerate(rings)]
+
+    @cache
+    def heirs(trial: int, queue: MessageQueue) -> list[int]:
+        at, found = ring_hash(str(queue)), list[int]()
+        # If two entries have one hash, the entry of the later ID counts (`ConsistentHashRouter.addNode`).
+        nearest = sorted((ring[bisect_left(ring, at)] - at, order, place) for ring, order, place in entries(trial))
+        for _, _, place in nearest:
+            if sum(other < place for other in found) <= losses:
+                found.append(place)
+        return found
+
+    return heirs
 
 
 def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number: int) -> list[list[str]]:

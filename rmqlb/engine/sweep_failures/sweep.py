@@ -22,21 +22,30 @@ from rmqlb.engine.sweep_failures.cases import (
     MOST_STEPS,
     AnySubject,
     Cases,
+    Cluster,
     Effect,
+    Failure,
     GroupSubject,
     TopicSubject,
+    ZoneRule,
     by_thing,
+    cluster_of,
     count_cases,
     judge,
     touching,
 )
-from rmqlb.engine.sweep_failures.failures import Cluster, Failure, ZoneRule, cluster_of
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.condition import TriedCondition
-from rmqlb.model.figures import annotated_figures, figures_of
-from rmqlb.model.finding import INFO, SEVERITIES, Finding
 from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
-from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import (
+    INFO,
+    SEVERITIES,
+    Finding,
+    Progress,
+    TriedCondition,
+    annotated_figures,
+    figures_of,
+    no_progress,
+)
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.sweep_failures import (
     LOSS_KINDS,

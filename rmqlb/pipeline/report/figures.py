@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.words import counted
+from rmqlb.model.result import counted
 from rmqlb.pipeline.tables import TABLES
 from rmqlb.pipeline.tables import name as folder_of
 from rmqlb.pipeline.warehouse import Warehouse, short

@@ -17,7 +17,7 @@ from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionIte
 
 _INT64 = range(-(2**63), 2**63)
 _CONSUME_THREAD = "ConsumeMessageThread_"
-_THREAD = re.compile(rf"({_CONSUME_THREAD}\S*) *TID: [0-9]+ STATE: ([A-Z_]+)")
+_THREAD = rf"({_CONSUME_THREAD}\S*) *TID: [0-9]+ STATE: ([A-Z_]+)"
 _FIGURES = {
     "cached": "cachedMsgCount",
     "cached_mib": "cachedMsgSizeInMiB",
@@ -84,7 +84,7 @@ def _stacks(lines: list[str]) -> Iterator[tuple[str, str]]:
     """Name and stack trace of each consume thread; its lines begin with its name, an empty line ends it."""
     name, found = "", list[str]()
     for line in [*lines, ""]:
-        begins = _THREAD.fullmatch(line)
+        begins = re.fullmatch(_THREAD, line)
         if begins is None and name and line.startswith(name):
             found.append(line[len(name) :].strip())
             continue

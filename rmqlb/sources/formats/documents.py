@@ -19,12 +19,10 @@ from rmqlb.model.group import (
     MemberReport,
     QueueState,
 )
-from rmqlb.model.java import parse_int, split
 from rmqlb.model.limits import MOST_QUEUES
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, parse_int, split
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer
-from rmqlb.remoting.command import version_text
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
 
 Document = TypeVar("Document")
@@ -309,8 +307,11 @@ def connections(document: ConnectionsDocument) -> tuple[Connection, ...]:
     """
     found = []
     for item in sorted(document.connection_set, key=lambda item: (item.client_id, item.client_addr or "")):
-        version = item.version_desc or item.version
-        text = version_text(version) if isinstance(version, int) and version >= 0 else version
+        text = item.version_desc or item.version
+        if isinstance(text, int) and text >= 0:
+            from rmqlb.remoting.command import version_text
+
+            text = version_text(text)
         found.append(Connection(item.client_id, item.client_addr, item.language, None if text is None else str(text)))
     return tuple(found)
 

@@ -10,12 +10,12 @@ from rmqlb.model.route import QueueData
 from rmqlb.sources.formats.documents import MOST_BROKERS, BrokerDataDocument, RouteDocument, convert
 
 TABLE_START = "#ClusterName"
-_NOISE = re.compile(
+_NOISE = (
     r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
     r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
 )
 _MOST_NOISE = 10_000  # lines before a command's own output
-_ROW = re.compile(
+_ROW = (
     r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
     r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
 )
@@ -26,13 +26,13 @@ def without_noise(text: str) -> str:
     for number, start, line in _lines(text):
         if number > _MOST_NOISE:
             break
-        if line.strip() and not _NOISE.match(line):
+        if line.strip() and not re.match(_NOISE, line):
             return "\n" * (number - 1) + text[start:]
     return text
 
 
 def is_noise(line: str) -> bool:
-    return _NOISE.match(line) is not None
+    return re.match(_NOISE, line) is not None
 
 
 def failed_command(text: str) -> str | None:
@@ -55,7 +55,7 @@ def read_table(text: str, where: str) -> RouteDocument:
                 return RouteDocument(queue_datas=queues, broker_datas=brokers)
             except ValueError as error:
                 raise DocumentError(f"{where}: {error}") from None
-        match, place = _ROW.fullmatch(line), f"{where}, line {number}"
+        match, place = re.fullmatch(_ROW, line), f"{where}, line {number}"
         if not match:
             raise DocumentError(f"{place}: not a row of the table that mqadmin topicRoute -l prints")
         if len(brokers) == MOST_BROKERS:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from rmqlb import decoding
 from rmqlb.errors import DocumentError
-from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.group import (
     Connection,
     ConsumerGroup,
@@ -26,8 +25,8 @@ from rmqlb.model.group import (
     retry_topic,
 )
 from rmqlb.model.message_queue import MessageQueue, queue_order
+from rmqlb.model.result import FORMAT_VERSION, in_utc
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, UnreadKind, Wanted
-from rmqlb.model.times import in_utc
 from rmqlb.sources.formats.documents import CamelStruct, RouteDocument, convert, decode, route
 
 SCHEMA = "rmqlb/snapshot"

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import CODES
-from rmqlb.model.finding import ERROR, SEVERITIES
 from rmqlb.model.policy import GROUP, LIMITS, TOPIC, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.result import ERROR, SEVERITIES
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 from rmqlb.sources.user_files.text_file import read_text

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rmqlb.model.finding import NO_CODE, Finding
+from rmqlb.model.result import NO_CODE, Finding
 from rmqlb.views.formats.palette import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible, width
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Section
@@ -85,8 +85,8 @@ def print_blocks(section: Section, console: Console) -> None:
                 else:
                     _print(prefix, text, console, beside=beside)
                 prefix = (" " * width(prefix[0]), "")
-    if left := _left(section):
-        console.print(Text(left))
+    if section.more:
+        console.print(Text(section.more))
 
 
 def plain_blocks(section: Section) -> str:
@@ -101,7 +101,7 @@ def plain_blocks(section: Section) -> str:
                 lines.append(f"{label}{' ' * (labels - width(label))}{_with(text, beside)}".rstrip())
                 label = ""
         paragraphs.append("\n".join(lines))
-    return "\n\n".join([*paragraphs, *filter(None, [_left(section)])])
+    return "\n\n".join([*paragraphs, *filter(None, [section.more])])
 
 
 def markdown_blocks(section: Section) -> str:
@@ -119,17 +119,12 @@ def markdown_blocks(section: Section) -> str:
             else:
                 lines += [f"{indent}- {quoted(part.label)}:", *(f"{indent}  - {text}" for text in texts)]
         paragraphs.append("\n".join(lines))
-    return "\n\n".join([*paragraphs, *map(safe_markdown, filter(None, [_left(section)]))])
+    return "\n\n".join([*paragraphs, *map(safe_markdown, filter(None, [section.more]))])
 
 
 def _shown(section: Section) -> list[Block]:
     blocks = list(section.blocks or ())
     return blocks if section.brief is None else [blocks[place] for place in section.brief]
-
-
-def _left(section: Section) -> str:
-    left = len(section.blocks or ()) - len(_shown(section))
-    return f"and {left} more: --section {section.name} shows all" if left else ""
 
 
 def _and_more(left: int) -> str:

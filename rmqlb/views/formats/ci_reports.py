@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rmqlb.model.finding import Severity
 from rmqlb.model.policy import (
     FAILED,
     INCOMPLETE,
@@ -24,6 +23,7 @@ from rmqlb.model.policy import (
     Verdict,
     WaivedLimit,
 )
+from rmqlb.model.result import Severity
 from rmqlb.views.check import allowed_text, sentence, waiver_text
 from rmqlb.views.formats.machine import as_json
 from rmqlb.views.formats.text import fit_for_xml, visible

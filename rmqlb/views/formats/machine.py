@@ -4,8 +4,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rmqlb.model.finding import Finding
-from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.model.result import FORMAT_VERSION, Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.columns import Cell
 from rmqlb.views.envelope import Envelope, ResultSource
@@ -100,6 +99,8 @@ def as_csv(section: Section) -> str:
 def _plain(cell: Cell) -> str | int | float:
     if cell is None:
         return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
     if isinstance(cell, tuple):
         cell = " ".join(cell)
     return safe_cell(visible(cell)) if isinstance(cell, str) else cell

@@ -50,8 +50,8 @@ def print_tables(report: Report, console: Console) -> None:
         drawn = _drawn(section, console)
         console.print()
         console.print(_fitting(_with_heads(for_people(drawn), console), report.labels, console))
-        if drawn.brief is not None:
-            console.print(Text(_more(drawn)))
+        if drawn.more:
+            console.print(Text(drawn.more))
     if report.closing:
         console.print()
     for line in report.closing:
@@ -204,30 +204,23 @@ def for_people(section: Section) -> Section:
     Rows that only `--section` shows are omitted, and so are columns without information; the title has the only value
     of a quiet column.
     """
-    title = section.title
+    title, columns = section.title, list(enumerate(section.columns))
+    hidden = {at for at, one in columns if not one.shown or (one.spare and not any(row[at] for row in section.rows))}
     if section.brief is not None:
         section = replace(section, rows=tuple(section.rows[place] for place in section.brief), brief=None)
         title += f", {section.chosen}" if section.chosen else ""
     constant = {
         at: section.rows[0][at]
-        for at, column in enumerate(section.columns)
+        for at, column in columns
         if column.quiet and section.rows and len({row[at] for row in section.rows}) == 1
     }
-    if all(at in constant or not column.shown for at, column in enumerate(section.columns)):
+    if len(hidden | constant.keys()) == len(columns):
         constant = {}  # otherwise the table would have no column
     values = [str(value) for value in constant.values() if value is not None]
     title += f": {', '.join(values)}" if values else ""
-    keep = [at for at, column in enumerate(section.columns) if column.shown and at not in constant]
+    keep = [at for at, _ in columns if at not in hidden and at not in constant]
     heads = sum(at in keep for at in range(section.heads))
     return replace(_only(section, keep), title=title, heads=heads)
-
-
-def _more(section: Section) -> str:
-    return f"and {len(section.rows) - len(section.brief or ())} more: --section {section.name} shows all"
-
-
-def as_markdown(report: Report) -> str:
-    return as_plain(report, is_markdown=True)
 
 
 def as_plain(report: Report, *, is_markdown: bool = False) -> str:
@@ -244,7 +237,7 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
         rights = [column.kind in RIGHT for column in section.columns]
         table = drawn_table(titles, rows, rights, "github" if is_markdown else "simple")
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
-        more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
+        more = ("\n\n" if is_markdown else "\n") + quote(whole.more) if whole.more else ""
         parts.append(f"{heading}\n{table}{more}")
     if report.closing:
         parts.append("\n".join(quote(visible(line)) for line in report.closing))
@@ -288,6 +281,8 @@ def cell_text(column: Column, cell: Cell, labels: Mapping[str, str] = _NO_LABELS
     """The text of a cell: a question mark for unknown, words for no owner."""
     if cell is None:
         return _OF_NOTHING.get(column.kind, "?")
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or "(unassigned)"
     if isinstance(cell, int | float) and column.kind in _OF_NUMBER:

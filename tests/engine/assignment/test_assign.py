@@ -1,31 +1,45 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from rmqlb import AllocationError, MessageQueue, UsageError, allocate
-from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
+from rmqlb import AllocationError, MessageQueue, UsageError, allocate, assign_pop
+from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate.rules import JAVA_CLASSES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment import brokers
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under, why_idle
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.model.evenness import QueuesPerConsumer
-from rmqlb.model.group import QueueState
-from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
-from tests.support.builders import route
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen
+from rmqlb.model.message_queue import sort_queues
+from rmqlb.model.owners import ConsumerQueues, PopTopic, QueueOwners
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
+from tests.support.builders import group, queues, route
 from tests.support.mismatches import every_case
+from tests.support.vectors import vectors
 
-IDS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
+CLIENTS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
 NO_QUEUE = "the topic has no readable queue"
 
 
-def test_a_member_that_does_not_subscribe_takes_its_place_and_reads_nothing() -> None:
+def test_who_does_not_subscribe_takes_its_place_and_without_queues_or_consumers_nobody_owns() -> None:
     members = Members(("x", "y"), "AVG", subscribed={"y": {"Other"}})
     found = assign(route(a=2), members)
     assert ([*found.owners.values()], [*found.idle]) == ([("x",), ()], ["y"])
     everybody = replace(members, broadcasting=True)
     assert assign(route(a=2), everybody).idle == {"y": "this consumer does not subscribe to the topic"}
     assert assign(route(perm=2, a=2), everybody).idle == dict.fromkeys("xy", NO_QUEUE)
+    found = assign(route(perm=2, a=4), Members(("x", "y"), "AVG"))
+    assert (found.queues, found.idle) == ((), dict.fromkeys("xy", NO_QUEUE))
+    assert [*assign(route(a=2), Members((), "AVG")).owners.values()] == [(), ()]
+    ghost = MessageQueue("T", "gone", 7)  # queues that only a CONFIG list names come last
+    config = {"x": [MessageQueue("T", "a", 0), ghost, MessageQueue("Other", "a", 0)]}
+    found = assign(route(a=1), Members(("x",), "CONFIG", Settings(config=config)))
+    assert found.queues == (MessageQueue("T", "a", 0), ghost)
 
 
 def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
@@ -51,16 +65,6 @@ def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: S
     assert (raised.value.hint or "").startswith(hint)
 
 
-def test_nothing_to_share_and_nobody_to_share_it() -> None:
-    found = assign(route(perm=2, a=4), Members(("x", "y"), "AVG"))
-    assert (found.queues, found.idle) == ((), dict.fromkeys("xy", NO_QUEUE))
-    assert [*assign(route(a=2), Members((), "AVG")).owners.values()] == [(), ()]
-    ghost = MessageQueue("T", "gone", 7)  # queues that only a CONFIG list names come last
-    config = {"x": [MessageQueue("T", "a", 0), ghost, MessageQueue("Other", "a", 0)]}
-    found = assign(route(a=1), Members(("x",), "CONFIG", Settings(config=config)))
-    assert found.queues == (MessageQueue("T", "a", 0), ghost)
-
-
 def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> None:
     """Nobody has seen who owns queue 3, and queue 9, which only CONFIG's list names, is none of the topic's."""
     q = [MessageQueue("T", "a", number) for number in (0, 1, 2, 3, 9)]
@@ -68,57 +72,32 @@ def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> No
     seen = {q[0]: "x", q[1]: "", q[2]: "z", q[4]: "x"}
     states = {queue: QueueState(frozenset(ids.split()), 9, queue.queue_id) for queue, ids in seen.items()}
     report = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], states=states)
-    no_reasons = {"AVG": None, "CONFIG": None}
-    assert report == OwnersReport(
-        "g",
-        ("T",),
-        ("x", "x", "y"),
-        (
-            QueueOwners("T", "a", 0, ("x",), 9, {"AVG": ("x",), "CONFIG": ()}, no_reasons),
-            QueueOwners("T", "a", 1, (), 8, {"AVG": ("x",), "CONFIG": ()}, no_reasons),
-            QueueOwners("T", "a", 2, ("z",), 7, {"AVG": (), "CONFIG": ()}, no_reasons),
-            QueueOwners("T", "a", 3, None, None, {"AVG": ("y",), "CONFIG": ("x",)}, no_reasons),
-            QueueOwners("T", "a", 9, None, None, {"AVG": (), "CONFIG": ("x",)}, no_reasons),
-        ),
-        (
-            StrategyOwners(
-                *(4, 0, 1, 0, 2, QueuesPerConsumer(1, 1.5, 2), 4 / 3),
-                strategy="AVG",
-                consumers=(ConsumerQueues("x", 2, None), ConsumerQueues("y", 1, None)),
-                mismatches=2,
-            ),
-            StrategyOwners(
-                *(5, 1, 3, 0, 2, QueuesPerConsumer(0, 1.0, 2), 2.0),
-                strategy="CONFIG",
-                consumers=(ConsumerQueues("x", 2, None), ConsumerQueues("y", 0, "no queue is configured for it")),
-                mismatches=2,
-            ),
-        ),
+    rows = ((0, ("x",), 9, ("x",), ()), (1, (), 8, ("x",), ()), (2, ("z",), 7, (), ()), (3, None, None, ("y",), ("x",)))
+    assert (report.group, report.topics, report.sorted_consumers) == ("g", ("T",), ("x", "x", "y"))
+    assert report.queues == tuple(
+        QueueOwners("T", "a", number, observed, lag, {"AVG": avg, "CONFIG": config}, {"AVG": None, "CONFIG": None})
+        for number, observed, lag, avg, config in (*rows, (9, None, None, (), ("x",)))
     )
+    idle = "no queue is configured for it"
+    assert [(each.strategy, each.mismatches, each.consumers) for each in report.strategies] == [
+        ("AVG", 2, (ConsumerQueues("x", 2, None), ConsumerQueues("y", 1, None))),
+        ("CONFIG", 2, (ConsumerQueues("x", 2, None), ConsumerQueues("y", 0, idle))),
+    ]
     explained = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], explain=True)
     assert [each.mismatches for each in explained.strategies] == [None, None]
     assert [queue.reasons["CONFIG"] for queue in explained.queues] == ["by configuration"] * 4 + [None]
 
 
-def test_reasons_of_owners_and_of_idle_members_are_the_strategys() -> None:
-    found = assign(route(a=1), Members(("x", "y"), "AVG"), explain=True)
-    assert found.reasons == {MessageQueue("T", "a", 0): "queue 0 is in block 0..0 of consumer 0"}
-    assert found.idle == {"y": "consumer 1 of 2 (counted from 0), and only 1 queues"}
-
-
 def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:
     members = Members(("x", "y"), "AVG", strategy_of={"y": "AVG_BY_CIRCLE"})
     found = assign(route(a=4), members, explain=True)
-    avg, circle = "AVG: queue {0} is in block", "AVG_BY_CIRCLE: queue {0}, {0} mod 2"
-    for queue, ids, parts in zip(
-        found.queues,
-        (("x",), ("x", "y"), (), ("y",)),
-        (("queue 0 is in",), (avg, circle), (avg, circle), ("queue 3, 3 mod",)),
-        strict=True,
-    ):
-        texts = found.reasons[queue].split("; ")
-        assert (found.owners[queue], len(texts)) == (ids, len(parts))
-        assert all(text.startswith(part.format(queue.queue_id)) for text, part in zip(texts, parts, strict=True))
+    begins = ["queue 0 is in", "AVG: queue 1 is in block", "AVG: queue 2 is in block", "queue 3, 3 mod"]
+    assert [*found.owners.values()] == [("x",), ("x", "y"), (), ("y",)]
+    for queue, begin in zip(found.queues, begins, strict=True):
+        text, *other = found.reasons[queue].split("; ")
+        assert text.startswith(begin)
+        circle = f"AVG_BY_CIRCLE: queue {queue.queue_id}, {queue.queue_id} mod 2"
+        assert [each.startswith(circle) for each in other] == [True] * begin.startswith("AVG:")
     nearby = Members(("x",), "MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE"))
     assert nearby.name == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
 
@@ -148,40 +127,223 @@ def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
     assert one == other
 
 
-@given(
-    st.sampled_from(WITHOUT_SETTINGS),
-    st.dictionaries(st.sampled_from(["￮@1", "\U0001f600@1", *IDS]), st.sampled_from(["java", "go", "cpp"]), min_size=1),
-    st.sampled_from(["java", "go"]),
-    st.integers(1, 9),
+SDK_OF = st.dictionaries(
+    st.sampled_from(["￮@1", "\U0001f600@1", *CLIENTS]), st.sampled_from(["java", "go", "cpp"]), min_size=1
 )
+
+
+@given(st.sampled_from(WITHOUT_SETTINGS), SDK_OF, st.sampled_from(["java", "go"]), st.integers(1, 9))
 def test_owners_of_a_mixed_group(strategy: str, sdks: dict[str, str], usual: str, number: int) -> None:
     topic = route(a=number, b=number)
     ids = (*sdks, "z@1")
     assignment = assign(topic, Members(ids, strategy, sdk=usual, sdk_of=sdks), explain=True)
     shares = allocate(strategy, topic.subscribe_queues(), ids, sdk=usual, sdks=sdks)
-    assert {i: {q for q, its in assignment.owners.items() if i in its} for i in ids} == {
-        i: set(share) for i, share in shares.items()
-    }
+    owned = {i: {q for q, its in assignment.owners.items() if i in its} for i in ids}
+    assert owned == {i: set(share) for i, share in shares.items()}
     assert assignment.reasons.keys() == assignment.owners.keys()
     assert set(assignment.idle) == {i for i, share in shares.items() if not share}
 
 
-def test_reasons_name_the_library_where_they_differ() -> None:
+def test_each_library_runs_its_strategies_and_reasons_name_it_where_they_differ() -> None:
     for strategy, differ in (("CONSISTENT_HASH", True), ("AVG", False)):
-        reasons = assign(route(a=8), Members(IDS, strategy, sdk_of={IDS[1]: "go"}), explain=True).reasons.values()
+        members = Members(CLIENTS, strategy, sdk_of={CLIENTS[1]: "go"})
+        reasons = assign(route(a=8), members, explain=True).reasons.values()
         both = [f"{strategy} of go" in reason and f"{strategy} of java" in reason for reason in reasons]
         assert any(both) is differ
-
-
-def test_cpp_runs_one_strategy_and_go_its_own_ring() -> None:
-    members = Members(IDS, "AVG", sdk="cpp")
+    members = Members(CLIENTS, "AVG", sdk="cpp")
     assert runnable(WITHOUT_SETTINGS, members) == ["AVG"]
-    assert runnable(WITHOUT_SETTINGS, Members(IDS, "AVG", sdk_of={IDS[0]: "cpp"})) == list(WITHOUT_SETTINGS)
+    assert runnable(WITHOUT_SETTINGS, Members(CLIENTS, "AVG", sdk_of={CLIENTS[0]: "cpp"})) == list(WITHOUT_SETTINGS)
     with pytest.raises(UsageError, match="no other strategy can be set"):
         owners_at_rest([route(a=4)], under(members, "AVG_BY_CIRCLE"))
     with pytest.raises(UsageError, match="unknown SDK"):
-        Members(IDS, "AVG", sdk="perl")
-    go = Members(IDS, "CONSISTENT_HASH", sdk="go")
+        Members(CLIENTS, "AVG", sdk="perl")
+    go = Members(CLIENTS, "CONSISTENT_HASH", sdk="go")
     states = {queue: QueueState(frozenset(ids)) for queue, ids in owners_at_rest([route(a=8)], go).items()}
     assert fitting_strategies([route(a=8)], go, states) == ("CONSISTENT_HASH",)
-    assert fitting_strategies([route(a=8)], Members(IDS, "AVG"), states) == ()
+    assert fitting_strategies([route(a=8)], Members(CLIENTS, "AVG"), states) == ()
+
+
+POPS, QUERIES = list(vectors("pop-allocate")), list(vectors("query-assignment"))
+
+
+def message_queues(rows: list[list[Any]]) -> list[MessageQueue]:
+    return [MessageQueue(*row) for row in rows]
+
+
+def test_allocate4pop_returns_what_the_broker_returned_doubles_included() -> None:
+    """A consumer of the group gets each of its queues once from `assign_pop`."""
+    doubles = 0
+    for vector in POPS:
+        lists, share = (message_queues(vector["mqAll"]), vector["cidAll"]), vector["popShareQueueNum"]
+        for client_id, expected in vector["expected"].items():
+            found: object
+            try:
+                strategy = prepare(vector["strategy"], *lists, Settings())
+                found = [[*astuple(queue)] for queue in brokers.pop_queues(strategy, *lists, client_id, share)]
+                if client_id in vector["cidAll"]:
+                    shares = assign_pop(vector["strategy"], *lists, share, presorted=True)
+                    assert shares.keys() == set(vector["cidAll"]), vector["id"]
+                    assert shares[client_id] == list(dict.fromkeys(message_queues(expected))), vector["id"]
+                    doubles += len(expected) - len(shares[client_id])
+            except AllocationError as error:
+                found = {"error": str(error)}
+            assert found == expected, (vector["id"], client_id)
+    assert (len(POPS), doubles > 0) == (400, True)
+
+
+def test_a_broker_answers_a_request_as_the_broker_did() -> None:
+    assert len(QUERIES) == 320
+    for vector in QUERIES:
+        listed, share = tuple(vector["cidAll"]) or None, vector["popShareQueueNum"]
+        broker = brokers.AskedBroker(
+            vector["brokerName"], listed, vector["mode"] or "PULL", share, vector["serverLoadBalancerEnable"]
+        )
+        lists, broadcasting = (message_queues(vector["mqAll"]), vector["ask"]), vector["messageModel"] == "BROADCASTING"
+        answers = brokers.query_assignment(
+            broker, vector["strategy"], vector["topic"], *lists, broadcasting=broadcasting
+        )
+        shares = vector["expected"].items()
+        expected = {i: None if share is None else sort_queues(message_queues(share)) for i, share in shares}
+        assert answers == expected, vector["id"]
+
+
+@every_case(("listed", "numbers"), [(("x", "y"), [2, 2]), (("x",), [4, 0])])
+def test_a_retry_topic_is_pulled_whatever_the_mode_is(listed: tuple[str, ...], numbers: list[int]) -> None:
+    asked = brokers.AskedBroker("broker-a", listed, "POP", 0)
+    answers = brokers.query_assignment(asked, "AVG", "%RETRY%g", queues(4, topic="%RETRY%g"), ["x", "y"])
+    assert [len(own or ()) for own in answers.values()] == numbers
+
+
+@every_case("strategy", ["CONSISTENT_HASH", "CONFIG", "avg", "PIN"])
+def test_brokers_have_two_strategies(strategy: str) -> None:
+    asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
+    assert brokers.query_assignment(asked, strategy, "T", queues(4), ["x", "y"]) == {"x": None, "y": None}
+    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+        assign_pop(strategy, queues(1), ["x"], 1)
+
+
+IDS = ("a", "b", "c")
+
+
+def shown(topic: PopTopic) -> dict[str, str]:
+    return {f"{queue.broker_name}{queue.queue_id}": " ".join(queue.consumers or ("?",)) for queue in topic.queues or ()}
+
+
+def one(
+    seen: ConsumerGroup | None, ids: tuple[str, ...] = IDS, share: int | None = None, on: TopicRouteData | None = None
+) -> PopTopic:
+    (topic,) = brokers.pop_topics(seen, [on or route(x=3)], ids, share=share)
+    return topic
+
+
+def test_shares_are_given_or_those_of_each_broker_or_assumed() -> None:
+    seen = replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
+    assert shown(one(seen)) == {"x0": "a c", "x1": "a b", "x2": "b c"}  # its own queue and that of the next
+    assert (one(seen).assumed, one(seen).pop_share_queue_nums) == (False, (1,))
+    assert shown(one(seen, share=2)) == {"x-1": "a b c"}
+    unknown = one(group("a b c"))
+    assert (shown(unknown), unknown.assumed, unknown.pop_share_queue_nums) == ({"x-1": "a b c"}, True, (-1,))
+    assert [finding.code for finding in brokers.pop_findings([unknown], "g")] == ["assumed-pop-share"]
+    assert list(brokers.pop_findings([one(seen)], "g")) == []
+    assert shown(one(None, ("a", "b", "c", "d", "e"), 1)) == {"x0": "a d", "x1": "b e", "x2": "c"}
+    assert one(None, IDS, 1, on=route(perm=2, x=3)).queues == ()
+    views = [group(ids).views or () for ids in ("a b c", "a b")]
+    seen = replace(group("a b c"), views=tuple(view for its in views for view in its))
+    # with a and b alone all read all: their number less one is the share
+    expected = {"x-1": "a b", "x0": "a c", "x1": "a b", "x2": "b c"}
+    assert shown(one(replace(seen, pop_share_queue_nums={"T": (1,)}))) == expected
+    both = one(replace(group("a b c"), pop_share_queue_nums={"T": (0, 1)}))
+    assert (shown(both), both.pop_share_queue_nums) == ({**expected, "x-1": "a b c"}, (0, 1))
+
+
+def test_grpc_consumers_read_every_broker_with_a_master() -> None:
+    grpc = "host@7@1@abc"
+    on = route(x=3, y=1)
+    assert shown(one(None, IDS, 1, on=on)) == {"x0": "a c", "x1": "a c", "x2": "a b", "y0": "b c"}
+    with_grpc = shown(one(None, (*IDS, grpc), 1, on=on))
+    assert (with_grpc["x-1"], with_grpc["y-1"]) == (grpc, grpc)
+    assert "x-1" not in shown(one(None, (*IDS, grpc), 1, on=route(masters=False, x=3)))
+    # behind a Proxy every consumer may read every master
+    ids = ("h@2@0@zz", "h@1@0@zz")
+    (topic,) = brokers.proxy_topics([route(x=3, y=2)], ids)
+    assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
+    assert shown(topic) == {"x-1": "h@1@0@zz h@2@0@zz", "y-1": "h@1@0@zz h@2@0@zz"}
+    (slaves,) = brokers.proxy_topics([route(masters=False, x=3)], ids)
+    assert slaves.queues == ()
+    (hidden,) = brokers.proxy_topics([route(x=3)], None)
+    assert [queue.consumers for queue in hidden.queues or ()] == [None]
+    view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
+    listed = shown(one(replace(group("a b c"), proxies=(view,)), share=1))
+    assert listed == {"x-1": "h@1@0@zz", "x0": "a c", "x1": "a b", "x2": "b c"}
+
+
+def test_brokers_answer_nothing_to_a_strategy_that_they_do_not_have() -> None:
+    report = MemberReport("a", strategy_class="AllocateMessageQueueConsistentHash", client_rebalance=False)
+    seen = replace(group("a b c"), reports={"a": report})
+    silent = one(seen)
+    assert (silent.strategy, silent.queues) == ("CONSISTENT_HASH", None)
+    codes = [finding.code for finding in brokers.pop_findings([silent], "g")]
+    assert codes == ["assumed-pop-share", "broker-strategy"]
+    circle = replace(report, strategy_class="AllocateMessageQueueAveragelyByCircle")
+    assert one(replace(seen, reports={"a": circle})).strategy == "AVG_BY_CIRCLE"
+    (named,) = brokers.pop_topics(seen, [route(x=1)], IDS, strategy="AVG")
+    assert named.strategy == "AVG"
+
+
+CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
+T = route("T", a=2, b=2)
+ADDRESSES = {data.broker_name: data.address for data in T.broker_datas}
+
+
+def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) -> ConsumerGroup:
+    listed_ids = {broker: ids.split() for broker, ids in listed.items()}
+    views = tuple(MemberView(tuple(map(Connection, i)), Seen(b), ADDRESSES[b]) for b, i in listed_ids.items())
+    reports = {i: MemberReport(i, client_rebalance=i != by_broker) for ids in listed_ids.values() for i in ids}
+    return ConsumerGroup("g", Seen("here"), views=views, reports=reports, **more)
+
+
+def answer(*places: tuple[str, int], mode: str | None = "PULL") -> AssignmentAnswer:
+    return AssignmentAnswer(mode, frozenset(MessageQueue("T", *place) for place in places))
+
+
+def test_each_broker_answers_for_each_consumer_by_its_own_list() -> None:
+    seen = asked_group({"a": "x y", "b": "y z"})
+    circle = MemberReport("y", None, CLASSES["AVG_BY_CIRCLE"])
+    seen = replace(seen, reports={**seen.reports, "y": circle})
+    questions = [(each.broker_name, each.client_id, each.strategy) for each in brokers.assignment_questions(seen, [T])]
+    assert questions == [(b, i, "AVG_BY_CIRCLE" if i == "y" else "AVG") for b in ("a", "b") for i in ("x", "y", "z")]
+    assert list(brokers.assignment_questions(asked_group({"a": "x y"}, by_broker="nobody"), [T])) == []
+    # Broker b lists x alone, which therefore has every queue there.
+    seen = asked_group({"a": "x y", "b": "x"})
+    half = {"x": (("a", 0), ("a", 1)), "y": (("b", 0), ("b", 1))}
+    of_a = (each for each in brokers.assignment_questions(seen, [T]) if each.broker_name == "a")
+    answers = {each: answer(*half[each.client_id]) for each in of_a}
+    answers[AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))] = answer(*half["x"], *half["y"])
+    asked = brokers.compare_assignments(seen, [T], answers)
+    found = [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked]
+    assert found == [("a", 2, ("PULL",), ()), ("b", 1, ("PULL",), ())]
+    assert list(brokers.assignment_findings(asked, 3)) == []
+
+
+def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
+    seen = asked_group({"a": "x y"})
+    first, second = (AssignmentQuestion("T", i, "AVG", "a", str(ADDRESSES["a"])) for i in "xy")
+    asked = brokers.compare_assignments(seen, [T], {first: answer(("a", 0)), second: AssignmentAnswer(None, None)})
+    (one,) = asked
+    assert [(each.client_id, each.queues_answered) for each in one.mismatches][1] == ("y", None)
+    mismatch, missing = brokers.assignment_findings(asked, 4)
+    assert mismatch.message == (
+        "2 of 2 answers of brokers differ from the prediction; first a for x, topic T: answered a:0, predicted a:0, a:1"
+    )
+    assert mismatch.consumers == ("x", "y")
+    assert missing.message == "what brokers assign: 2 questions of 4 without an answer"
+
+
+def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
+    seen = asked_group({"a": "x y z"}, pop_share_queue_nums={"T": (0, 1)})
+    question = AssignmentQuestion("T", "x", "AVG", "a", str(ADDRESSES["a"]))
+    for places, fits in (("a-1 b-1", True), ("a0 a1 b0", True), ("a0 a1", False)):
+        share = answer(*((place[0], int(place[1:])) for place in places.split()), mode="POP")
+        (one,) = brokers.compare_assignments(seen, [T], {question: share})
+        assert (not one.mismatches) is fits
+        assert one.modes == ("POP",)

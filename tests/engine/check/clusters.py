@@ -37,17 +37,10 @@ def members(
     lag: Mapping[int, int] | None = None,
     **more: str | None,
 ) -> ConsumerGroup:
-    """A group whose members each broker lists in one text.
+    """A group whose members each broker lists in one text; `strategy` None: no member reports one.
 
-    Args:
-        views: the members by broker.
-        name: the group's name.
-        topics: what it subscribes to; None is unknown.
-        owners: who holds each queue of T on broker a, in order: `x x y -`; `-` is nobody, `?` is not looked at.
-        strategy: the Java class that all members report; None when they do not.
-        subscribed: client id → the topics it reports.
-        lag: queue of T on broker a → messages not read.
-        more: fields of the builder.
+    `owners` are those of each queue of T on broker a, `lag` its unread messages: `x x y+z -`, where `-` is nobody and `?`
+    unknown.
     """
     ids = {client_id for view in views for client_id in view.split()}
     found = group(*views, name=name, **more)  # type: ignore[arg-type]

@@ -10,16 +10,15 @@ from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupCounts, GroupFinding, Undecided
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.views.diagnose import sentence
-from tests.engine.diagnose.cases import FAULTS, HEALTHY, TWO_FAULTS, cases
+from tests.engine.diagnose.cases import FAULTS, HEALTHY, WATCHED_FAULTS, WATCHED_PAIRS, cases
 from tests.engine.diagnose.consuming import of_looks
 from tests.engine.diagnose.running import diagnosed, grave
-from tests.engine.diagnose.watched_faults import WATCHED_FAULTS, WATCHED_PAIRS
 from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 
-ANSWERS = Path(__file__).parent / "answers.txt"
 MOST_FACTS = 10
 CODES = {code: {code} for code in (*FAULTS, *WATCHED_FAULTS)}
-CODES |= {name: codes for name, (_, codes) in (*TWO_FAULTS.items(), *WATCHED_PAIRS.items())}
+CODES |= {name: codes for name, (_, codes) in WATCHED_PAIRS.items()}
 
 
 @cache
@@ -28,12 +27,8 @@ def diagnoses() -> dict[str, Diagnosis]:
 
 
 def test_each_answer_is_the_recorded_one(request: pytest.FixtureRequest) -> None:
-    said = {name: "\n".join(lines_of(found)) for name, found in diagnoses().items()}
-    if request.config.getoption("--update-golden"):
-        ANSWERS.write_text("\n\n".join(f"# {name}\n{text}" for name, text in said.items()) + "\n", encoding="utf-8")
-    recorded = dict(each.split("\n", 1) for each in ANSWERS.read_text(encoding="utf-8")[2:].strip().split("\n\n# "))
-    assert {name: text for name, text in said.items() if recorded.get(name) != text} == {}
-    assert recorded.keys() == said.keys()
+    answers = {name: lines_of(found) for name, found in diagnoses().items()}
+    assert_recorded(Path(__file__).with_name("answers.txt"), answers, request)
 
 
 def lines_of(found: Diagnosis) -> Iterator[str]:

@@ -11,9 +11,9 @@ from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
+from tests.engine.diagnose.cases import Looks
 from tests.engine.diagnose.consuming import OFFSET, Doing, Reporting, of_looks, owned, watched
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
-from tests.engine.diagnose.watched_faults import Looks
 from tests.support.builders import route
 
 GROUPS = int(os.environ.get("HEALTHY_GROUPS", "600"))
@@ -47,7 +47,7 @@ def healthy_looks(random: Random) -> Looks:
     new = random.choice(sorted(ids)) if len(ids) > 1 and random.random() < 0.2 else ""
     processes = (Process(i, strategy, topics, age_s=20 if i == new else 7200) for i in sorted(ids))
     snapshot = running(*processes, routes=routes)
-    kinds = random.sample((steady, idle, burst, draining, arrived), random.randint(1, 3))
+    kinds = random.sample((steady, idle, behind, arrived), random.randint(1, 3))
     calls_s = random.choice((0.005, 0.05, 0.5, 15.0))
     doing: Doings = {(i, q): random.choice(kinds)(random, calls_s) for i in ids for q in owned(snapshot, i)}
     if new:
@@ -104,39 +104,24 @@ def arrived(random: Random, calls_s: float) -> Doing:
     )
 
 
-def burst(random: Random, _: float) -> Doing:
-    begin, arriving, consumed = -random.uniform(0, 60), 400, 250
-
-    def end(t: float) -> float:
-        return 5_000 + max(arriving * (t - begin), 0)
-
-    def done(t: float) -> float:
-        return 5_000 + max(consumed * (t - begin - 0.01), 0)
-
-    return Doing(
-        end=end,
-        done=done,
-        pulled=lambda t: min(end(t), done(t) + 1_020),
-        consumed_at=lambda t: t - 0.004 if t > begin + 0.02 else -4000,
-        pulled_at=lambda t: t - 0.01,
-        locked_at=lambda _: -5000,
-        stored_at=lambda offset: begin + (offset - 5_000) / arriving if offset >= 5_000 else -4000,
+def behind(random: Random, _: float) -> Doing:
+    """A burst that has just begun, or a backlog that becomes smaller."""
+    begin, arriving, consumed = random.choice(
+        ((-random.uniform(0, 60), 400, 250), (-4000.0, 10, 15), (-4000.0, 10, 300))
     )
-
-
-def draining(random: Random, _: float) -> Doing:
-    backlog, arriving, consumed = random.choice((20_000, 2_000_000)), 10, random.choice((15, 300))
+    backlog = 0 if arriving == 400 else random.choice((200_000, 2_000_000))
 
     def end(t: float) -> float:
-        return 10_000_000 + arriving * t
+        return 5_000 + backlog + max(arriving * (t - begin), 0)
 
     def done(t: float) -> float:
-        return min(10_000_000 - backlog + consumed * t, end(t) - 1)
+        return min(5_000 + max(consumed * (t - begin - 0.01), 0), end(t))
 
     return Doing(
-        end=end, done=done, pulled=lambda t: min(end(t), done(t) + 1_020), consumed_at=lambda t: t - 0.003,
-        pulled_at=lambda t: t - 0.01, locked_at=lambda _: -5000,
-        stored_at=lambda offset: (offset - 10_000_000) / arriving,
+        end=end, done=done, pulled=lambda t: min(end(t), done(t) + 1_020),
+        consumed_at=lambda t: t - 0.004 if t > begin + 0.02 else -4000, pulled_at=lambda t: t - 0.01,
+        locked_at=lambda _: -5000,
+        stored_at=lambda offset: begin + max(offset - 5_000 - backlog, 0) / arriving if offset >= 5_000 else -4000,
     )  # fmt: skip
 
 

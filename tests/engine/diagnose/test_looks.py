@@ -1,4 +1,6 @@
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -6,8 +8,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.diagnose import diagnose, earlier_look, wants_another, with_stacks, worth_stacks
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded
-from rmqlb.engine.diagnose.reports import clock_of
+from rmqlb.engine.diagnose.evidence import clock_of
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.errors import DataError
@@ -16,11 +17,10 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.cases import HEALTHY
+from tests.engine.diagnose.cases import HEALTHY, PAIR, WATCHED_FAULTS, Looks
 from tests.engine.diagnose.consuming import earlier, watched
 from tests.engine.diagnose.running import AT, Process, changed, evidence_of, running
-from tests.engine.diagnose.watched_faults import PAIR, WATCHED_FAULTS, Looks
-from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 
 
 def over(*looks: ClusterSnapshot) -> Diagnosis:
@@ -82,63 +82,54 @@ def test_a_start_in_the_future_is_remarked() -> None:
 
 
 Q, R = MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)
-AHEAD = "the clock of x is at least 1 s ahead of this computer's"
-BEHIND = "whether the clock of x is behind this computer's is unknown"
 
 
 def report(read_at: int | None, *queues: ProcessQueue) -> ConsumerEvidence:
     return ConsumerEvidence(read_at, queues)
 
 
-ONE = (report(1_000_000, ProcessQueue(Q, last_pull=999_000, last_consume=990_000)),)
-IN_THE_FUTURE = (report(1_000_000, ProcessQueue(Q, last_lock=1_001_001, last_consume=1_000_500)),)
-A_LITTLE = (report(1_000_000, ProcessQueue(Q, last_lock=1_001_000, last_consume=1_000_500)),)
-FIVE_MINUTES_BEHIND = (
-    report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)),
-    report(1_010_000, ProcessQueue(Q, last_pull=706_000, last_consume=600_000)),
-)
-
-
-@every_case(("looks", "time", "ms", "expected"), [
+PULLED = report(1_000_000, ProcessQueue(Q, last_pull=700_000))
+TAKEN = report(1_010_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R, last_pull=703_000))
+CLOCKS = {
     # 9 s lie between its own times; 10 s by our clock, unless its clock is behind.
-    *((ONE, 990_000, ms, old) for ms, old in ((8_999, True), (10_000, False), (9_000, BEHIND), (9_999, BEHIND))),
-    (IN_THE_FUTURE, 1_000_500, 10_000, AHEAD),
-    (IN_THE_FUTURE, 1_000_500, 500, True),
-    (A_LITTLE, 1_000_500, 10_000, False),
+    "one look": ((report(1_000_000, ProcessQueue(Q, last_pull=999_000, last_consume=990_000)),), (990_000,)),
+    "ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_001, last_consume=1_000_500)),), (1_001_001, 1_000_500)),
+    "a little ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_000, last_consume=1_000_500)),), (1_000_500,)),
     # The pull was between the looks, less the 5 s that the first report may have been on its way.
-    (FIVE_MINUTES_BEHIND, 600_000, 105_999, True),
-    (FIVE_MINUTES_BEHIND, 600_000, 106_000, BEHIND),
-    (FIVE_MINUTES_BEHIND, 600_000, 121_000, False),
-    (FIVE_MINUTES_BEHIND, 706_000, 15_000, False),
-])  # fmt: skip
-def test_whether_a_time_is_older(looks: tuple[ConsumerEvidence, ...], time: int, ms: int, expected: bool | str) -> None:
-    answer: bool | str
+    "five minutes behind": (
+        (
+            report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)),
+            report(1_010_000, ProcessQueue(Q, last_pull=706_000, last_consume=600_000)),
+        ),
+        (600_000, 706_000),
+    ),
+    "a queue that was taken between looks has new times": ((PULLED, TAKEN), ()),
+    "a queue without times": ((report(1_000_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R)), TAKEN), ()),
+    "process queues unread": ((report(1_000_000, ProcessQueue(Q, last_pull=999_000)), ConsumerEvidence(1_005_000, None)), ()),
+    # Set back by an hour: a pull after the first look has an earlier time than one before.
+    "set back": ((report(10_000_000, ProcessQueue(Q, last_pull=9_999_000)), report(10_010_000, ProcessQueue(Q, last_pull=6_409_000))), ()),
+    "no report": ((), ()),
+    "no time of the report": ((report(None, ProcessQueue(Q, last_pull=1)),), ()),
+    "no time of a pull": ((report(5, ProcessQueue(Q, last_pull=0)),), ()),
+}  # fmt: skip
+
+
+def clock_lines(looks: Sequence[ConsumerEvidence], times: Sequence[int]) -> Iterator[str]:
     try:
-        answer = clock_of("x", looks).is_older(time, ms)
+        clock = clock_of("x", looks)
     except DataError as error:
-        answer = error.message
-        assert isinstance(error, AnotherLookNeeded) == (expected == BEHIND)
-    assert answer == expected
+        yield error.message
+        return
+    yield f"read at {clock.read_at}, at most {clock.most} ms ahead"
+    for time in times:
+        yield f"{time} is {clock.age(time)} ms old"
+        for ms in (500, 8_999, 9_000, 9_999, 10_000, 15_000, 105_999, 106_000, 120_999, 121_000):
+            try:
+                yield f"  older than {ms} ms: {clock.is_older(time, ms)}"
+            except DataError as error:
+                yield f"  older than {ms} ms: {type(error).__name__}: {error.message}"
 
 
-def test_the_age_of_a_time_and_the_bounds_of_a_clock() -> None:
-    assert [clock_of("x", ONE).age(990_000), clock_of("x", FIVE_MINUTES_BEHIND).age(600_000)] == [10_000, 121_000]
-    assert [clock_of("x", IN_THE_FUTURE).age(time) for time in (1_001_001, 1_000_500)] == [0, 501]
-    # A queue that was taken between looks has new times.
-    before = report(1_000_000, ProcessQueue(Q, last_pull=700_000))
-    taken = report(1_010_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R, last_pull=703_000))
-    assert clock_of("x", [before, taken]).most == 703_000 - 1_000_000 + 5_000
-    untimed = report(1_000_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R))
-    assert clock_of("x", [untimed, taken]).most is None
-    unread = ConsumerEvidence(1_005_000, None)
-    assert clock_of("x", [report(1_000_000, ProcessQueue(Q, last_pull=999_000)), unread]).read_at == 1_000_000
-
-
-def test_a_clock_that_was_changed_and_one_without_times_prove_nothing() -> None:
-    """Set back by an hour: a pull after the first look has an earlier time than one before."""
-    times = ((10_000_000, 9_999_000), (10_010_000, 6_409_000))
-    with pytest.raises(DataError, match="was changed between the looks"):
-        clock_of("x", [report(read_at, ProcessQueue(Q, last_pull=pull)) for read_at, pull in times])
-    for looks in ([], [report(None, ProcessQueue(Q, last_pull=1))], [report(5, ProcessQueue(Q, last_pull=0))]):
-        with pytest.raises(DataError, match="x reports no time"):
-            clock_of("x", looks)
+def test_what_clocks_prove_is_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: clock_lines(*case) for name, case in CLOCKS.items()}
+    assert_recorded(Path(__file__).with_name("clocks.txt"), answers, request)

@@ -15,10 +15,7 @@ from rmqlb.model.group import Connection, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.cases import rated, silent, since
-from tests.engine.diagnose.consuming import LOOKS, Doing, Reporting, of_looks, owned, stored, watched
-from tests.engine.diagnose.running import answer, changed
-from tests.engine.diagnose.watched_faults import (
+from tests.engine.diagnose.cases import (
     HEAD,
     ORDERLY,
     PAIR,
@@ -27,9 +24,14 @@ from tests.engine.diagnose.watched_faults import (
     UNPULLED,
     Looks,
     of,
+    rated,
+    silent,
+    since,
     slower,
     stops_at,
 )
+from tests.engine.diagnose.consuming import LOOKS, Doing, Reporting, of_looks, owned, stored, watched
+from tests.engine.diagnose.running import answer, changed
 from tests.support.mismatches import every_case
 
 NOW = Doing(pulled_at=lambda t: t + 0.5)

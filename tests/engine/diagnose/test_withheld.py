@@ -1,99 +1,81 @@
+"""A diagnosis of less evidence says the same, or that it is unknown: never that all is in order, or another cause."""
+
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from rmqlb.model.diagnosis import Diagnosis
-from rmqlb.model.process_queue import ProcessQueue, PullLimits
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from tests.engine.diagnose.cases import (
-    FAULTS,
-    TWO_FAULTS,
-    at_broker,
-    each_look,
-    evidence,
-    missing,
-    reports,
-    states,
-    without_list,
-)
+from tests.engine.diagnose.cases import FAULTS, WATCHED_FAULTS, WATCHED_PAIRS, Looks, missing, without_list
 from tests.engine.diagnose.consuming import of_looks
 from tests.engine.diagnose.running import changed, grave
-from tests.engine.diagnose.watched_faults import WATCHED_FAULTS, WATCHED_PAIRS, Looks
 
 Withhold = Callable[[ClusterSnapshot], ClusterSnapshot]
+KINDS = (ConsumerGroup, MemberReport, QueueState, Connection, ConsumerEvidence, PullLimits, ConsumeStatus, ProcessQueue)
+IN_PART = (MemberReport, QueueState)
+FIELDS = [(kind, each.name) for kind in KINDS for each in fields(kind) if each.default is None]
 
 
-def list_of(snapshot: ClusterSnapshot, broker: str) -> ClusterSnapshot:
-    unread = (*snapshot.unread, Unread("members", "g", "timed out", broker))
-    left = snapshot if snapshot.groups["g"].views is None else without_list(snapshot, broker)
-    return missing(left, *unread)
+def less(value: Any, kind: type[Struct], field: str) -> Any:
+    """The value without this field of the structs of this kind in it."""
+    if isinstance(value, dict):
+        return {key: less(each, kind, field) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(less(each, kind, field) for each in value)
+    if type(value) in KINDS or hasattr(value, "connections"):
+        value = replace(value, **{name: less(getattr(value, name), kind, field) for name in value.__struct_fields__})
+    return replace(value, **{field: None}) if isinstance(value, kind) else value
 
 
-def answer_of(snapshot: ClusterSnapshot, client_id: str) -> ClusterSnapshot:
+def field_of(kind: type[Struct], field: str, part: str) -> Withhold:
+    """Withhold the field everywhere, or from consumer x and the queues at broker b alone."""
+
+    def withhold(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        old = snapshot.groups["g"]
+        new = less(old, kind, field)
+        if part:
+            reports = {i: (new if i == "x" else old).reports[i] for i in old.reports}
+            queues = {q: (new if q.broker_name == "b" else old).queues[q] for q in old.queues}
+            new = replace(old, reports=reports, queues=queues)
+        return replace(snapshot, groups={"g": new})
+
+    return withhold
+
+
+def list_of(broker: str) -> Withhold:
+    def withhold(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        left = snapshot if snapshot.groups["g"].views is None else without_list(snapshot, broker)
+        return missing(left, *snapshot.unread, Unread("members", "g", "timed out", broker))
+
+    return withhold
+
+
+def answer_of(client_id: str) -> Withhold:
     """The consumer does not say what it runs and owns: what it may own besides is unknown."""
-    g = snapshot.groups["g"]
-    if client_id not in g.reports:
-        return snapshot
-    left = {queue: (state.owners or frozenset()) - {client_id} or None for queue, state in g.queues.items()}
-    queues = {queue: replace(state, owners=left[queue]) for queue, state in g.queues.items()}
-    return changed(snapshot, reports={i: r for i, r in g.reports.items() if i != client_id}, queues=queues)
+
+    def withhold(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        g = snapshot.groups["g"]
+        if client_id not in g.reports:
+            return snapshot
+        queues = {q: replace(s, owners=(s.owners or frozenset()) - {client_id} or None) for q, s in g.queues.items()}
+        return changed(snapshot, reports={i: r for i, r in g.reports.items() if i != client_id}, queues=queues)
+
+    return withhold
 
 
-def route_of(snapshot: ClusterSnapshot, topic: str) -> ClusterSnapshot:
-    routes = {name: sighting for name, sighting in snapshot.routes.items() if name != topic}
-    return replace(snapshot, routes=routes, unread=(*snapshot.unread, Unread("route", topic, "timed out")))
+def route_of(topic: str) -> Withhold:
+    def withhold(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        routes = {name: sighting for name, sighting in snapshot.routes.items() if name != topic}
+        return replace(snapshot, routes=routes, unread=(*snapshot.unread, Unread("route", topic, "timed out")))
 
-
-def connected(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:
-    views = snapshot.groups["g"].views
-    bare = (replace(v, connections=tuple(replace(c, **changes) for c in v.connections)) for v in views or ())
-    return changed(snapshot, views=None if views is None else tuple(bare))
-
-
-PIECES: Mapping[str, Withhold] = {
-    "all lists": partial(changed, views=None),
-    "list of a": partial(list_of, broker="a"),
-    "list of b": partial(list_of, broker="b"),
-    "answer of x": partial(answer_of, client_id="x"),
-    "answer of y": partial(answer_of, client_id="y"),
-    "strategies": partial(reports, strategy_class=None),
-    "strategy of y": partial(reports, ids="y", strategy_class=None),
-    "subscriptions": partial(reports, topics=None),
-    "subscription of y": partial(reports, ids="y", topics=None),
-    "start times": partial(reports, started_at=None),
-    "rebalance": partial(reports, client_rebalance=None),
-    "owners": partial(states, owners=None),
-    "owners at b": partial(at_broker, broker="b", owners=None),
-    "offsets": partial(states, consumer_offset=None, broker_offset=None),
-    "addresses": partial(connected, client_addr=None),
-    "languages": partial(connected, language=None, version=None),
-    "topics": partial(changed, topics=None),
-    "kind": partial(changed, consume_type=None, message_model=None),
-    "modes": partial(changed, request_modes=None),
-    "waiting requests": partial(changed, polling_num=None),
-    "route of T": partial(route_of, topic="T"),
-    "route of U": partial(route_of, topic="U"),
-}
-
-
-def of_process_queues(snapshot: ClusterSnapshot, field: str) -> ClusterSnapshot:
-    for client_id, report in snapshot.groups["g"].reports.items():
-        if report.evidence is not None and report.evidence.queues is not None:
-            items = tuple(replace(item, **{field: None}) for item in report.evidence.queues)
-            snapshot = evidence(snapshot, (client_id,), queues=items)
-    return snapshot
-
-
-def of_statuses(snapshot: ClusterSnapshot, **changes: object) -> ClusterSnapshot:
-    for client_id, report in snapshot.groups["g"].reports.items():
-        statuses = {} if report.evidence is None else report.evidence.statuses or {}
-        less = {topic: replace(status, **changes) for topic, status in statuses.items()}
-        snapshot = evidence(snapshot, (client_id,), statuses=less)
-    return snapshot
+    return withhold
 
 
 def undated(snapshot: ClusterSnapshot) -> ClusterSnapshot:
@@ -101,49 +83,42 @@ def undated(snapshot: ClusterSnapshot) -> ClusterSnapshot:
 
 
 OF_A_LOOK: Mapping[str, Withhold] = {
-    **PIECES,
-    **{f"evidence of {ids}": partial(reports, ids=ids, evidence=None) for ids in ("xy", "x", "y")},
-    **{f"process queues of {ids}": partial(evidence, ids=ids, queues=None) for ids in ("xy", "x")},
-    **{f"statuses of {ids}": partial(evidence, ids=ids, statuses=None) for ids in ("xy", "x")},
-    "duration of calls": partial(of_statuses, consume_ms=None),
-    "rates": partial(of_statuses, consumed_per_s=None, failed_per_s=None, pulled_per_s=None, failed_last_hour=None),
-    "limits": partial(evidence, limits=PullLimits()),
-    "order": partial(evidence, orderly=None),
-    "times of reports": partial(evidence, read_at=None),
-    "kinds of consumers": partial(reports, consumer_type=None),
-    "times of messages": partial(states, last_timestamp=None),
-    "ends of queues": partial(states, broker_offset=None),
-    "offsets at b": partial(at_broker, broker="b", consumer_offset=None),
+    **{f"{kind.__name__}.{name}": field_of(kind, name, "") for kind, name in FIELDS},
+    **{f"{kind.__name__}.{name} of x, b": field_of(kind, name, "x, b") for kind, name in FIELDS if kind in IN_PART},
+    **{f"list of {broker}": list_of(broker) for broker in "ab"},
+    **{f"answer of {client_id}": answer_of(client_id) for client_id in "xy"},
+    **{f"route of {topic}": route_of(topic) for topic in "TU"},
     "answers": lambda snapshot: missing(snapshot, *(replace(part, no_answer=False) for part in snapshot.unread)),
     "unread parts": missing,
     "time": undated,
-    **{f"field {n}": partial(of_process_queues, field=n) for n in ProcessQueue.__struct_fields__ if n != "queue"},
-}
-FromLooks = Callable[[Looks], Looks]
-
-
-def in_the_last(withhold: Withhold) -> FromLooks:
-    return lambda looks: (*looks[:-1], withhold(looks[-1]))
-
-
-def in_the_first(withhold: Withhold) -> FromLooks:
-    return lambda looks: (withhold(looks[0]), *looks[1:])
-
-
-PIECES_OF_LOOKS: Mapping[str, FromLooks] = {
-    "the first look": lambda looks: looks[1:] or looks,
-    "the look before": lambda looks: (*looks[:-2], looks[-1]),
-    "all but the last": lambda looks: looks[-1:],
-    **{f"{name}, last": in_the_last(withhold) for name, withhold in OF_A_LOOK.items()},
-    **{f"{name}, first": in_the_first(withhold) for name, withhold in OF_A_LOOK.items()},
-    **{f"{name}, all": partial(each_look, change=withhold) for name, withhold in OF_A_LOOK.items()},
-}
+}  # fmt: skip
 FAULTY: Mapping[str, Looks] = {
     **{name: (snapshot,) for name, snapshot in FAULTS.items()},
-    **{name: (snapshot,) for name, (snapshot, _) in TWO_FAULTS.items()},
     **WATCHED_FAULTS,
     **{name: looks for name, (looks, _) in WATCHED_PAIRS.items()},
 }
+
+
+FromLooks = Callable[[Looks], Looks]
+
+
+def in_looks(piece: Withhold, which: slice) -> FromLooks:
+    return lambda looks: tuple(piece(look) if n in range(len(looks))[which] else look for n, look in enumerate(looks))
+
+
+LAST = {f"{name}, last": in_looks(piece, slice(-1, None)) for name, piece in OF_A_LOOK.items()}
+OF_LOOKS: Mapping[str, FromLooks] = {
+    **LAST,
+    **{f"{name}, first": in_looks(piece, slice(1)) for name, piece in OF_A_LOOK.items()},
+    **{f"{name}, all": in_looks(piece, slice(None)) for name, piece in OF_A_LOOK.items()},
+    "the first look": lambda looks: looks[1:] or looks,
+    "the look before": lambda looks: (*looks[:-2], looks[-1]),
+    "all but the last": lambda looks: looks[-1:],
+}
+
+
+def pieces_of(name: str) -> Mapping[str, FromLooks]:
+    return LAST if len(FAULTY[name]) == 1 else OF_LOOKS
 
 
 @cache
@@ -151,15 +126,12 @@ def diagnosis_of(name: str) -> Diagnosis:
     return of_looks(FAULTY[name])
 
 
-def pieces_of(name: str) -> Mapping[str, FromLooks]:
-    single = {piece: in_the_last(withhold) for piece, withhold in PIECES.items()}
-    return single if len(FAULTY[name]) == 1 else PIECES_OF_LOOKS
-
-
 def violations(name: str, *pieces: str) -> list[str]:
     looks, whole = FAULTY[name], diagnosis_of(name)
     for piece in pieces:
         looks = pieces_of(name)[piece](looks)
+    if looks == FAULTY[name]:
+        return []
     found = of_looks(looks)
     symptoms = {each.code for each in whole.consequences} | {"unassigned-queues", "duplicate-owners"}
     in_order = {*found.checked, *(each.code for each in found.not_applicable)}

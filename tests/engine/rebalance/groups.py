@@ -1,10 +1,10 @@
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.engine.rebalance.timelines import timelines
+from rmqlb.engine.rebalance.timelines import EventLog, Hold, timelines
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -22,13 +22,14 @@ def simulate(
     client_ids: str,
     *events: Event,
     routes: Sequence[TopicRouteData] = (),
-    strategy: str = "AVG",
+    sdk: str = "java",
+    sdk_of: Mapping[str, str] = MappingProxyType({}),
     trial: int = 0,
     explain: bool = False,
     **scenario: Any,
 ) -> RebalanceResult:
-    """The members, named in one text, on two brokers with four queues each unless routes are given."""
-    members = Members(tuple(client_ids.split()), strategy)
+    """The consumers, named in one text, on two brokers with four queues each unless routes are given."""
+    members = Members(tuple(client_ids.split()), "AVG", sdk=sdk, sdk_of=sdk_of)
     topics = routes or (route(a=4, b=4),)
     return simulate_group("g", members, topics, GroupScenario(events, **scenario), trial=trial, explain=explain)
 
@@ -53,9 +54,7 @@ def moments(report: RebalanceResult, what: str, text: str = "", who: str | None 
 
 
 def line(report: RebalanceResult, broker_name: str, queue_id: int) -> QueueTimeline:
-    return next(
-        each for each in report.queues if (each.queue.broker_name, each.queue.queue_id) == (broker_name, queue_id)
-    )
+    return next(each for each in report.queues if each.queue == MessageQueue("T", broker_name, queue_id))
 
 
 def owners_at_the_end(report: RebalanceResult) -> dict[str, tuple[str, ...]]:

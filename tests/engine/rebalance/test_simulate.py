@@ -11,15 +11,24 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.rebalance.figures import summarise
-from rmqlb.engine.rebalance.simulate import GroupSimulation, simulate_group, simulate_group_trials
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.rebalance.reported_clients import client_version
+from rmqlb.engine.rebalance.simulate import (
+    GroupSimulation,
+    change_events,
+    convergence,
+    simulate_group,
+    simulate_group_trials,
+    summarise,
+)
 from rmqlb.errors import UsageError
-from rmqlb.model.group import QueueState
+from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.engine.rebalance.groups import at, length, line, moments, owners_at_the_end, simulate, takeovers, trials
-from tests.support.builders import route
+from tests.support.builders import HERE, route, side
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
@@ -47,32 +56,25 @@ def groups(draw: st.DrawFn) -> Case:
         else:
             gone.add(present[0])
             events.append(at(kind, present[0], seconds))  # type: ignore[arg-type]
-    scenario = GroupScenario(
-        tuple(events), client_version=draw(st.sampled_from(VERSIONS)), orderly=draw(st.booleans()),
-        consume_us=draw(st.sampled_from([0, 300_000, 2_000_000])),
-        latency_us=draw(st.sampled_from([0, 1000, 40_000])), seed=draw(st.integers(0, 1000)),
-    )  # fmt: skip
+    times = {"consume_us": [0, 300_000, 2_000_000], "latency_us": [0, 1000, 40_000], "seed": range(1001)}
+    more: dict[str, Any] = {name: draw(st.sampled_from(values)) for name, values in times.items()}
+    version, orderly = draw(st.sampled_from(VERSIONS)), draw(st.booleans())
+    scenario = GroupScenario(tuple(events), client_version=version, orderly=orderly, **more)
     return Members(tuple(ids), draw(st.sampled_from(STRATEGIES))), topics, scenario
 
 
 def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[Event]) -> dict[MessageQueue, object]:
-    ids = Counter(members.client_ids)
-    reads = None
+    ids, reads = Counter(members.client_ids), None
     for event in sorted(events, key=lambda event: event.at_us):
-        if event.kind == "join":
-            ids[event.subject] += 1
-        elif event.kind == "route-change":
+        if event.kind == "route-change":
             reads = event.read_queues
         else:
-            ids[event.subject] -= 1
+            ids[event.subject] += 1 if event.kind == "join" else -1
     after = replace(members, client_ids=tuple(ids.elements()))
-    owners: dict[MessageQueue, object] = {}
-    for topic in routes:
-        datas = topic.queue_datas
-        if reads is not None and topic.topic == "T":
-            datas = tuple(replace(data, read_queue_nums=reads) for data in datas)
-        owners |= assign(replace(topic, queue_datas=datas), after).owners
-    return owners
+    if reads is not None:
+        datas = tuple(replace(data, read_queue_nums=reads) for data in routes[0].queue_datas)
+        routes = replace(routes[0], queue_datas=datas), *routes[1:]
+    return {queue: owners for topic in routes for queue, owners in assign(topic, after).owners.items()}
 
 
 @given(groups())
@@ -84,13 +86,14 @@ def test_intervals_cover_the_time_axis_and_end_as_plan_rebalance_plans(case: Cas
     planned = final(case[0], case[1], case[2].events)
     for each in report.queues:
         first, last = each.intervals[0], each.intervals[-1]
+        assert last.from_us < last.to_us
         assert (first.from_us, last.to_us) == (0, report.end_us)
         assert (last.owners, last.state == "gone") == (planned.get(each.queue, ()), each.queue not in planned)
         for one, next_one in pairwise(each.intervals):
             assert one.to_us == next_one.from_us
             assert (one.state, one.owners) != (next_one.state, next_one.owners)
+            assert one.from_us < one.to_us
         for interval in each.intervals:
-            assert interval.from_us < interval.to_us
             expected = {0: "unassigned", 1: "one"}.get(len(interval.owners), "duplicate-owners")
             assert interval.state in (expected, "gone")
         for state, total_ms in (("unassigned", each.total_gap_ms), ("duplicate-owners", each.total_overlap_ms)):
@@ -112,8 +115,10 @@ def test_equal_input_gives_equal_reports(case: Case, trial: int, dice: Random) -
     again.run(trial + 1)
     assert again.run(trial) == first
     members, topics, scenario = case
-    datas = (("queue_datas", shuffled), ("broker_datas", shuffled))
-    others = [replace(each, **{name: order(getattr(each, name)) for name, order in datas}) for each in shuffled(topics)]
+    others = [
+        replace(each, queue_datas=shuffled(each.queue_datas), broker_datas=shuffled(each.broker_datas))
+        for each in shuffled(topics)
+    ]
     explained = simulate_group("g", members, others, scenario, trial=trial, explain=True)
     assert explained.steps
     assert replace(explained, steps=None) == first
@@ -170,16 +175,6 @@ def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict
     assert simulate("c1 c2", at("join", "c3"), timers=shortest, until_us=20_000, **more).end_us == 20_000
 
 
-def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_asks_it() -> None:
-    """The first member to send it a heartbeat may be told that it is alone, and takes every queue."""
-    planned = assign(route(a=4, b=4, c=4), Members(("c1", "c2", "c3"), "AVG")).owners
-    alone = 0
-    for report in trials(60, "c1 c2 c3", at("broker-up", "c"), explain=True):
-        alone += bool(moments(report, "take", "broker c names 1 consumer"))
-        assert owners_at_the_end(report) == {f"{each.broker_name}{each.queue_id}": ids for each, ids in planned.items()}
-    assert 5 < alone < 40
-
-
 def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> None:
     """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
     report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
@@ -198,10 +193,8 @@ def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> N
 ])  # fmt: skip
 def test_a_new_broadcasting_member_starts_by_consume_from_alone(consume_from: str, rule: str, offset: int) -> None:
     """`LocalFileOffsetStore.readOffset` answers −1 without a file; an offset of the group at a broker plays no part."""
-    states = {
-        queue: QueueState(broker_offset=120, consumer_offset=50, min_offset=20, timestamp_offset=70)
-        for queue in route(a=4).subscribe_queues()
-    }
+    state = QueueState(broker_offset=120, consumer_offset=50, min_offset=20, timestamp_offset=70)
+    states = dict.fromkeys(route(a=4).subscribe_queues(), state)
     events = (at("join", "c2"), at("leave", "c1", 20), at("join", "c1", 40), at("broker-up", "b", 60, read_queues=1))
     scenario = GroupScenario(events, broadcasting=True, consume_from=consume_from, until_us=200 * SECOND_US)
     report = simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario, states=states)
@@ -217,9 +210,9 @@ def test_a_new_broadcasting_member_starts_by_consume_from_alone(consume_from: st
 @every_case("version", ["4.9.7", "5.1.4", "5.3.1"])
 def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(version: str) -> None:
     """Seen with running members of 4.9.7 and 5.1.4: a lock lives for 60 s, and then one of those that wait gets it."""
-    report = simulate(
-        "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
-    )
+    joins = at("join", "c2", 10), at("join", "c3", 12)
+    more: dict[str, Any] = {"broadcasting": True, "orderly": True}
+    report = simulate("c1", *joins, client_version=version, **more)
     first, second = sorted(takeover.at_ms / 1000 for takeover in line(report, "a", 0).takeovers)
     assert 10 <= first < 13
     assert 60 <= second - first < 81
@@ -228,30 +221,24 @@ def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(
 
 def test_a_static_topics_queues_are_locked_at_the_brokers_that_serve_them() -> None:
     """`RebalanceImpl.lock` asks the broker that `getBrokerNameFromMessageQueue` names, not the logical one."""
-    static = replace(
-        route("T", a=2, b=2),
-        topic_queue_mapping_by_broker={
-            "a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0, 1: 1}),
-            "b": TopicQueueMappingInfo("T", "__global__", 4, "b", 1, {2: 0, 3: 1}),
-        },
-    )
+    numbers = {"a": {0: 0, 1: 1}, "b": {2: 0, 3: 1}}
+    mapping = {name: TopicQueueMappingInfo("T", "__global__", 4, name, 1, ids) for name, ids in numbers.items()}
+    static = replace(route("T", a=2, b=2), topic_queue_mapping_by_broker=mapping)
     for report in trials(4, "c1 c2", at("join", "c3"), at("leave", "c1", 80), routes=[static], orderly=True):
         assert list(owners_at_the_end(report).values()) == [("c2",), ("c2",), ("c3",), ("c3",)]
         assert length(report, "longest_gap") < 30
         assert report.figures.convergence_ms is not None
 
 
-def test_a_lock_of_a_queue_that_is_given_up_is_renewed_until_4_9_8_only() -> None:
-    """`RebalanceImpl.buildProcessQueueTableByBrokerName` passes over dropped queues from 5.0.0 on."""
+@every_case(("version", "least", "most"), [("4.9.8", 150, 999), ("5.0.0", 0, 81), ("5.1.4", 0, 81)])
+def test_a_lock_of_a_queue_that_is_given_up_is_renewed_until_4_9_8_only(version: str, least: int, most: int) -> None:
+    """`RebalanceImpl.buildProcessQueueTableByBrokerName` passes over dropped queues from 5.0.0 on.
 
-    def last_takeover(version: str) -> float:
-        more = {"orderly": True, "consume_us": 300 * SECOND_US, "client_version": version}
-        reports = trials(4, "c1 c2", at("join", "c3"), **more)
-        return max(each.at_ms / 1000 - 10 for report in reports for each in takeovers(report))
-
-    assert last_takeover("4.9.8") > 150, "as long as the listener holds on"
-    assert last_takeover("5.0.0") < 81, "a lock lives for 60 s, and who waits looks again 20 s later"
-    assert last_takeover("5.1.4") < 81
+    Before, a listener keeps it as long as it likes; since, it lives for 60 s, and who waits looks again 20 s later.
+    """
+    more = {"orderly": True, "consume_us": 300 * SECOND_US, "client_version": version}
+    reports = trials(4, "c1 c2", at("join", "c3"), **more)
+    assert least < max(each.at_ms / 1000 - 10 for report in reports for each in takeovers(report)) < most
 
 
 def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> None:
@@ -263,7 +250,140 @@ def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> N
     assert end["U", 2] == ("c2",)
 
 
-def test_notices_in_batches_come_later() -> None:
-    batched = Timers(notify_batch_us=15 * SECOND_US, rebalance_wait_us=3600 * SECOND_US)
-    reports = trials(20, "c1 c2 c3", at("crash", "c2"), timers=batched)
-    assert 1.1 < max(length(each, "convergence") for each in reports) <= 16.1
+NEW, MIDDLE, OLD = "5.5.0", "5.1.4", "4.9.7"
+NOBODY_IS_TOLD = Timers(notify_batch_us=10**12)
+NO_IDLE = Timers(socket_idle_us=10**12)
+EARLY_IDLE = Timers(socket_idle_us=60 * SECOND_US, pull_hold_us=1)
+AT_ONCE = Timers(start_us=0, connect_us=0, close_us=0)
+CRASH, JOIN, LEAVE, LOST = at("crash", "c2"), at("join", "c4"), at("leave", "c2"), at("host-loss", "c2")
+BATCHED = Timers(notify_batch_us=15 * SECOND_US, rebalance_wait_us=3600 * SECOND_US)
+BUSY = {"orderly": True, "consume_us": 800_000}
+BLOCKED = {"orderly": True, "consume_us": 3600 * SECOND_US}
+WIDER = at("route-change", "T", read_queues=6, write_queues=6)
+
+
+# What happens, how often it is simulated, the figure, and its bounds in seconds; then some trials must be below and
+# above two others.
+@every_case(("event", "scenario", "number", "figure", "least", "most", "spread"), [
+    # before 5.2 a killed process leaves no gap but the way of the messages
+    (CRASH, {"client_version": MIDDLE, "timers": AT_ONCE}, 25, "convergence", 0, 0, None),
+    (CRASH, {"client_version": OLD, "timers": AT_ONCE}, 25, "longest_gap", 0, 0, None),
+    # since 5.2 what is missing to a second: most consumers last ran more than a second ago, a few did not
+    (CRASH, {"timers": AT_ONCE}, 200, "longest_gap", 0, 1, (0, 0.0001)),
+    # a join that nobody is told of takes at most one loop
+    *((JOIN, {"client_version": v, "timers": NOBODY_IS_TOLD}, 100, "convergence", 0, 20, (20, 15)) for v in (NEW, MIDDLE, OLD)),
+    *((JOIN, {"client_version": v, "timers": NOBODY_IS_TOLD}, 20, "longest_overlap", 0, 20, None) for v in (NEW, MIDDLE, OLD)),
+    # heartbeat up to 30 s old, expiry 120 s, scan every 10 s, loop every 20 s
+    (LOST, {"timers": NO_IDLE}, 150, "longest_gap", 90, 150, (105, 135)),
+    (LOST, {"timers": NO_IDLE}, 20, "longest_overlap", 0, 0, None),
+    # a socket that is found idle first is told to the group
+    (LOST, {"timers": EARLY_IDLE}, 25, "longest_gap", 30, 62, None),
+    # the lock was renewed at most 20 s before, and lives 60 s; then the retry of each version decides
+    (CRASH, {"client_version": NEW, "orderly": True}, 40, "longest_gap", 40, 61, None),
+    (CRASH, {"client_version": MIDDLE, "orderly": True}, 40, "longest_gap", 40, 60.5, None),
+    (CRASH, {"client_version": OLD, "orderly": True}, 40, "longest_gap", 40, 80, None),
+    # a clean end of an orderly consumer unlocks first
+    *((LEAVE, {"client_version": v, "orderly": True}, 25, "longest_gap", 0, 1, None) for v in (NEW, MIDDLE, OLD)),
+    # the delayed unlock of 20 s, and then up to one loop of 20 s
+    (JOIN, {"client_version": OLD, **BUSY}, 40, "longest_gap", 20, 42, None),
+    # since 5.2 a busy listener is overruled when the lock is twenty seconds old
+    (JOIN, BLOCKED, 40, "longest_gap", 18, 45, None),
+    # new queues are seen after a route poll and a loop
+    (WIDER, {}, 60, "convergence", 0, 50, None),
+    # a broker that ends leaves the route at once; for a silent one: registration up to 30 s old, expiry 120 s, scan
+    # every 5 s, poll, loop, and 3 s a try
+    (at("broker-down", "a"), {}, 40, "convergence", 0, 50, None),
+    (at("broker-loss", "a"), {}, 40, "convergence", 90, 125 + 30 + 20 + 2 * 3, None),
+    # notices that brokers send in batches come as much later
+    (CRASH, {"timers": BATCHED}, 20, "convergence", 0, 16.1, (16.1, 1.1)),
+    # lost pulls are found after two minutes and a loop
+    (at("pull-stall", "c2"), {}, 25, "unread", 120.5, 140.5, None),
+    (at("pull-stall", "c2"), {}, 10, "longest_gap", 0, 0, None),
+])  # fmt: skip
+def test_arithmetic_says_how_long_it_takes(
+    event: Event, scenario: dict[str, Any], number: int, figure: str, least: float, most: float, spread: Any
+) -> None:
+    found = [length(report, figure) for report in trials(number, "c1 c2 c3", event, latency_us=0, **scenario)]
+    assert least <= min(found)
+    assert max(found) <= most
+    if spread is not None:
+        assert min(found) <= spread[0]
+        assert max(found) >= spread[1]
+
+
+@every_case(("version", "converged"), [(NEW, 1.0), (MIDDLE, 0.0), (OLD, 0.0)])
+def test_a_joiner_takes_its_queues_at_once_or_a_second_after_it_was_made(version: str, converged: float) -> None:
+    more = {"routes": [route(a=8)], "client_version": version, "latency_us": 0, "timers": AT_ONCE}
+    for report in trials(25, "c1 c2 c3", JOIN, **more):
+        took = takeovers(report, "c4")
+        assert {each.at_ms for each in took} == {10_000 + converged * 1000}
+        assert {(each.reads_from_ms or 0) - each.at_ms for each in took} == {0 if version == OLD else 500}
+
+
+def test_the_offset_that_is_stored_is_at_most_one_interval_old() -> None:
+    reports = trials(100, "c1 c2", CRASH, latency_us=0)
+    ages = [each.redelivered_ms for report in reports for each in takeovers(report)]
+    assert 0 <= min(ages) < 1000
+    assert 4000 < max(ages) <= 5000
+
+
+@every_case("consume_us", [0, 250_000])
+def test_an_owner_that_gives_a_queue_up_stores_its_offset_but_not_what_its_listener_has(consume_us: int) -> None:
+    for report in trials(10, "c1 c2", LEAVE, latency_us=0, consume_us=consume_us):
+        assert {each.redelivered_ms for each in takeovers(report)} == {consume_us / 1000}
+
+
+GROUP = side("a b c", route(x=8, y=8))
+
+
+def after(before: Side, changes: Changes) -> Side:
+    members = change_members(before.members.client_ids, changes)
+    return side(" ".join(members), *(change_route(each, changes) for each in before.routes))
+
+
+def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
+    changes = Changes(
+        add=("d", 1), remove=("b",), replace=(("a", "z"),), remove_brokers=("y",),
+        add_brokers=(NewBroker("v"), NewBroker("w", 4)), read_queues=(QueueCount(9, "x"),),
+        write_queues=(QueueCount(3),),
+    )  # fmt: skip
+    events = list(change_events(GROUP, after(GROUP, changes), changes))
+    found = [" ".join(map(str, (e.kind, e.subject, e.read_queues, e.write_queues))) for e in events]
+    assert found == [
+        *("leave a None None", "leave b None None", "join d None None", "join placeholder-01 None None"),
+        *("join z None None", "broker-down y None None", "broker-up v None None", "broker-up w 4 4"),
+        "route-change T 9 None",
+    ]
+    assert {event.at_us for event in events} == {0}
+
+
+@every_case(("before", "gap", "overlap"), [(side("a a b", route(x=6)), None, None), (side("a b", route(x=0)), 0, 0)])
+def test_a_window_without_end_is_not_called_a_window(before: Side, gap: int | None, overlap: int | None) -> None:
+    changes = Changes(add=("d",))
+    other = after(before, changes)
+    plan, consume_from = plan_rebalance("g", before, other), "CONSUME_FROM_LAST_OFFSET"
+    found = convergence(plan, before, other, changes, states={}, client_version="5.5.0", consume_from=consume_from)
+    assert found is not None
+    assert (found.longest_gap_ms, found.longest_overlap_ms) == (gap, overlap)
+
+
+def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerGroup:
+    connections = tuple(Connection(f"c{n}", version=each, language=language) for n, each in enumerate(versions))
+    return ConsumerGroup("g", HERE, views=(MemberView(connections, HERE),))
+
+
+@every_case(("group", "given", "version", "codes"), [
+    (None, None, "5.5.0", []),
+    (None, "4.9", "4.9", []),
+    (reporting(), None, "5.5.0", []),
+    (reporting(None, "HIGHER_VERSION"), None, "5.5.0", []),
+    (reporting("V4_9_7", "V4_9_7"), None, "4.9.7", []),
+    (reporting("V4_9_7"), "5.2.0", "5.2.0", []),
+    (reporting("V5_5_0", "V4_9_7"), None, "4.9.7", ["mixed-versions"]),
+    (reporting("V5_5_0", "V5_5_0", "V5_1_4"), None, "5.5.0", ["mixed-versions"]),
+    (reporting("V5_3_0", "V5_2_0"), None, "5.2.0", []),
+    (reporting("V4_6_0", language="CPP"), None, "5.5.0", []),
+])  # fmt: skip
+def test_the_version_of_a_group(group: ConsumerGroup | None, given: str | None, version: str, codes: list[str]) -> None:
+    found, findings = client_version(group, given)
+    assert (found, [finding.code for finding in findings]) == (version, codes)

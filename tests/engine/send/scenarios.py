@@ -1,8 +1,6 @@
 from typing import Any
 
 from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.java_producer import JavaProducer
-from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
 
@@ -20,11 +18,3 @@ THREE = route(a=2, b=2, c=2)
 def sent(*failures: Failure, topic: TopicRouteData = THREE, **fields: Any) -> SendReport:
     given: dict[str, Any] = {"start_at": 0, "messages": 6, "failures": failures}
     return simulate_send(topic, SendScenario(**given | fields))
-
-
-def played(topic: TopicRouteData, *failures: Failure, **fields: Any) -> JavaProducer:
-    given: dict[str, Any] = {"messages": 1, "start_at": 0, "failures": failures}
-    producer = producer_of(topic, SendScenario(**given | fields))
-    assert isinstance(producer, JavaProducer)
-    producer.run()
-    return producer

@@ -1,39 +1,46 @@
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from rmqlb import MessageQueue, PublishingLoadBalancer, go_round_robin, select_by_hash
+from rmqlb import (
+    Failure,
+    MessageQueue,
+    Moment,
+    PublishingLoadBalancer,
+    SendScenario,
+    go_round_robin,
+    select_by_hash,
+    simulate_send,
+)
 from rmqlb.engine.send.balancers import CppRoundRobin, cpp_attempts
 from rmqlb.engine.send.queues import publish_list, stored_list
 from rmqlb.engine.send.sdk import CLIENTS, NAMES, SDKS, sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE, sent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 from tests.support.vectors import vectors
 
 VECTORS = list(vectors("producers"))
 PAIR = [MessageQueue("T", broker, number) for broker in "ab" for number in range(2)]
 
 
-def queues(vector: dict[str, Any]) -> list[MessageQueue]:
-    return [MessageQueue("T", broker, number) for broker, number in vector["queues"]]
+def answered(kind: str, name: str) -> Iterator[tuple[dict[str, Any], list[MessageQueue], Any]]:
+    for vector in VECTORS:
+        if vector["kind"] == kind and name in vector["expected"]:
+            yield vector, [MessageQueue("T", *queue) for queue in vector["queues"]], vector["expected"][name]
 
 
-def sdks_with(kind: str) -> list[Any]:
-    names = sorted({name for vector in VECTORS if vector["kind"] == kind for name in vector["expected"]})
-    return [pytest.param(name, id=name) for name in names]
-
-
-def answered(kind: str, name: str) -> list[tuple[dict[str, Any], Any]]:
-    return [
-        (vector, vector["expected"][name])
-        for vector in VECTORS
-        if vector["kind"] == kind and name in vector["expected"]
-    ]
+def sdks_with(kind: str) -> list[str]:
+    return sorted({name for vector in VECTORS if vector["kind"] == kind for name in vector["expected"]})
 
 
 def outcome(call: Callable[[], Any]) -> Any:
@@ -57,8 +64,7 @@ def test_every_profile_has_the_vectors_that_it_names() -> None:
 
 @every_case("name", sdks_with("hash"))
 def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
-    for vector, expected in answered("hash", name):
-        listed = queues(vector)
+    for vector, listed, expected in answered("hash", name):
         if isinstance(expected, dict):
             wanted: Any = "refused"
         elif isinstance(expected, list):
@@ -68,10 +74,9 @@ def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
         assert outcome(lambda: select_by_hash(listed, vector["key"], sdk=name)) == wanted, vector  # noqa: B023
 
 
-@every_case("name", [param for param in sdks_with("take") if param.id != "go@2.1.2"])
+@every_case("name", [name for name in sdks_with("take") if name != "go@2.1.2"])
 def test_a_grpc_producer_takes_the_candidates_that_the_sdk_takes(name: str) -> None:
-    for vector, expected in answered("take", name):
-        listed = queues(vector)
+    for vector, listed, expected in answered("take", name):
 
         def taken() -> list[list[MessageQueue]]:
             balancer = PublishingLoadBalancer(listed, sdk=name, start=vector["start"])  # noqa: B023
@@ -82,16 +87,14 @@ def test_a_grpc_producer_takes_the_candidates_that_the_sdk_takes(name: str) -> N
 
 
 def test_a_go_producer_goes_round_as_client_go_does() -> None:
-    for vector, expected in answered("take", "go@2.1.2"):
-        listed = queues(vector)
+    for vector, listed, expected in answered("take", "go@2.1.2"):
         robin = go_round_robin(listed, vector["start"])
         picked = [robin.select(brokers[0] if brokers else None) for _, brokers in vector["steps"]]
         assert picked == [listed[at] for (at,) in expected], vector
 
 
 def test_the_attempts_of_cpp_are_those_of_its_own_picks() -> None:
-    for vector, expected in answered("send", "cpp@2.2.0"):
-        listed = queues(vector)
+    for vector, listed, expected in answered("send", "cpp@2.2.0"):
         robin = CppRoundRobin(listed, vector["start"] % 2**31)
         for (_, brokers), places in zip(vector["steps"], expected, strict=True):
             taken = list[MessageQueue]()
@@ -114,13 +117,9 @@ def test_sdks_that_were_not_run_differ_from_java_as_their_source_says() -> None:
     assert first("csharp-grpc", {"a", "b"}) == ["a1", "b0"]
 
 
-def test_keys_of_csharp_cannot_be_predicted() -> None:
-    with pytest.raises(UsageError, match=r"csharp-grpc cannot be predicted: string\.GetHashCode differs from process"):
-        select_by_hash(PAIR, "order-1", sdk="csharp-grpc")
-
-
 @every_case(("call", "problem"), [
     (lambda: select_by_hash(PAIR, "x", sdk="goo"), "goo: not an SDK"),
+    (lambda: select_by_hash(PAIR, "x", sdk="csharp-grpc"), "csharp-grpc cannot be predicted: string.GetHashCode differs from process"),
     (lambda: select_by_hash(PAIR, "x", sdk="go-grpc@new"), "go-grpc@new: not a version of go-grpc"),
     (lambda: select_by_hash(PAIR, 7, sdk="go"), "arg is 7: text is needed"),
     (lambda: select_by_hash(PAIR, "", sdk="go"), "go: a message without a key goes to any queue"),
@@ -172,114 +171,125 @@ ROUTE = TopicRouteData(
 """Brokers out of order, one with a slave, one that is read-only, one without a master, and other counts to read."""
 
 
-@every_case(("name", "listed"), [
-    ("java", "a0 a1 b0 b1"),
-    ("go", "b0 b1 a0 a1"),
-    ("cpp", "a0 a1 b0 b1"),
-    ("proxy", "a0 a1 b0 b1"),
-    ("java-grpc", "b1 b2 a0 a1"),
-    ("python-grpc", "b1 b2 a0 a1"),
-    ("cpp-grpc", "b1 b2 a0 a1"),
-    ("csharp-grpc", "b1 b2 a0 a1"),
-    ("go-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-    ("rust-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
-    ("nodejs-grpc", "a0 a0 d0"),
-])  # fmt: skip
-def test_each_sdk_makes_its_own_list_of_a_route(name: str, listed: str) -> None:
-    found = publish_list(ROUTE, sdk(name).profile)
-    assert " ".join(f"{queue.broker_name}{queue.queue_id}" for queue in found) == listed
-
-
-def test_a_proxy_in_a_broker_stores_in_that_broker_alone() -> None:
-    assert [queue.queue_id for queue in stored_list(ROUTE, "b")] == [0, 1]
-    assert stored_list(ROUTE, "stranger") == []
-
-
-def test_a_proxy_ends_its_list_at_a_broker_that_the_route_does_not_name() -> None:
-    route = TopicRouteData(
-        "T", (*ROUTE.queue_datas[:1], QueueData("x", 1, 1, 6), *ROUTE.queue_datas[1:]), ROUTE.broker_datas
-    )
-    assert {queue.broker_name for queue in publish_list(route, sdk("java-grpc").profile)} == {"b"}
-
-
-def test_static_topics_are_known_for_java_alone() -> None:
-    mapped = TopicQueueMappingInfo("T", "__global__", 2, "a", 1, {0: 0})
-    static = TopicRouteData("T", ROUTE.queue_datas, ROUTE.broker_datas, None, {"a": mapped})
-    assert [queue.queue_id for queue in publish_list(static, sdk("java").profile)] == [0, 1]
-    for name in set(NAMES) - {"java"}:
-        with pytest.raises(DataError, match=f"what producers of {name} make of it is not known"):
-            publish_list(static, sdk(name).profile)
-
-
-def test_the_order_of_many_go_brokers_is_not_known() -> None:
-    many = TopicRouteData("T", tuple(QueueData(f"b{number}", 1, 1, 6) for number in range(13)), ())
-    with pytest.raises(DataError, match="is not known beyond 12 brokers"):
-        publish_list(many, sdk("go").profile)
-
-
+STATIC = replace(
+    ROUTE, topic_queue_mapping_by_broker={"a": TopicQueueMappingInfo("T", "__global__", 2, "a", 1, {0: 0})}
+)
+MANY = TopicRouteData("T", tuple(QueueData(f"b{number}", 1, 1, 6) for number in range(13)), ())
+SPREAD = TopicRouteData(
+    "T",
+    (QueueData("a", 2, 2, 6), QueueData("b", 2, 2, 4)),
+    (BrokerData("c", "a", {0: "192.0.2.1:1", 1: "192.0.2.2:1"}), BrokerData("c", "b", {0: "192.0.2.3:1"})),
+)
+"""A slave, and a broker that is for reading only: the list of go-grpc keeps both."""
 KEYS = tuple(f"order-{number}" for number in range(200))
-GRPC = tuple(name for name in CLIENTS if name.endswith("-grpc"))
 
 
-def places(found: Any, name: str) -> list[tuple[str, int] | None]:
-    rows = [row.queues[name] for row in found.keys]
-    return [None if queue is None else (queue.broker_name, queue.queue_id) for queue in rows]
+def lists_of(route: TopicRouteData) -> Iterator[str]:
+    for name in NAMES:
+        try:
+            listed = publish_list(route, sdk(name).profile)
+        except DataError as error:
+            yield f"{name}: {error.message}"
+        else:
+            yield f"{name}: " + " ".join(f"{queue.broker_name}{queue.queue_id}" for queue in listed)
 
 
-def test_behind_a_proxy_in_cluster_mode_every_grpc_sdk_sends_a_key_to_one_queue() -> None:
-    found = key_queues(route(a=4, b=4), KEYS, [sdk(name) for name in GRPC], "cluster")
-    assert [each.unknown for each in found.sdks] == [None] * len(GRPC)
-    assert {pair.differ for pair in found.pairs} == {0}
-    queues = route(a=4, b=4).publish_queues()
-    stored = [select_by_hash(queues, key, sdk="proxy") for key in KEYS]
-    assert places(found, "csharp-grpc") == [(queue.broker_name, queue.queue_id) for queue in stored]
+def lines_of(found: Any) -> Iterator[str]:
+    yield from (f"{each.sdk}: unknown {each.unknown}, moved {each.moved}, {each.moved_share}" for each in found.sdks)
+    yield from (f"{each.sdk}, {each.other_sdk}: {each.differ} differ, {each.differ_share}" for each in found.pairs)
+    for row in found.keys[:12]:
+        yield f"  {row.key}: {placed(row.queues)}" + (f", then {placed(row.queues_after)}" if row.queues_after else "")
 
 
-def test_go_sends_keys_to_brokers_that_take_none_in_local_mode() -> None:
-    """Its list keeps slaves and brokers that are for reading only."""
-    spread = TopicRouteData(
-        "T",
-        (QueueData("a", 2, 2, 6), QueueData("b", 2, 2, 4)),
-        (BrokerData("c", "a", {0: "192.0.2.1:1", 1: "192.0.2.2:1"}), BrokerData("c", "b", {0: "192.0.2.3:1"})),
-    )
-    found = key_queues(spread, KEYS, [sdk("go-grpc"), sdk("java-grpc")])
-    assert {place and place[0] for place in places(found, "go-grpc")} == {"a", None}
-    assert {place and place[0] for place in places(found, "java-grpc")} == {"a"}
-    # Of its six queues two are those of the master.
-    lost = places(found, "go-grpc").count(None)
-    assert lost == sum(select_by_hash(_numbered(6), key, sdk="go-grpc").queue_id > 1 for key in KEYS)
+def placed(queues: Mapping[str, MessageQueue | None]) -> str:
+    return " ".join(f"{name} {queue and f'{queue.broker_name}{queue.queue_id}'}" for name, queue in queues.items())
 
 
-def _numbered(count: int) -> list[MessageQueue]:
-    return [MessageQueue("T", "x", number) for number in range(count)]
+def test_named_lists_and_keys_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    # A Proxy ends its list at a broker that the route does not name.
+    unnamed = replace(ROUTE, queue_datas=(*ROUTE.queue_datas[:1], QueueData("x", 1, 1, 6), *ROUTE.queue_datas[1:]))
+    routes = {"a route": ROUTE, "a static topic": STATIC, "13 brokers": MANY, "a broker without a name": unnamed}
+    grpc = [sdk(name) for name in CLIENTS if name.endswith("-grpc")]
+    two, more = route(a=8), ("16 write queues on every broker",)
+    keys = {
+        "gRPC, in cluster mode": key_queues(route(a=4, b=4), KEYS, [*grpc, sdk("proxy")], "cluster"),
+        "a slave and a broker for reading, in local mode": key_queues(SPREAD, KEYS, [sdk("go-grpc"), sdk("java-grpc")]),
+        "three SDKs": key_queues(two, KEYS, [sdk("java"), sdk("go"), sdk("cpp")]),
+        # A Proxy's hash moves a key to a new queue or not at all.
+        "twice as many queues": key_queues(two, KEYS, [sdk("java"), sdk("proxy")], after=route(a=16), changes=more),
+    }
+    answers = {f"lists of {name}": lists_of(each) for name, each in routes.items()}
+    answers |= {f"keys of {name}": lines_of(found) for name, found in keys.items()}
+    assert_recorded(Path(__file__).with_name("keys.txt"), answers, request)
 
 
-def test_a_change_moves_the_keys_whose_queue_is_another_one_afterwards() -> None:
-    sdks = [sdk(name) for name in ("java", "proxy")]
-    found = key_queues(route(a=8), KEYS, sdks, after=route(a=16), changes=("16 write queues on every broker",))
-    java, proxy = found.sdks
-    codes = [select_by_hash(_numbered(16), key).queue_id for key in KEYS]
-    assert java.moved == sum(code != code % 8 for code in codes)
-    assert (java.moved_share, found.keys[0].queues_after is not None) == (java.moved / len(KEYS), True)
-    # A Proxy's hash moves a key to a new queue or not at all.
-    after = [row.queues_after for row in found.keys]
-    stays = [each["proxy"] == row.queues["proxy"] for each, row in zip(after, found.keys, strict=True) if each]
-    goes = [
-        each["proxy"].queue_id for each, stay in zip(after, stays, strict=True) if each and each["proxy"] and not stay
-    ]
-    assert proxy.moved == len(goes)
-    assert min(goes) >= 8
-
-
-def test_pairs_count_the_keys_that_two_sdks_send_to_different_queues() -> None:
-    found = key_queues(route(a=8), KEYS, [sdk("java"), sdk("go"), sdk("cpp")])
-    assert [(pair.sdk, pair.other_sdk) for pair in found.pairs] == [("java", "go"), ("java", "cpp"), ("go", "cpp")]
-    for pair in found.pairs:
-        both = zip(places(found, pair.sdk), places(found, pair.other_sdk), strict=True)
-        assert pair.differ == sum(one != other for one, other in both)
-        assert pair.differ_share == pair.differ / len(KEYS)
-
-
-def test_a_topic_without_writable_queues_is_told() -> None:
+def test_a_proxy_stores_in_its_own_broker_and_no_sdk_in_a_topic_without_writable_queues() -> None:
+    assert [[queue.queue_id for queue in stored_list(ROUTE, broker)] for broker in ("b", "stranger")] == [[0, 1], []]
     with pytest.raises(DataError, match="topic T has no queue that producers can write"):
         key_queues(TopicRouteData("T", (QueueData("a", 2, 2, 4),), ()), ("a",), [sdk("java")])
+
+
+def sends_of_a_route() -> Iterator[Any]:
+    """Those questions whose queues are a route's: broker by broker, from 0 on."""
+    for vector in VECTORS:
+        counts: dict[str, int] = {}
+        for broker, _ in vector["queues"]:
+            counts[broker] = counts.get(broker, 0) + 1
+        listed = [[broker, number] for broker, count in counts.items() for number in range(count)]
+        if vector["kind"] == "send" and vector["queues"] == listed:
+            yield vector, counts
+
+
+def test_the_attempts_of_go_are_those_of_its_own_loop() -> None:
+    questions = list(sends_of_a_route())
+    assert len(questions) > 200
+    for vector, counts in questions:
+        # A route lists its brokers in any order; Java's list, in which a start is given, is sorted.
+        topic = route(**counts)
+        listed = [MessageQueue("T", broker, number) for broker, number in vector["queues"]]
+        first = listed[(vector["start"] + 1) % len(listed)]
+        failures = tuple(
+            Failure(broker, REFUSED, Moment(message=number), Moment(message=number + 1))
+            for number, (_, brokers) in enumerate(vector["steps"], start=1)
+            for broker in brokers
+            if broker in counts
+        )
+        wraps = vector["start"] + 4 * len(vector["steps"]) >= 2**32
+        if wraps and 2**32 % len(listed):
+            continue
+        start = topic.publish_queues().index(first)
+        report = sent(
+            *failures, topic=topic, sdk="go", rate=Fraction(1), messages=len(vector["steps"]), start_at=start, retries=3
+        )
+        attempts: dict[int, list[int]] = {}
+        for attempt in report.attempts or ():
+            place = listed.index(MessageQueue("T", attempt.broker_name, attempt.queue_id))
+            attempts.setdefault(attempt.message, []).append(place)
+        assert list(attempts.values()) == vector["expected"]["go@2.1.2"], vector
+
+
+def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
+    slaves = tuple(BrokerData("c", name, {0: "192.0.2.1:1", 1: "192.0.2.2:1"}) for name in "ab")
+    topic = TopicRouteData("T", TWO.queue_datas, slaves)
+    with pytest.raises(DataError, match="producers of rust-grpc send to slaves too, as a has"):
+        sent(topic=topic, sdk="rust-grpc")
+    assert sent(topic=topic, sdk="java-grpc").totals.stored == 6
+    assert sent(topic=topic, sdk="rust-grpc", proxy_mode="cluster").totals.stored == 6
+
+
+@every_case(("fields", "problem"), [
+    ({"sdk": "goo"}, "goo: not an SDK"),
+    ({"sdk": "proxy"}, "sends of proxy are not simulated"),
+    ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is simulated for Java's producers"),
+    *(({"sdk": name, "failures": (Failure("a", UNSAFE),)}, "store statuses") for name in ("cpp", "java-grpc")),
+    ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is simulated for Java's producers"),
+    ({"sdk": "go", "latency_fault": True}, "latency fault is simulated for Java's producers"),
+    ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is simulated for Java's producers"),
+    ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
+])  # fmt: skip
+def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        simulate_send(TWO, SendScenario(**fields))
+    assert problem in caught.value.message

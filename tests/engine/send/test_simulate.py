@@ -1,22 +1,23 @@
 from collections import Counter
 from fractions import Fraction
 from math import exp
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import Failure, MessageQueue, Moment, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
+from rmqlb.engine.send.java_producer import JavaProducer, is_silent
 from rmqlb.engine.send.producer import pick
 from rmqlb.engine.send.profile import PROFILES, profile_of
-from rmqlb.engine.send.recorder import Recorder
+from rmqlb.engine.send.recorder import MOST_KINDS, Recorder
 from rmqlb.engine.send.scenarios import failures_of, lognormal, long_enough, producers_of
+from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.send_scenario import HOST_LOSS_US, Latency, Selector
@@ -24,25 +25,24 @@ from rmqlb.model.simulate_send import BrokerTally
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, SLOW, TIMEOUT, TWO, UNSAFE, S, sent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
+from tests.support.recorded_answers import assert_recorded
 
 NOTHING = Latency("0", (0,))
 ENDLESS: dict[str, Any] = {"messages": None, "duration_us": 1}
 
 
-@every_case(("version", "name"), [
-    ("5.5.0", "5.3.3 and newer"),
-    ("6.0.0", "5.3.3 and newer"),
+@every_case(("name", "versions"), [
+    ("5.3.3 and newer", "5.5.0 6.0.0"),
     ("5.3.2", "5.3.2"),
-    ("V5_1_4", "5.1.4"),
-    ("5.1.3-SNAPSHOT", "5.1.1 to 5.1.3"),
-    ("5.1.4_SNAPSHOT", "5.1.4"),
-    ("5.0", "5.0.0"),
-    ("4.9.10", "4.9.8"),
-    ("4.9.7", "4.9.4 to 4.9.7"),
-    ("4.3.0", "4.7.1 and older"),
+    ("5.1.4", "V5_1_4 5.1.4_SNAPSHOT"),
+    ("5.1.1 to 5.1.3", "5.1.3-SNAPSHOT"),
+    ("5.0.0", "5.0"),
+    ("4.9.8", "4.9.10"),
+    ("4.9.4 to 4.9.7", "4.9.7"),
+    ("4.7.1 and older", "4.3.0"),
 ])  # fmt: skip
-def test_a_version_has_the_rules_of_its_stretch(version: str, name: str) -> None:
-    assert profile_of(version).name == name
+def test_a_version_has_the_rules_of_its_stretch(name: str, versions: str) -> None:
+    assert {profile_of(version).name for version in versions.split()} == {name}
 
 
 def test_stretches_begin_with_the_version_that_they_name() -> None:
@@ -134,42 +134,6 @@ def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
         lognormal(5000, -0.1, "x")
 
 
-def test_tallies_add_up() -> None:
-    report = sent(
-        Failure("a", TIMEOUT, Moment(us=500_000), Moment(us=9 * S)),
-        Failure("c", ERROR, Moment(message=40), Moment(message=70)),
-        rate=Fraction(50),
-        messages=800,
-        latency_fault=True,
-    )
-    attempts, totals = report.attempts or (), report.totals
-    assert totals.messages == totals.stored + totals.lost == 800
-    assert len(attempts) == totals.attempts == sum(tally.attempts for tally in report.queues)
-    assert totals.attempts == sum(tally.attempts for tally in report.brokers)
-    without_time = sum(attempt.took_ms == 0.1 for attempt in attempts)
-    assert totals.failed_attempts == sum(tally.failed for tally in report.queues)
-    assert totals.failed_attempts == sum(failure.failed for failure in report.failures) + without_time
-    assert totals.retries == sum(attempt.attempt > 1 for attempt in attempts)
-    assert totals.lost == sum(totals.lost_by.values()) == sum(each.lost for each in report.timeline)
-    sliced = Counter[str]()
-    for each in report.timeline:
-        sliced.update({b.broker_name: b.attempts for b in each.brokers})
-    assert sliced == Counter(attempt.broker_name for attempt in attempts)
-    assert [each.from_ms for each in report.timeline[1:]] == [each.to_ms for each in report.timeline[:-1]]
-
-
-@pytest.mark.parametrize("latency_fault", [False, True])
-def test_a_simulation_that_is_given_more_time_goes_on_to_its_end(latency_fault: bool) -> None:
-    """Two messages a second for 2 s and a half: five, the last at 2 s; the isolation of the dead broker goes on."""
-    fields: dict[str, Any] = {"duration_us": 2_500_000, "rate": Fraction(2), "retries": 0, "topic": route(a=1, b=1)}
-    report = sent(Failure("a", REFUSED), messages=None, latency_fault=latency_fault, **fields)
-    assert (report.totals.messages, report.totals.lasted_ms) == (5, 2001)
-    assert report.timeline[-1].to_ms == 2500
-    assert report.brokers[0].isolated_ms == (2499 if latency_fault else 0)
-    ended = sent(Failure("a", REFUSED), messages=5, latency_fault=latency_fault, **fields)
-    assert ended.timeline[-1].to_ms == 2001
-
-
 @pytest.mark.parametrize(("messages", "kept"), [(1000, True), (1001, False)])
 def test_attempts_and_lost_messages_are_kept_of_a_thousand_messages_at_most(messages: int, kept: bool) -> None:
     report = simulate_send(TWO, SendScenario(messages=messages))
@@ -190,76 +154,29 @@ def test_a_timeline_has_at_most_120_slices() -> None:
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
 
 
-@every_case(("name", "value", "share"), [
-    ("lost", 20, 10),  # of 200 messages
-    ("failed-attempts", 30, 12),  # of 250 attempts
-    ("longest-send-ms", 8.5, None),
-    ("share[a]", 25, 25),
-    ("picks[a]", 60, 20),  # of 300 picks
-    ("failed[a]", 5, 2),
-    ("isolated-ms[a]", 12.5, None),
-    ("isolations[a]", 3, None),
-])  # fmt: skip
-def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
-    report = sent(topic=route(a=1, b=1))
-    totals = replace(report.totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5)
-    report = replace(report, totals=totals, brokers=TALLIES)
-    assert try_on(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
-    if share is not None:
-        assert try_on(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
-    assert (name.partition("[")[0] in SEND_FIGURES.shares) is (share is not None)
+def test_each_figure_of_sends_and_its_whole_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    totals = replace(
+        sent(topic=TWO).totals, messages=200, lost=20, attempts=250, failed_attempts=30, longest_send_ms=8.5
+    )
+    report = replace(sent(topic=TWO), totals=totals, brokers=TALLIES)
+
+    def value(text: str) -> object:
+        try:
+            return try_on(parse_condition(text, SEND_FIGURES), report).value
+        except UsageError as error:
+            return error.message
+
+    names = (*SEND_FIGURES.names, *(f"{name}[a]" for name in SEND_FIGURES.of_subject))
+    answers = {name: [f"{value(f'{name}>=0')}, share: {value(f'{name}>=0%')}"] for name in names}
+    assert_recorded(Path(__file__).with_name("figures.txt"), answers, request)
 
 
 def test_of_no_message_stored_no_broker_has_a_share() -> None:
-    lost = tuple(replace(tally, stored=0, share=None) for tally in TALLIES)
+    report = replace(sent(topic=TWO), brokers=tuple(replace(tally, stored=0, share=None) for tally in TALLIES))
     for text in ("share[a]>=0", "share[a]>=0%"):
-        tried = try_on(parse_condition(text, SEND_FIGURES), replace(sent(topic=TWO), brokers=lost))
-        assert (tried.value, tried.met) == (None, None)
-
-
-@every_case("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
-def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
+        assert try_on(parse_condition(text, SEND_FIGURES), report).met is None
     with pytest.raises(UsageError):
-        try_on(parse_condition(text, SEND_FIGURES), sent(topic=TWO))
-
-
-def found(code: str, *failures: Failure, **fields: Any) -> list[str]:
-    given: dict[str, Any] = {"topic": TWO, "messages": 40, "rate": Fraction(1)}
-    report = sent(*failures, **given | fields)
-    return [each.message for each in report.findings if each.code == code]
-
-
-@every_case(("reaction", "drops"), [(READ_ONLY, True), (ERROR, False), (REFUSED, True), (UNSAFE, False)])
-def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, drops: bool) -> None:
-    """Without `notices_us` the NameServer notices nothing, but the write permission, which it knows."""
-    failure = Failure("a", reaction, notices_us=S if reaction is REFUSED else None)
-    assert bool(found("before-route-poll", failure, messages=5)) is drops
-
-
-@every_case(("retries", "blamed"), [(0, False), (2, True)])
-@every_case(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
-def test_timeouts_that_isolate_healthy_brokers(reaction: Reaction, late: bool, retries: int, blamed: bool) -> None:
-    fields: dict[str, Any] = {
-        "messages": 60,
-        "rate": Fraction(1, 60),
-        "retries": retries,
-        "latency_fault": True,
-        "start_at": None,
-    }
-    assert bool(found("healthy-isolated", Failure("a", reaction), **fields)) is (late and blamed)
-
-
-@every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
-def test_a_broker_drops_with_the_poll_after_it_is_known(noticed_s: float, began_s: int, poll_s: int) -> None:
-    """Polls at 30, 60, 90 s; one at the very moment comes too early."""
-    (text,) = found("before-route-poll", Failure("a", REFUSED, Moment(began_s * S), notices_us=round(noticed_s * S)))
-    assert f"is done after 39.001 s, before the route poll at {poll_s} s " in text
-
-
-def test_a_failure_that_never_begins_is_a_finding() -> None:
-    assert found("failure-not-reached", Failure("a", REFUSED, Moment(us=40 * S))) == [
-        "the failure of a never begins: the last message is done after 39.001 s"
-    ]
+        try_on(parse_condition("share[x]>1%", SEND_FIGURES), report)
 
 
 def broken(reaction: Reaction, start: float, end: float | None = None, notices: float | None = None) -> Failure:
@@ -286,35 +203,71 @@ def test_it_lasts_until_the_producer_knows_and_a_poll_more(failure: Failure, sec
     assert long_enough(SendScenario(rate=Fraction(10), failures=(failure,))).duration_us == seconds * S
 
 
-@every_case(("version", "isolated_s"), [("5.5.0", 10), ("4.9.7", 600)])
-def test_an_isolation_is_waited_for(version: str, isolated_s: int) -> None:
-    scenario = SendScenario(version, latency_fault=True, failures=(broken(SLOW, 10, 50),))
-    assert long_enough(scenario).duration_us == (50 + isolated_s + 30) * S
-
-
-def test_more_than_a_million_messages_are_for_those_who_ask() -> None:
+def test_an_isolation_is_waited_for_and_a_million_messages_are_enough() -> None:
+    for version, isolated_s in (("5.5.0", 10), ("4.9.7", 600)):
+        scenario = SendScenario(version, latency_fault=True, failures=(broken(SLOW, 10, 50),))
+        assert long_enough(scenario).duration_us == (50 + isolated_s + 30) * S
     scenario = SendScenario(rate=Fraction(100_000), failures=(broken(REFUSED, 0, notices=0),))
     assert (long_enough(scenario).messages, long_enough(scenario).duration_us) == (1_000_000, 60 * S)
     assert long_enough(replace(scenario, rate=None)).messages == 600
 
 
-@given(
-    start=st.integers(0, 100),
-    length=st.none() | st.integers(1, 100),
-    poll=st.sampled_from([5, 30, 60]),
-    fault=st.booleans(),
-    reaction=st.sampled_from([REFUSED, READ_ONLY]),
-)
-def test_the_producer_knows_by_then(start: int, length: int | None, poll: int, fault: bool, reaction: Reaction) -> None:
-    failure = broken(reaction, start, None if length is None else start + length, 0)
-    fields: dict[str, Any] = {"first_poll_us": poll * S, "poll_us": poll * S, "latency_fault": fault}
-    scenario = SendScenario(messages=None, rate=Fraction(10), failures=(failure,), **fields)
-    lasting_us = long_enough(scenario).duration_us or 0
-    short, longer = (
-        simulate_send(TWO, replace(scenario, duration_us=us), trace=False) for us in (lasting_us, lasting_us + 300 * S)
-    )
-    assert short.failures == longer.failures
-    assert short.totals.failed_attempts == longer.totals.failed_attempts
+@every_case(("detector", "messages", "found"), [(True, 12, False), (True, 13, True), (False, 13, False)])
+def test_only_the_detector_finds_a_broker_again_every_three_seconds(detector: bool, messages: int, found: bool) -> None:
+    """The broker fails at 0 s, is isolated for 10 s, and fails again at 11 s: it is found at 3 s and at 12 s."""
+    fields: dict[str, Any] = {"rate": Fraction(1), "latency_fault": True, "detector": detector, "retries": 1}
+    scenario = SendScenario(messages=messages, start_at=0, failures=(Failure("a", ERROR),), **fields)
+    run = producer_of(route(a=1, b=1), scenario)
+    assert isinstance(run, JavaProducer)
+    run.run()
+    assert [course.failed for course in run.cluster.courses] == [2]
+    assert run.strategy.items["a"].reachable is found
+
+
+def test_the_detector_waits_200_ms_for_an_answer() -> None:
+    silent = (REFUSED, TIMEOUT, Reaction("slow", "slow", 0, 200_001))
+    slow, busy = Reaction("slow", "slow", 0, 200_000), Reaction("code", "SYSTEM_BUSY", 2, 300_000)
+    answering = (None, UNSAFE, READ_ONLY, slow, busy)
+    assert [[is_silent(each) for each in some] for some in (silent, answering)] == [[True] * 3, [False] * 5]
+
+
+def test_exceptions_of_more_kinds_than_anyone_reads_are_counted_together() -> None:
+    names = [f"b{number}" for number in range(12)]
+    failures = tuple(Failure(name, Reaction("code", "X", 1)) for name in names)
+    scenario = SendScenario(messages=2000, latency_fault=True, failures=failures)
+    brokers: dict[str, Any] = dict.fromkeys(names, 1)
+    report = simulate_send(route(**brokers), scenario, trace=True)
+    kinds = Counter(lost.brokers_sent for lost in report.lost_messages or ())
+    assert len(kinds) > MOST_KINDS
+    assert len(report.exceptions) == MOST_KINDS + 1
+    assert [tally.brokers_sent for tally in report.exceptions].count(None) == 1
+    assert sum(tally.messages for tally in report.exceptions) == report.totals.lost
+    assert all(kinds[tally.brokers_sent] == tally.messages for tally in report.exceptions if tally.brokers_sent)
+
+
+def test_a_selector_gets_each_key_in_turn_and_a_list_of_its_own() -> None:
+    calls: list[tuple[int, object]] = []
+
+    def chosen(listed: list[MessageQueue], key: object) -> MessageQueue:
+        calls.append((len(listed), key))
+        return listed.pop()
+
+    report = sent(topic=TWO, messages=4, selector=Selector("function", function=chosen, keys=("x", "y", "z")))
+    assert calls == [(4, "x"), (4, "y"), (4, "z"), (4, "x")]
+    assert [tally.stored for tally in report.queues] == [0, 0, 0, 4]
+    sent(topic=TWO, messages=2, selector=Selector("function", function=chosen))
+    assert calls[4:] == [(4, 1), (4, 2)]
+
+
+def test_the_first_exception_of_a_selector_is_a_finding() -> None:
+    def chosen(_: list[MessageQueue], key: object) -> MessageQueue:
+        raise ValueError(f"no {key}")
+
+    report = sent(topic=TWO, messages=2, selector=chosen)
+    assert report.totals.lost_by == {"select message queue threw exception": 2}
+    (text,) = (finding.message for finding in report.findings if finding.code == "selector-throws")
+    assert "throws for 2 of 2 messages" in text
+    assert "no 1" in text
 
 
 ORDERS, BILLS = route("Orders", a=2, b=2), route("Bills", b=2)
@@ -331,6 +284,7 @@ DOWN, UP = at("broker-down", "b", 30), at("broker-up", "b", 90)
     ((UP, at("leave", "c", 5), DOWN), [("refused", 30, 90)]),
     ((DOWN,), [("refused", 30, None)]),
     ((DOWN, UP, at("broker-loss", "b", 200)), [("refused", 30, 90), ("timeout", 200, None)]),
+    ((DOWN, at("broker-loss", "b", 60), at("broker-down", "b", 90), at("broker-up", "b", 90)), [("refused", 30, 90)]),
     ((at("broker-up", "new", 5),), []),
 ])  # fmt: skip
 def test_a_broker_fails_from_down_to_up(events: tuple[Event, ...], expected: list[Any]) -> None:
@@ -340,23 +294,6 @@ def test_a_broker_fails_from_down_to_up(events: tuple[Event, ...], expected: lis
     windows = [(each.reaction.kind, (each.start.us or 0) // S) for each in failures]
     assert [(*window, end) for window, end in zip(windows, ends, strict=True)] == expected
     assert all(each.notices_us == (0 if each.reaction.kind == "refused" else HOST_LOSS_US) for each in failures)
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["broker-down", "broker-loss", "broker-up"]), st.sampled_from("ab"), st.integers(0, 9)
-        )
-    )
-)
-def test_failures_of_a_broker_never_overlap(drawn: list[tuple[EventKind, str, int]]) -> None:
-    failures = failures_of([at(*each) for each in drawn])
-    for name in "ab":
-        own = [(each.start.us or 0, each.end) for each in failures if each.broker_name == name]
-        own.sort(key=lambda window: window[0])
-        ends = [end.us if end is not None else None for _, end in own]
-        assert None not in ends[:-1]
-        assert all((end or 0) <= start for end, (start, _) in zip(ends, own[1:], strict=False))
 
 
 def test_a_topic_on_the_failing_broker_has_a_producer_at_its_own_or_an_assumed_rate() -> None:

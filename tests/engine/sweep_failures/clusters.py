@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import RULES
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.sweep_failures.failures import Failure, ZoneRule, cluster_of
+from rmqlb.engine.sweep_failures.cases import Failure, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue

@@ -1,4 +1,6 @@
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -6,14 +8,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import UsageError
-from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
-from rmqlb.model.group import BROADCASTING, ConsumerGroup
+from rmqlb.model.group import BROADCASTING
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.model.sweep_failures import Counterexample, FailureSweep, Loss, LossParts, Worst
+from rmqlb.model.sweep_failures import FailureSweep
+from tests.support.recorded_answers import assert_recorded
 
 from .clusters import DAY, ROOMS, broker, cluster, clusters, consumers, policy, request, route, swept
 
@@ -29,33 +33,6 @@ def limited(**limits: float) -> Policy:
     return policy(dict(limits), {})
 
 
-def losses(sweep: FailureSweep) -> list[str]:
-    return [" + ".join(f"{loss.kind} {loss.name}" for loss in each.losses) for each in sweep.counterexamples]
-
-
-def only(sweep: FailureSweep) -> Counterexample:
-    (found,) = sweep.counterexamples
-    return found
-
-
-def test_everything_that_can_be_lost_is_listed_with_what_it_takes() -> None:
-    found = swept(two_brokers(IDS[:2]), zones=(ZoneRule("z", "10.0.0.0/29"),)).losses
-    assert found == (
-        LossParts("consumer", IDS[0], (IDS[0],)),
-        LossParts("consumer", IDS[1], (IDS[1],)),
-        LossParts("broker", "a", (), ("a/0", "a/1")),
-        LossParts("broker", "b", (), ("b/0",)),
-        LossParts("master", "a", (), ("a/0",)),
-        LossParts("master", "b", (), ("b/0",)),
-        LossParts("host", "10.0.0.1", (), ("a/0",)),
-        LossParts("host", "10.0.0.2", (), ("b/0",)),
-        LossParts("host", "10.0.0.9", (), ("a/1",)),
-        LossParts("host", "10.1.0.1", (IDS[0],)),
-        LossParts("host", "10.1.0.2", (IDS[1],)),
-        LossParts("zone", "z", (), ("a/0", "b/0")),
-    )
-
-
 def orderly(snapshot: ClusterSnapshot, *, reported: bool | None) -> ClusterSnapshot:
     group = snapshot.groups["g"]
     evidence = ConsumerEvidence(orderly=reported)
@@ -63,75 +40,75 @@ def orderly(snapshot: ClusterSnapshot, *, reported: bool | None) -> ClusterSnaps
     return replace(snapshot, groups={"g": replace(group, reports=reports)})
 
 
-def test_an_orderly_group_has_nobody_who_locks_the_queues_of_a_lost_master() -> None:
-    snapshot = orderly(two_brokers(), reported=True)
-    sweep = swept(snapshot, limited(withoutLock=0))
-    assert losses(sweep) == ["master a"]
-    assert only(sweep).value == 4
-    assert sweep.groups[0].without_lock == Worst(4, (Loss("master", "a"),))
-    assert sweep.unjudged == ()
-
-
-def test_whether_a_group_is_orderly_is_unknown_unless_it_is_said() -> None:
+def zoned() -> ClusterSnapshot:
     snapshot = two_brokers()
-    sweep = swept(snapshot, limited(withoutLock=0))
-    assert [(each.name, each.limit) for each in sweep.unjudged] == [("g", "withoutLock")]
-    assert sweep.groups[0].without_lock is None
-    assert losses(swept(snapshot, limited(withoutLock=0), orderly=("g",))) == ["master a"]
-    assert swept(orderly(snapshot, reported=False), limited(withoutLock=0)).unjudged == ()
+    here = snapshot.routes["T"].route
+    datas = tuple(replace(each, zone_name=f"z-{each.broker_name}") for each in here.broker_datas)
+    return cluster(list(snapshot.groups.values()), [replace(here, broker_datas=datas)])
 
 
-def test_a_loss_is_shown_by_a_command_that_names_all_that_it_takes() -> None:
-    commands = Commands(("-s", "a file.json"))
-    ids = ("10.0.0.1@x", "10.0.0.1@y", "-z@1")
-    sweep = swept(two_brokers(ids), limited(minConsumers=2), commands=commands, kinds=("host",), zones=())
-    assert only(sweep).command == (
-        "rmqlb plan-rebalance -s 'a file.json' -g g --remove 10.0.0.1@x --remove 10.0.0.1@y --remove-master a"
-    )
-    topics = swept(two_brokers(ids), policy({}, {"writableBrokers": 1}), commands=commands, kinds=("host",), zones=())
-    assert only(topics).command == "rmqlb simulate-send -s 'a file.json' -t T --fail a:timeout --fail b:timeout"
-
-
-def test_the_gap_of_a_loss_is_simulated_by_a_command_that_ends_processes_and_silences_machines() -> None:
-    def gap(kind: str, **more: object) -> str | None:
-        commands = Commands(("-s", "x"))
-        return only(swept(two_brokers(), limited(minConsumers=3), kinds=(kind,), commands=commands, **more)).gap_command
-
-    assert gap("consumer", at_once=1) == f"rmqlb simulate-rebalance -s x -g g --event 'crash {IDS[0]}@0s' --trials 3"
-    lost = f"rmqlb simulate-rebalance -s x -g g --event 'host-loss {IDS[0]}@0s' --trials 3"
-    assert gap("host", at_once=1, zones=()) == lost
-    assert gap("consumer", at_once=1, orderly=("g",)) == (
-        f"rmqlb simulate-rebalance -s x -g g --event 'crash {IDS[0]}@0s' --trials 3 --orderly"
-    )
-
-
-def test_what_cannot_be_judged_is_named() -> None:
-    snapshot = two_brokers()
+def not_to_judge() -> ClusterSnapshot:
+    """Groups without a consumer, of broadcasting consumers and of a static topic."""
     gone = replace(consumers("empty", (), ["T"]), reports={})
-    everyone: ConsumerGroup = replace(consumers("all", IDS, ["T"]), message_model=BROADCASTING)
+    everyone = replace(consumers("all", IDS, ["T"]), message_model=BROADCASTING)
     mapping = {"a": TopicQueueMappingInfo("S", "__global__", 4, "a", 1, {0: 0})}
     static = replace(route("S", (broker("a", "10.0.0.1"),), [4]), topic_queue_mapping_by_broker=mapping)
     logical = consumers("logical", IDS[:2], ["S"])
-    routes = [snapshot.routes["T"].route, static]
-    sweep = swept(cluster([*snapshot.groups.values(), gone, everyone, logical], routes))
-    named = {f"{each.about} {each.name}" for each in sweep.unjudged if each.limit is None}
-    assert named == {"group empty", "group all", "group logical", "topic S"}
-    assert [each.group for each in sweep.groups] == ["g", "logical"]
-    kinds = {loss.kind for each in sweep.counterexamples if each.name == "logical" for loss in each.losses}
-    assert kinds == {"consumer", "zone"}
+    return cluster([two_brokers().groups["g"], gone, everyone, logical], [two_brokers().routes["T"].route, static])
 
 
-def test_what_could_not_be_read_is_not_judged() -> None:
-    snapshot = two_brokers()
+Found = tuple[FailureSweep, Sequence[Finding]]
+
+
+def found(snapshot: ClusterSnapshot, rules: Policy | None = None, **more: object) -> Found:
+    return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY, settings=ROOMS)
+
+
+def named_sweeps() -> Iterator[tuple[str, Found]]:
+    two, no_lock = two_brokers(), limited(withoutLock=0)
+    yield "everything that can be lost", found(two_brokers(IDS[:2]), zones=(ZoneRule("z", "10.0.0.0/29"),))
+    # Nobody locks the queues of a lost master for an orderly group.
+    for reported in (True, False):
+        yield f"orderly as consumers report, {reported}", found(orderly(two, reported=reported), no_lock)
+    yield "orderly or not, unknown", found(two, no_lock)
+    yield "orderly as is said", found(two, no_lock, orderly=("g",))
+    given: dict[str, Any] = {"commands": Commands(("-s", "a file.json")), "kinds": ("host",), "zones": ()}
+    odd = two_brokers(("10.0.0.1@x", "10.0.0.1@y", "-z@1"))
+    yield "a command names all that a host has", found(odd, limited(minConsumers=2), **given)
+    yield "a command of a topic", found(odd, policy({}, {"writableBrokers": 1}), **given)
+    for kind, more in (("consumer", {}), ("host", {"zones": ()}), ("consumer", {"orderly": ("g",)})):
+        given = {"kinds": (kind,), "commands": Commands(("-s", "x")), "at_once": 1, **more}
+        yield f"the gap of a {kind}, {more}", found(two, limited(minConsumers=3), **given)
+    yield "what cannot be judged", found(not_to_judge())
     unread = (Unread("group", "lost", "timed out"), Unread("route", "Gone", "no answer"))
-    asked = request(snapshot)
+    asked = request(two)
     asked = replace(asked, groups=[*asked.groups, "lost"], topics=[*asked.topics, "Gone"])
-    sweep, _ = sweep_snapshot(replace(snapshot, unread=unread), policy(), asked, DAY)
-    whole = [(each.name, each.why) for each in sweep.unjudged if each.limit is None]
-    assert whole == [
-        ("lost", "the group could not be read: timed out"),
-        ("Gone", "its route could not be read: no answer"),
-    ]
+    yield "what could not be read", sweep_snapshot(replace(two, unread=unread), policy(), asked, DAY)
+    yield "zones that brokers report", found(zoned(), zones=())
+    rule = Rule("r", GROUP, ("*",), (Limit("forbiddenFindings", ("more-consumers-than-queues",)),))
+    few = cluster(
+        [consumers("g", IDS, ["T"])], [route("T", (broker("a", "10.0.0.1"), broker("b", "10.0.0.2")), [2, 2])]
+    )
+    yield "a forbidden finding", found(few, replace(policy(), rules=(rule,)), kinds=("broker",), at_once=1)
+
+
+def lines_of(sweep: FailureSweep, findings: Sequence[Finding]) -> Iterator[str]:
+    yield f"{sweep.cases}"
+    for loss in sweep.losses:
+        yield f"loss {loss.kind} {loss.name}: {' '.join((*loss.consumers, *loss.addresses))}"
+    for each in sweep.counterexamples:
+        losses = " + ".join(f"{loss.kind} {loss.name}" for loss in each.losses)
+        yield f"{each.name} {each.limit} {each.value} by {losses}, {each.cases} cases"
+        yield from (f"  {command}" for command in (each.command, each.gap_command) if command)
+    yield from (f"worst {each}" for each in (*sweep.groups, *sweep.topics))
+    yield from (f"already broken {each}" for each in sweep.broken_already)
+    yield from (f"unjudged {each.about} {each.name} {each.limit}: {each.why}" for each in sweep.unjudged)
+    yield from (f"{each.code}: {each.message}" for each in findings)
+
+
+def test_named_sweeps_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: lines_of(*each) for name, each in named_sweeps()}
+    assert_recorded(Path(__file__).with_name("sweeps.txt"), answers, request)
 
 
 def test_a_zone_with_nothing_in_it_is_refused() -> None:
@@ -140,16 +117,6 @@ def test_a_zone_with_nothing_in_it_is_refused() -> None:
     assert raised.value.message == "zone az9: 10.9.* matches no consumer, broker or address"
     with pytest.raises(UsageError, match="zone b"):
         swept(two_brokers(), zones=(ZoneRule("a", "*"), ZoneRule("b", "10.0.0.1")))
-
-
-def test_brokers_say_their_zone_themselves_and_who_has_none_is_named() -> None:
-    snapshot = two_brokers()
-    here = snapshot.routes["T"].route
-    zoned = [replace(each, zone_name=f"z-{each.broker_name}") for each in here.broker_datas]
-    snapshot = cluster(list(snapshot.groups.values()), [replace(here, broker_datas=tuple(zoned))])
-    sweep, findings = sweep_snapshot(snapshot, policy(), request(snapshot, zones=()), DAY)
-    assert [each.name for each in sweep.losses if each.kind == "zone"] == ["z-a", "z-b"]
-    assert [(each.code, "3 consumers" in each.message) for each in findings] == [("in-no-zone", True)]
 
 
 def test_groups_divided_among_processes_come_to_the_same() -> None:
@@ -166,16 +133,6 @@ def test_too_many_pairs_are_refused_and_single_losses_are_not() -> None:
     with pytest.raises(UsageError) as raised:
         swept(snapshot, limited(minConsumers=1), kinds=("consumer",))
     assert raised.value.code == "too-many-cases"
-
-
-def test_findings_of_a_diagnosis_can_be_forbidden_after_a_loss() -> None:
-    rule = Rule("r", GROUP, ("*",), (Limit("forbiddenFindings", ("more-consumers-than-queues",)),))
-    snapshot = cluster(
-        [consumers("g", IDS, ["T"])], [route("T", (broker("a", "10.0.0.1"), broker("b", "10.0.0.2")), [2, 2])]
-    )
-    sweep = swept(snapshot, replace(policy(), rules=(rule,)), kinds=("broker",), at_once=1)
-    assert only(sweep).value == ("more-consumers-than-queues",)
-    assert only(sweep).cases == 2
 
 
 @settings(max_examples=60, deadline=None)

@@ -3,8 +3,7 @@
 // one line of JSON; the end of standard input ends the process.
 //
 // Arguments: the NameServer, the group, the strategy as RocketMQ names it, topics joined by commas, and the names of the
-// consumers to start with. MACHINE_ROOM is followed by its rooms, CONFIG by its queues: MACHINE_ROOM:east,west and
-// CONFIG:broker-a/0,broker-a/1. The client id is 127.0.0.1@NAME.
+// consumers to start with. The client id is 127.0.0.1@NAME.
 package main
 
 import (
@@ -14,7 +13,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -81,7 +79,7 @@ func (its *group) join(name string) string {
 		consumer.WithNsResolver(primitive.NewPassthroughResolver([]string{its.nameServer})),
 		consumer.WithGroupName(its.name),
 		consumer.WithInstance(name),
-		consumer.WithStrategy(strategyOf(its.strategy, its.topics[0])),
+		consumer.WithStrategy(strategyOf(its.strategy)),
 		withClientIP(),
 	)
 	must(err)
@@ -119,30 +117,14 @@ func withClientIP() consumer.Option {
 	return option.Interface().(consumer.Option)
 }
 
-func strategyOf(text string, topic string) consumer.AllocateStrategy {
-	name, settings, _ := strings.Cut(text, ":")
+func strategyOf(name string) consumer.AllocateStrategy {
 	switch name {
 	case "AVG":
 		return consumer.AllocateByAveragely
-	case "AVG_BY_CIRCLE":
-		return consumer.AllocateByAveragelyCircle
 	case "CONSISTENT_HASH":
 		return consumer.AllocateByConsistentHash(10)
-	case "MACHINE_ROOM":
-		return consumer.AllocateByMachineRoom(strings.Split(settings, ","))
-	case "MACHINE_ROOM_NEARBY":
-		return consumer.AllocateByMachineNearby
-	case "CONFIG":
-		var queues []*primitive.MessageQueue
-		for _, each := range strings.Split(settings, ",") {
-			broker, number, _ := strings.Cut(each, "/")
-			id, err := strconv.Atoi(number)
-			must(err)
-			queues = append(queues, &primitive.MessageQueue{Topic: topic, BrokerName: broker, QueueId: id})
-		}
-		return consumer.AllocateByConfig(queues)
 	}
-	panic("no such strategy: " + text)
+	panic("no such strategy: " + name)
 }
 
 func say(key string, value any) {

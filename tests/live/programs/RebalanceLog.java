@@ -42,7 +42,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  */
 public final class RebalanceLog {
     private static final String CLIENT_IP = "127.0.0.1";
-    private static final long SAMPLING_MILLIS = 1;
+    private static final long SAMPLING_MILLIS = 10;
     private static final long WARM_UP_MILLIS = 2500;
     private static final Set<Integer> PULL_MESSAGE = Set.of(11, 361);
     private static final long POLL_MILLIS = 100;

@@ -11,8 +11,6 @@ KEY is UTF-16 as hexadecimal digits. QUEUES are `broker:id,broker:id` in the ord
 (`send`). Answers are positions among the queues: `3`, or for steps `0,2;1`. An exception is `!` and its name.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

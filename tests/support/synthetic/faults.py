@@ -11,16 +11,12 @@ from msgspec.structs import replace
 
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, MemberReport
 from rmqlb.model.route import PERM_READ, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.sources.dump import DumpSource
 from tests.support.synthetic.fleet import document
 
 WHOLE = Wanted(everything=Everything(system=True))
 ConnectionsOf = Callable[[tuple[Connection, ...]], Iterable[Connection]]
-
-
-def read(path: Path) -> ClusterSnapshot:
-    return DumpSource(str(path)).fetch(WHOLE)
 
 
 def connected(group: ConsumerGroup, change: ConnectionsOf) -> ConsumerGroup:
@@ -42,15 +38,8 @@ def held_by(group: ConsumerGroup, owners: frozenset[str] | None, **changes: obje
     return replace(group, queues={q: replace(state, owners=owners, **changes) for q, state in group.queues.items()})
 
 
-def shared_id(group: ConsumerGroup) -> ConsumerGroup:
-    def change(its: tuple[Connection, ...]) -> tuple[Connection, ...]:
-        return (its[0], replace(its[1], client_id=its[0].client_id), *its[2:]) if len(its) > 1 else its
-
-    return connected(group, change)
-
-
-def missing_subscription(group: ConsumerGroup) -> ConsumerGroup:
-    return first_reports(group, lambda each: replace(each, topics=frozenset(sorted(each.topics or ())[:-1])))
+def shared_id(its: tuple[Connection, ...]) -> tuple[Connection, ...]:
+    return (its[0], replace(its[1], client_id=its[0].client_id), *its[2:]) if len(its) > 1 else its
 
 
 def split_view(group: ConsumerGroup) -> ConsumerGroup:
@@ -71,17 +60,15 @@ def no_members(group: ConsumerGroup) -> ConsumerGroup:
     return held_by(group, frozenset(), last_timestamp=1)
 
 
-def of_grpc(group: ConsumerGroup) -> ConsumerGroup:
-    renamed = connected(
-        group,
-        lambda its: (replace(each, client_id=f"host-{place}@1@0@abcdef{place}") for place, each in enumerate(its)),
-    )
-    return held_by(renamed, None)
+def grpc_ids(its: tuple[Connection, ...]) -> Iterable[Connection]:
+    return (replace(each, client_id=f"host-{place}@1@0@abcdef{place}") for place, each in enumerate(its))
 
 
 FAULTS: dict[str, Callable[[ConsumerGroup], ConsumerGroup]] = {
-    "shared id": shared_id,
-    "missing subscription": missing_subscription,
+    "shared id": lambda group: connected(group, shared_id),
+    "missing subscription": lambda group: first_reports(
+        group, lambda each: replace(each, topics=frozenset(sorted(each.topics or ())[:-1]))
+    ),
     "split view": split_view,
     "mixed strategies": lambda group: first_reports(
         group, lambda each: replace(each, strategy_class="AllocateMessageQueueConsistentHash")
@@ -94,7 +81,7 @@ FAULTS: dict[str, Callable[[ConsumerGroup], ConsumerGroup]] = {
     "unseen members": lambda group: held_by(replace(group, views=None, reports={}), None),
     "silent member": silent_member,
     "foreign strategy": lambda group: all_report(group, strategy_class="AllocateMessageQueueByWeight"),
-    "grpc": of_grpc,
+    "grpc": lambda group: held_by(connected(group, grpc_ids), None),
     "lost topic": lambda group: replace(group, topics=(*(group.topics or ()), f"Retired-{group.group}")),
 }
 
@@ -126,7 +113,8 @@ ROUTES: dict[str, Callable[[TopicRouteData], TopicRouteData]] = {
 def put_faults(folder: Path, every: int) -> None:
     """Give every so many-th group and topic of each snapshot one, the kinds going round."""
     for path in sorted(folder.rglob("snapshot.json.gz")):
-        snapshot, of_groups, of_routes = read(path), cycle(FAULTS.values()), cycle(ROUTES.values())
+        snapshot = DumpSource(str(path)).fetch(WHOLE)
+        of_groups, of_routes = cycle(FAULTS.values()), cycle(ROUTES.values())
         groups = {
             name: group if number % every else next(of_groups)(group)
             for number, (name, group) in enumerate(snapshot.groups.items())

@@ -19,9 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import allocate
-from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.allocate.sdks import CPP, GO, sdk_of_connection
-from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.engine.allocate.rules import CPP, GO, JAVA_CLASSES, sdk_of_connection
 from rmqlb.model.group import (
     CLUSTERING,
     RETRY_PREFIX,
@@ -34,6 +32,7 @@ from rmqlb.model.group import (
 )
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
@@ -285,7 +284,7 @@ class _Cluster:
         states: dict[MessageQueue, QueueState] = {}
         for route in group.topics:
             for queue, owners in self._owners(group, members, route, random).items():
-                states[queue] = self._state(group, queue, owners, written[queue], seen, random)
+                states[queue] = self._state((group.name, queue), owners, written[queue], seen, random)
         if self._shape.retry_queues:
             route = self._route(retry, dict.fromkeys(range(BROKERS), 1))
             for queue, owners in self._owners(group, members, route, random).items():
@@ -315,22 +314,14 @@ class _Cluster:
         )
 
     def _state(
-        self,
-        group: _Group,
-        queue: MessageQueue,
-        owners: frozenset[str] | None,
-        written: int,
-        seen: Seen,
-        random: Random,
+        self, key: tuple[str, MessageQueue], owners: frozenset[str] | None, written: int, seen: Seen, random: Random
     ) -> QueueState:
         lag = int(random.lognormvariate(1.5, 2) * (2000 if random.random() < self._shape.hot else 1))
-        key = group.name, queue
         self._read[key] = max(self._read.get(key, 0), written - min(lag, written))
-        days = min((written - self._read[key]) / max(self._rates[queue], 1), 30)
+        days = min((written - self._read[key]) / max(self._rates[key[1]], 1), 30)
         now_ms = seen.at.timestamp() * 1000 if seen.at else 0
-        return QueueState(
-            owners, written, self._read[key], math.floor(now_ms - days * _DAY_MS - random.random() * 1000)
-        )
+        read_at = math.floor(now_ms - days * _DAY_MS - random.random() * 1000)
+        return QueueState(owners, written, self._read[key], read_at)
 
     def _owners(
         self, group: _Group, members: Sequence[Connection], route: TopicRouteData, random: Random

@@ -26,7 +26,7 @@ import (
 
 const (
 	clientIP = "127.0.0.1"
-	sampling = time.Millisecond
+	sampling = 10 * time.Millisecond
 )
 
 type line struct {

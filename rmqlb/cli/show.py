@@ -1,0 +1,132 @@
+"""What there is: groups, their consumers, the owners of their queues, and routes."""
+
+from functools import partial
+
+from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.options import GroupsOptions, OneGroup, OutputOptions, PopOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
+from rmqlb.engine.source_findings import source_findings
+from rmqlb.errors import DataError
+from rmqlb.model.snapshot import Wanted
+
+
+class ShowGroupsOptions(StrategyOptions):
+    groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.")
+    severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
+    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
+
+
+@command
+def show_groups(
+    source: SourceOptions, options: ShowGroupsOptions, output: OutputOptions, watching: WatchOptions
+) -> None:
+    """Show every consumer group in a line, the worst first.
+
+    Examples:
+      rmqlb show-groups -s examples/cluster.json
+      rmqlb show-groups -s examples/cluster.json -g 'order-*' -g bill-svc -o json
+      rmqlb show-groups -s examples/cluster.json --severity warning --fail-on 'groups-with-errors>0'
+      rmqlb show-groups -s examples/cluster.json -o prometheus
+
+    A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it, and when its
+    consumers are visible clients of a Proxy (--proxy), which own none. It is unknown when that cannot be known, as for
+    consumption by POP. --section findings lists all findings.
+
+    A running cluster's brokers are asked for each group's consumers and offsets, and each consumer for its queues.
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
+    --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.
+    """
+    from rmqlb.verbs import show_groups as verb
+    from rmqlb.views.show_groups import groups_report
+
+    terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
+    found = ask(verb.show_groups, Reader(source, terminal), options)
+    hint = "leave the condition out to see the groups"
+    show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)
+
+
+@command
+def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptions, watching: WatchOptions) -> None:
+    """Show a group's consumers: each running process with its address, version, queues and lag.
+
+    Examples:
+      rmqlb show-consumers -s examples/cluster.json -g order-svc
+      rmqlb show-consumers -s examples/cluster.json -g bill-svc -o json
+
+    Two processes that share a client ID are two rows. What a client ID owns is then said of both: each of them reads
+    these queues.
+
+    Exit codes: 0 done, 2 usage, 4 the group is not there or a server did not answer, 5 endpoint
+    unreachable.
+    """
+    from rmqlb.verbs import show_groups as verb
+    from rmqlb.views.show_groups import consumers_report
+
+    terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
+    found = ask(verb.show_consumers, Reader(source, terminal), options)
+    show_verb(found, consumers_report, terminal, watching, verb="judging")
+
+
+class OwnersOptions(PopOptions, GroupsOptions):
+    strategies: Texts = about(
+        "--strategy STRATEGY", "Or FILE.py:NAME, which is run; repeatable; default: those without settings."
+    )
+
+
+@command
+def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOptions, watching: WatchOptions) -> None:
+    """Show which consumer owns each queue under each strategy, next to the observed owner.
+
+    Examples:
+      rmqlb show-owners -s examples/cluster.json --group order-svc
+      rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
+      rmqlb show-owners -s examples/cluster.json -g order-svc -g 'bill-*' --strategy AVG
+
+    Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there or a server did not
+    answer, 5 endpoint unreachable.
+    """
+    from rmqlb.verbs import show_owners as verb
+    from rmqlb.views.show_owners import owners_report
+
+    terminal = Terminal("show-owners", output, more_formats=("jsonl", "prometheus"))
+    found = ask(verb.show_owners, Reader(source, terminal), options)
+    show_verb(found, partial(owners_report, explained=options.explain), terminal, watching, verb="predicting")
+
+
+class RouteOptions(Options):
+    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: all topics of the source.")
+
+
+@command(without=("proxy",))
+def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOptions, chosen: RouteOptions) -> None:
+    """Show a topic's brokers, and the queue lists that producers and consumers make of its route.
+
+    Examples:
+      rmqlb show-route -s examples/cluster.json --topic Skewed
+      rmqlb show-route -s examples/cluster.json -o json --section brokers
+
+    Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.
+    """
+    from rmqlb.engine.source_findings import route_findings, sighting_findings
+    from rmqlb.views.route_view import route_report
+
+    terminal = Terminal("show-route", output, more_formats=("jsonl",))
+    wanted = Wanted(tuple(dict.fromkeys(chosen.topics)) if chosen.topics else None, groups=False)
+    read = Reader(source, terminal)
+
+    def look() -> SnapshotView:
+        snapshot = read.fetch(wanted)
+        for name in wanted.topics or ():
+            snapshot.route(name)
+        names = wanted.topics or sorted(snapshot.routes)
+        if not names:
+            raise DataError(f"no route is in {snapshot.endpoint}", code="topic-not-found")
+        findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
+        findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
+        report = route_report([snapshot.routes[name] for name in names])
+        return SnapshotView(report, snapshot, (*findings, *source_findings(snapshot)))
+
+    show(look, watching, terminal)

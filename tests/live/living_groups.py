@@ -1,0 +1,152 @@
+"""Groups of real clients that live through events side by side, one of them beside `rmqlb record`.
+
+They begin one after another, once the programs of all of them have loaded their classes; whoever wants a recording
+waits for it.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Barrier
+from typing import Final, NamedTuple
+
+from rmqlb.model.snapshot import Wanted
+from rmqlb.sources.opening import Access, open_source
+from tests.cli.run import command, environment
+from tests.support.recorded_groups import Recording
+
+from .cluster import RocketMQCluster, TopicOnBroker
+from .jars import go_program
+from .jvm import Java, wait_until
+from .rebalance_log import START, Act, Group
+
+TOPIC: Final = "OrderEvents"
+WATCHED: Final = "concurrent"
+"""The group that is recorded. Nobody else asks its members for what they own: two at a time would wait for each other."""
+# The locks of a dead client are up 40 to 60 s after its death; then its queues are taken, and the group comes to rest.
+_LOCKS_LIVE_ON: Final = 75.0
+# So far apart that whoever learns of a new broker first has it for itself for a while.
+_APART: Final = 5.0
+# A poll of each is over by then, and the heartbeat a second after it.
+_ALL_HAVE_LEARNT: Final = 27.0
+# Until the recording of the join has ended.
+_RECORDED: Final = 40.0
+# Brokers forget a client 120 to 130 s after its last heartbeat, and the others rebalance within 20 s after that.
+_LONG: Final = 170.0
+# Nobody notices.
+_SHORT: Final = 40.0
+# Brokers have forgotten the second connection that a client may have opened when it went on, and the group is at rest.
+_SECOND_CONNECTIONS_ARE_GONE: Final = 160.0
+# For the slowest of some forty programs.
+_ALL_ARE_READY: Final = 300.0
+
+_JOIN_AND_CRASH: Final = (*START, Act("join", "c3"), Act("crash", "c2", _LOCKS_LIVE_ON))
+_ALL: Final = (*START, Act("join", "c3"), Act("leave", "c1"), Act("crash", "c2"))
+_SHORTLY: Final = (Act("freeze", "c2", _SHORT), Act("unfreeze", "c2"), Act("freeze", "c1", _SHORT), Act("crash", "c1"))
+# Whom the first consumer asks is chance: told that it is alone or not, what follows must be foretold.
+_ONE_BY_ONE: Final = tuple(Act("join", name, _APART) for name in ("c1", "c2", "c4"))
+
+ACTS: Final[Mapping[str, Sequence[Act]]] = {
+    "new broker": (*_ONE_BY_ONE, Act("broker-up", "broker-b", _ALL_HAVE_LEARNT)),
+    "go, new broker": (*_ONE_BY_ONE, Act("broker-up", "broker-b", 2 * _ALL_HAVE_LEARNT)),
+    "lite pull": _ALL,
+    "go": _ALL,
+    WATCHED: (*START, Act("join", "c3", _RECORDED), Act("leave", "c1"), Act("crash", "c2")),
+    "orderly": _JOIN_AND_CRASH,
+    "guests, orderly": _JOIN_AND_CRASH,
+    "frozen shortly": (*START, *_SHORTLY),
+    "version 4": (*START, Act("join", "c3"), Act("leave", "c1"), Act("freeze", "c2", _LONG), Act("unfreeze", "c2")),
+    "frozen": (*START, Act("freeze", "c2", _LONG), Act("unfreeze", "c2", _SECOND_CONNECTIONS_ARE_GONE)),
+}
+"""What each group lives through, those that are done first before the others."""
+
+
+class Watched(NamedTuple):
+    """What rmqlb said of the watched group: a snapshot, and recordings, one of a join until the group was converged."""
+
+    before: Path
+    join: Path
+    rest: Path
+
+
+class LivingGroups(NamedTuple):
+    recordings: Mapping[str, Future[Recording]]
+    watched: Future[Watched]
+
+    def recording(self, name: str) -> Recording:
+        return self.recordings[name].result()
+
+
+def group_id(name: str) -> str:
+    return f"{name.replace(', ', '-').replace(' ', '-')}-svc"
+
+
+@contextmanager
+def living_groups(cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Path) -> Iterator[LivingGroups]:
+    groups = {name: _group(name, cluster, legacy, folder) for name in ACTS}
+    # Retry topics of Go's groups are there, which take brokers long to create at a first heartbeat.
+    on = {"go": ("broker-a", "broker-b"), "go, new broker": ("broker-a",)}
+    retries = [TopicOnBroker(f"%RETRY%{groups[name].name}", broker, 1, 1) for name in on for broker in on[name]]
+    cluster.create_topics(retries)
+    ready = Barrier(len(groups), timeout=_ALL_ARE_READY)
+    with ThreadPoolExecutor(len(groups) + 1) as threads:
+        recordings = {name: threads.submit(groups[name].live_through, ACTS[name], ready) for name in groups}
+        source = f"rocketmq://{cluster.name_server}"
+        yield LivingGroups(recordings, threads.submit(_watched, source, recordings[WATCHED], folder))
+
+
+def _group(name: str, cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Path) -> Group:
+    """Guests are clients of 5.1.4, the last that rebalance at each wake-up, and let a lock go that they give up slowly."""
+    is_go = name.startswith("go")
+    topic = ("NewGoOrders" if is_go else "NewOrders") if "new broker" in name else TOPIC
+    return Group(
+        legacy if name == "version 4" else cluster,
+        group_id(name),
+        topic,
+        8,
+        orderly="orderly" in name,
+        guests=Java.prepare("5.1.4", folder / "guests") if "guests" in name else None,
+        lite_pull=name == "lite pull",
+        go=go_program(Path(__file__).parent / "go" / "rebalancelog", folder / f"{group_id(name)}-log")
+        if is_go
+        else None,
+    )
+
+
+def _watched(source: str, living: Future[Recording], folder: Path) -> Watched:
+    """By processes of their own: other tests run meanwhile in this one."""
+    before, join, rest = (folder / f"{name}.json" for name in Watched._fields)
+    line = command("record", "-s", source, "-g", group_id(WATCHED), "-o", "json")
+    wait_until(
+        lambda: living.done() or _is_converged(source), _ALL_ARE_READY, lambda: "three members must own all queues"
+    )
+    if living.done():
+        living.result()  # raises what kept the members from starting
+    with before.open("w") as file:
+        snapshot = command("fetch-routes", "-s", source, "-g", group_id(WATCHED))
+        subprocess.run(snapshot, stdout=file, env=environment(), check=True)
+    with join.open("w") as file:
+        subprocess.run([*line, "--until", "converged", "--for", "2m"], stdout=file, env=environment(), check=True)
+    with rest.open("w") as file:
+        recording = subprocess.Popen(line, stdout=file, env=environment())
+        try:
+            living.result()
+        finally:
+            recording.send_signal(signal.SIGINT)
+            status = recording.wait(60)
+    assert status == 0
+    return Watched(before, join, rest)
+
+
+def _is_converged(source: str) -> bool:
+    try:
+        group = open_source(source, Access()).fetch(Wanted(group=group_id(WATCHED))).groups[group_id(WATCHED)]
+    except Exception:  # noqa: BLE001 - the group is not there yet
+        return False
+    owners = [state.owners for queue, state in group.queues.items() if queue.topic == TOPIC]
+    return len(group.client_ids or ()) == 3 and len(owners) == 16 and all(each and len(each) == 1 for each in owners)
