@@ -20,6 +20,8 @@ from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.pictures import drawn
 from rmqlb.views.report import BETWEEN, Block, Report, Section, utc_text
 
+_SIDES = {**dict.fromkeys(RIGHT, "n"), "strip": "s", "bar": "s"}
+"""Kind of a column → the class of its cells; `m` marks a row, and `l` has room for a long text."""
 _MOST_ROWS = 2000
 _SHORT = 40  # characters of a cell that need no second line
 _LEFT_TO_MACHINES = ("intervals",)
@@ -115,9 +117,8 @@ def _beside(text: str) -> str:
 
 def _table(section: Section) -> Iterator[str]:
     titles = [_text(column.title) for column in section.columns]
-    sides = [
-        "n" if column.kind in RIGHT else "s" if column.kind in ("strip", "bar") else "" for column in section.columns
-    ]
+    sides = [_SIDES.get(column.kind, "") for column in section.columns]
+    sides[0] = sides[0] if titles[0] else "m"
     yield '<div class="scroll" tabindex="0"><table><thead><tr>'
     yield "".join(f'<th scope="col" class="{side}">{title}</th>' for title, side in zip(titles, sides, strict=True))
     yield "</tr></thead><tbody>"
