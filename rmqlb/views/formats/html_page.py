@@ -67,7 +67,7 @@ def _lead(report: Report, findings: Iterable[Finding]) -> str:
         f"{'' if each.code == NO_CODE else _text(each.code)}</b> {_text(each.message)}</li>"
         for each in findings
     ]
-    most = report.most_findings
+    most = len(found) if report.most_findings is None else report.most_findings
     shown, others = (["<ul>", *part, "</ul>"] if part else [] for part in (found[:most], found[most:]))
     return "\n".join([*facts, *shown, *_closed("more findings", others)])
 
