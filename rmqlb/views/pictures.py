@@ -104,14 +104,14 @@ def _wrapped(text: str, columns: float) -> list[str]:
 def _paper(width: float, height: float, key: str) -> ET.Element:
     root = paper(width, height, "the owners of each queue over time")
     patterns = ET.SubElement(root, "defs")
-    for name, fill, stroke, path in (
-        (_HATCHED, "none", INK, "M-1 1l2-2M0 6l6-6M5 7l2-2"),
-        (_CROSSED, "#ffe3e3", _RED, "M1.5 1.5l3 3M4.5 1.5l-3 3"),
+    for name, fill, stroke, thick, path in (
+        (_HATCHED, "none", INK, "2", "M-1 1l2-2M0 6l6-6M5 7l2-2"),
+        (_CROSSED, "#ffe3e3", _RED, "1.4", "M1.5 1.5l3 3M4.5 1.5l-3 3"),
     ):
         size = {"width": "6", "height": "6"}
         pattern = ET.SubElement(patterns, "pattern", {"id": name + key, **size, "patternUnits": "userSpaceOnUse"})
         ET.SubElement(pattern, "rect", {**size, "fill": fill})
-        ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": "2"})
+        ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": thick})
     add_rect(root, 0, 0, width, height, fill=PAPER, cls="paper")
     return root
 
