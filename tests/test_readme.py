@@ -10,6 +10,7 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -24,6 +25,8 @@ from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, PAGES, ROOT, Terminal, as_typed, blocks, commands, languages, name_of
 from tests.test_golden import GOLDEN
 from tools.manual.tree import command_tree
+from tools.screens import FOLDER, SCREENS
+from tools.screens import picture as screen_picture
 
 README = ROOT / "README.md"
 LARGEST = 8_000
@@ -80,6 +83,19 @@ def test_the_picture_is_what_its_command_draws(tmp_path: Path, request: pytest.F
     if request.config.getoption("--update-golden"):
         committed.write_text(drawn, encoding="utf-8")
     assert drawn == committed.read_text(encoding="utf-8")
+
+
+@every_case("name", SCREENS)
+def test_a_screen_of_a_page_is_what_its_command_shows(name: str, request: pytest.FixtureRequest) -> None:
+    drawn, committed = screen_picture(name), FOLDER / f"{name}.svg"
+    if request.config.getoption("--update-golden"):
+        committed.write_text(drawn, encoding="utf-8")
+    assert texts_of(drawn) == texts_of(committed.read_text(encoding="utf-8"))
+    assert [page for page in PAGES if f"screens/{name}.svg)" in page.read_text(encoding="utf-8")]
+
+
+def texts_of(svg: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
 @every_case("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)

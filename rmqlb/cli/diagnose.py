@@ -5,6 +5,7 @@ import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 _looks = Panel("Looks")
 
 
-class DiagnoseOptions(StrategyOptions):
+class DiagnoseOptions(PageOptions, StrategyOptions):
     group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
     fail_on: Text = own("error|warning", "Exit 3 when a finding is at least so grave.", for_verb=False)
@@ -57,7 +58,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     from rmqlb.verbs import diagnose as verb
     from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 
-    terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
+    terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"), files=options)
     lowest, severities = options.fail_on, (ERROR, WARNING)
     if lowest is not None and lowest not in severities:
         hint = suggestion("severities", lowest, severities)

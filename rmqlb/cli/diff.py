@@ -5,13 +5,14 @@ from typer import Argument
 
 from rmqlb.cli.common.declare import Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask, named_source
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
 
-class DiffOptions(StrategyOptions):
+class DiffOptions(PageOptions, StrategyOptions):
     groups: Texts = own("-g --group GLOB", "Only these consumer groups; repeatable.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable.")
     system: bool = about.flag("RocketMQ's own topics and groups too.")
@@ -47,7 +48,7 @@ def diff(
     from rmqlb.verbs.stored import stored_prediction
     from rmqlb.views.diff import diff_report, prediction_report
 
-    terminal = Terminal("diff", output, more_formats=("jsonl",))
+    terminal = Terminal("diff", output, more_formats=("jsonl",), files=options)
     if before == after == "-":
         raise UsageError("A and B both read stdin")
     stored = stored_prediction(before)

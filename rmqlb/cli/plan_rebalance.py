@@ -2,6 +2,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
+from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _members, _route = Panel("What changes: consumers"), Panel("What changes: route")
 
 
-class PlanOptions(PopOptions, GroupsOptions):
+class PlanOptions(PageOptions, PopOptions, GroupsOptions):
     strategy: Text = about(
         "STRATEGY|all", "Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares."
     )
@@ -65,7 +66,7 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
 
         return plan_report(found, changed_only=options.changed, explained=options.explain)
 
-    terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
+    terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",), files=options)
     planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
     hint = "leave the condition out to see the plan"
     show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)

@@ -71,8 +71,7 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
     from rmqlb.verbs.parse import conditions
     from rmqlb.verbs.stored import expected, recorded
 
-    terminal = Terminal("record", output, more_formats=("jsonl",))
-    options.check()
+    terminal = Terminal("record", output, more_formats=("jsonl",), files=options)
     parsed = conditions(options.fail_on, FIGURES)
     against, replayed = options.against or (), options.replay
     must_be_askable(parsed, is_compared=bool(against))
@@ -91,7 +90,7 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
     recording = replace(recording, conditions=judged(parsed, recording))
     require_known(recording.conditions, "leave the condition out to see the recording")
-    _show(recording, snapshot, findings, options, terminal, is_replayed=replayed is not None)
+    _show(recording, snapshot, findings, terminal, is_replayed=replayed is not None)
     judge(recording.conditions, terminal)
 
 
@@ -157,21 +156,18 @@ def _show(
     recording: "Recording",
     snapshot: "ClusterSnapshot",
     findings: "tuple[Finding, ...]",
-    shown: RecordOptions,
     terminal: Terminal,
     *,
     is_replayed: bool,
 ) -> None:
-    from rmqlb.cli.common.output_files import draw
     from rmqlb.engine.record.follow import lines_of
     from rmqlb.views.formats.machine import as_json_lines
-    from rmqlb.views.record import recorded_group, recording_report
+    from rmqlb.views.record import recording_report
 
     report = recording_report(recording)
-    draw(recorded_group(recording), report.facts, report, findings, shown, terminal)
-    if not shown.fill_stdout and terminal.format != "jsonl":
+    if terminal.format != "jsonl":
         terminal.show(report, snapshot, findings)
         return
-    if not shown.fill_stdout and is_replayed:
+    if not terminal.fills_stdout(report, snapshot, findings) and is_replayed:
         terminal.write(as_json_lines(lines_of(recording)))
     terminal.warn(findings)

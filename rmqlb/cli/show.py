@@ -4,6 +4,7 @@ from functools import partial
 
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import GroupsOptions, OneGroup, OutputOptions, PopOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -12,7 +13,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.snapshot import Wanted
 
 
-class ShowGroupsOptions(StrategyOptions):
+class ShowGroupsOptions(PageOptions, StrategyOptions):
     groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.")
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
@@ -42,7 +43,7 @@ def show_groups(
     from rmqlb.verbs import show_groups as verb
     from rmqlb.views.show_groups import groups_report
 
-    terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
+    terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"), files=options)
     found = ask(verb.show_groups, Reader(source, terminal), options)
     hint = "leave the condition out to see the groups"
     show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)

@@ -86,29 +86,20 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.output_files import draw
     from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
-    from rmqlb.model.simulate_rebalance import RebalanceResult
     from rmqlb.verbs import simulate_rebalance as verb
     from rmqlb.verbs.selection import select
-    from rmqlb.views.simulate_rebalance import group_facts, rebalance_report
+    from rmqlb.views.simulate_rebalance import rebalance_report
 
-    terminal = Terminal("simulate-rebalance", output)
-    options.check()
-    for option in options.files if select(options.group).several else ():
-        raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
+    terminal = Terminal("simulate-rebalance", output, files=options)
+    if options.svg is not None and select(options.group).several:
+        raise UsageError("--svg: the picture of which group?", hint="name one with --group", code="which-group")
     simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
     with terminal.progress(verb="simulating") as progress:
         found = simulated(progress=progress)
     tried = conditions_of(found)
     require_known(tried, RATE_HINT)
-    report = rebalance_report(found)
-    if isinstance(found, RebalanceResult):
-        draw(found, group_facts(found), report, found.meta.findings, options, terminal)
-    if options.fill_stdout:
-        terminal.warn(found.meta.findings)
-    else:
-        terminal.show(report, found.meta.snapshot, found.meta.findings)
+    terminal.show(rebalance_report(found), found.meta.snapshot, found.meta.findings)
     judge(tried, terminal)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, Self, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +22,18 @@ NOT_THERE: Cell = ("-",)
 """In a column of client IDs, for something that does not exist and so has no known owner."""
 CHANGE_SIGNS = {"same": "=", "moved": "~", "assigned": "+", "unassigned": "!", "added": "+", "removed": "-"}
 """A change's sign, for readers without colour."""
+
+
+class PaintedText(str):
+    """A text with a style for each of its characters on a terminal."""
+
+    __slots__ = ("styles",)
+    styles: tuple[str, ...]
+
+    def __new__(cls, text: str, styles: Iterable[str]) -> Self:
+        made = super().__new__(cls, text)
+        made.styles = tuple(styles)
+        return made
 
 
 class Column(Struct, frozen=True):

@@ -1,28 +1,22 @@
-"""A group over time as SVG (a row per queue, time across, a bar per owner), and a report as a page of HTML.
+"""A group over time as SVG: a row per queue, time across, a bar per owner.
 
-- Each file stands alone: no script, no link, no network. Equal reports give equal bytes.
-- Text from the data enters through `drawing.add_text` and `_text`, which remove whatever misleads a reader, and is
-  escaped. No data is in an attribute, and the policy of `page.html` forbids a browser to fetch or run anything.
-- Colour is never the only sign: bars have their owner's letter and a tooltip, and bad bars are wide enough to be seen.
+Colour is never the only sign: bars have their owner's letter and a tooltip, and bad bars are wide enough to be seen.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 from itertools import cycle, groupby
-from string import Template
+from textwrap import wrap
 from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from rmqlb.model.result import Finding, milliseconds
-from rmqlb.views.columns import RIGHT
+from rmqlb.model.result import milliseconds
 from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper, svg_file
 from rmqlb.views.formats.palette import COLOURS, INK
-from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import clip, fit_for_xml
-from rmqlb.views.report import BETWEEN, Report, Section, duration, worst
+from rmqlb.views.formats.text import width as text_width
+from rmqlb.views.report import BETWEEN, Report, duration, worst
 from rmqlb.views.timeline import (
     SYMBOLS,
     AnyInterval,
@@ -40,14 +34,13 @@ from rmqlb.views.timeline import (
 
 _SLICES, _TICKS = 500, 8
 _PLOT, _MARGIN, _ROW, _BAR = 800.0, 12, 19, 16
-_CHARACTER = 6.5  # about the width of a letter
-_LONGEST_NAME, _LONGEST_LINE, _LONGEST_ID = 40, 150, 42
+_CHARACTER, _BOLD_CHARACTER = 6.5, 8.2  # about the width of a letter
+_LONGEST_NAME, _LONGEST_FACT, _LONGEST_ID = 40, 1_000, 42
 _MOST_BARS, _MOST_UNFOLDED, _MOST_NAMED = 300, 60, 6
 _TALL = 600
 _NARROWEST_BAD = 2.5
 _GONE, _RED, _LINE = "#b4b4b4", "#cc0000", "#d9dde2"
 _HATCHED, _CROSSED = "several-owners", "outage"
-_FILLS = {"duplicate-owners": f"url(#{_HATCHED})", "outage": f"url(#{_CROSSED})", "gone": _GONE}
 
 
 class _Plane(Struct, frozen=True):
@@ -61,7 +54,8 @@ class _Plane(Struct, frozen=True):
         return self.left + (us - self.begin_us) / max(self.end_us - self.begin_us, 1) * _PLOT
 
 
-def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
+def drawn(report: OverTime, facts: Sequence[str] = (), key: str = "") -> ET.Element:
+    """The picture, below its facts; `key` tells its patterns from those of other pictures on a page."""
     edges = even_edges(begin_of(report), report.end_us, _SLICES)
     every = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
     chosen = worst([strip.badness for strip in every], _MOST_BARS)
@@ -70,15 +64,19 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
     names = _names(report, shown)
     letters = None if report.broadcasting else symbols(report.client_ids)
     colours = dict(zip(dict.fromkeys(report.client_ids), cycle(COLOURS), strict=False))
-    lines = [*parts_of(facts), *([f"{left} rows that are less bad or not bad at all are left out"] if left else ())]
-    top = _MARGIN + 15 * len(lines) + 40
     margin = _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8
+    room = margin + _PLOT + _MARGIN
+    titles = [line for fact in facts[:1] for line in _wrapped(fact, room / _BOLD_CHARACTER)]
+    lines = [line for part in parts_of(facts[1:]) for line in _wrapped(part, room / _CHARACTER)]
+    lines += [f"{left} rows that are less bad or not bad at all are left out"] if left else []
+    top = _MARGIN + 16 * len(titles) + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], margin, top, top + _ROW * len(shown))
     below = _legend(letters, has_unknown=any(one.state == "unknown" for strip in shown for one in strip.slices))
-    root = _paper(plane.left + _PLOT + 3 * _MARGIN, plane.bottom + 34 + 16 * len(below))
+    root = _paper(plane.left + _PLOT + 3 * _MARGIN, plane.bottom + 34 + 16 * len(below), key)
+    for place, line in enumerate(titles):
+        add_text(root, _MARGIN, _MARGIN + 10 + 16 * place, line, **{"font-size": "13", "font-weight": "bold"})
     for place, line in enumerate(lines):
-        head = {"font-size": "13", "font-weight": "bold"} if facts and place == 0 else {}
-        add_text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
+        add_text(root, _MARGIN, _MARGIN + 10 + 16 * len(titles) + 15 * place, line)
     for tick in ticks(plane.begin_us, plane.end_us, _TICKS):
         add_line(root, plane.x(tick), top - 4, plane.bottom + 4, _LINE, cls="line")
         for y in (plane.bottom + 16, *((top - 24,) if plane.bottom - top > _TALL else ())):
@@ -89,7 +87,7 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
         add_text(row, plane.left - 6, y + 12, name, anchor="end")
         found = runs(strip, edges)
         for run in sorted(found, key=lambda run: run.is_bad(letters)):  # nothing covers bad bars
-            _bar(ET.SubElement(row, "g"), plane, y, run, letters, colours)
+            _bar(ET.SubElement(row, "g"), plane, y, run, letters, colours, key)
         row.tail = "\n"
     _events(root, plane, report)
     for place, line in enumerate(below):
@@ -97,17 +95,23 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
     return root
 
 
-def _paper(width: float, height: float) -> ET.Element:
+def _wrapped(text: str, columns: float) -> list[str]:
+    """The text as lines of so many columns of a terminal."""
+    shown = clip(fit_for_xml(text.strip(" ")), _LONGEST_FACT)
+    return wrap(shown, int(columns if text_width(shown) == len(shown) else columns / 2))
+
+
+def _paper(width: float, height: float, key: str) -> ET.Element:
     root = paper(width, height, "the owners of each queue over time")
     patterns = ET.SubElement(root, "defs")
-    for name, fill, stroke, path in (
-        (_HATCHED, "#222222", "#ffffff", "M-1 1l2-2M0 6l6-6M5 7l2-2"),
-        (_CROSSED, "#ffe3e3", _RED, "M1.5 1.5l3 3M4.5 1.5l-3 3"),
+    for name, fill, stroke, thick, path in (
+        (_HATCHED, "none", INK, "2", "M-1 1l2-2M0 6l6-6M5 7l2-2"),
+        (_CROSSED, "#ffe3e3", _RED, "1.4", "M1.5 1.5l3 3M4.5 1.5l-3 3"),
     ):
         size = {"width": "6", "height": "6"}
-        pattern = ET.SubElement(patterns, "pattern", {"id": name, **size, "patternUnits": "userSpaceOnUse"})
+        pattern = ET.SubElement(patterns, "pattern", {"id": name + key, **size, "patternUnits": "userSpaceOnUse"})
         ET.SubElement(pattern, "rect", {**size, "fill": fill})
-        ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": "1.4"})
+        ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": thick})
     add_rect(root, 0, 0, width, height, fill=PAPER, cls="paper")
     return root
 
@@ -124,8 +128,8 @@ def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
 
 def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
     if letters is None:
-        return ["a number: how many own the queue; red frame: no owner; red crosses: outage; grey: no such queue"]
-    meanings = "a letter: its owner; red frame: no owner; hatched: duplicate owners; "
+        return ["a number: how many own the queue; red frame: gap; red crosses: outage; grey: no such queue"]
+    meanings = "a letter: its owner; red frame: gap; hatched: overlap, in the colours of two owners; "
     lines = [meanings + ("?: unknown; " if has_unknown else "") + "red crosses: outage; grey: no such queue"]
     if len(letters) <= len(SYMBOLS):
         said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
@@ -134,7 +138,13 @@ def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str
 
 
 def _bar(
-    bar: ET.Element, plane: _Plane, y: float, run: "Run", letters: Mapping[str, str] | None, colours: Mapping[str, str]
+    bar: ET.Element,
+    plane: _Plane,
+    y: float,
+    run: "Run",
+    letters: Mapping[str, str] | None,
+    colours: Mapping[str, str],
+    key: str,
 ) -> None:
     bad, x, state = run.is_bad(letters), plane.x(run.from_us), run.shown.state
     width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
@@ -144,8 +154,12 @@ def _bar(
         add_rect(bar, *frame, fill=PAPER, cls="paper bad", stroke=_RED)
     elif state == "unknown":
         add_rect(bar, *frame, fill=PAPER, cls="paper", stroke=QUIET)
-    elif state in _FILLS and (bad or state == "gone"):
-        add_rect(bar, x, y, width, _BAR, fill=_FILLS[state])
+    elif state in ("outage", "gone"):
+        add_rect(bar, x, y, width, _BAR, fill=_GONE if state == "gone" else f"url(#{_CROSSED}{key})")
+    elif bad:
+        for half, owner in enumerate(run.shown.owners[:2]):
+            add_rect(bar, x, y + half * _BAR / 2, width, _BAR / 2, fill=colours[owner])
+        add_rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED}{key})")
     else:
         add_rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
     if width >= 2 * _CHARACTER and not bad and state != "gone":
@@ -229,56 +243,11 @@ def _time(us: int) -> str:
     return duration(milliseconds(us))
 
 
+def svg_picture(report: Report) -> str:
+    """A report's group over time, below its facts."""
+    over_time = next(section.over_time for section in report.sections if section.over_time is not None)
+    return svg_file(drawn(over_time, report.facts))
+
+
 def parts_of(facts: Sequence[str]) -> list[str]:
-    return [part for fact in facts for part in fact.strip().split(BETWEEN)]
-
-
-_MOST_ROWS = 2000
-_SHORT = 60  # characters of a cell that need no second line
-_LONG = ' class="l"'
-_UNSHOWN = ("timeline", "intervals")
-_LAST = ("queues", "takeovers", "steps")
-
-
-def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
-    return svg_file(drawn(group, facts))
-
-
-def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
-    facts = [*parts_of(report.facts)[1:], *(finding.line for finding in findings)]
-    shown = (each for each in report.sections if each.name not in _UNSHOWN and each.audience != "screen")
-    page = Template(files("rmqlb.views").joinpath("page.html").read_text(encoding="utf-8"))
-    return page.substitute(
-        title=_text(report.facts[0]),
-        facts="".join(f"<li>{_text(fact)}</li>" for fact in facts),
-        picture=ET.tostring(drawn(group), encoding="unicode", method="html"),
-        tables="\n".join(
-            line for section in sorted(shown, key=lambda each: each.name in _LAST) for line in _table(section)
-        ),
-        closing="\n".join(f'<p class="quiet">{_text(line)}</p>' for line in report.closing),
-    )
-
-
-def _table(whole: Section) -> Iterator[str]:
-    section = for_people(whole if len(whole.rows) > _MOST_ROWS else whole.whole())
-    yield f"<h2>{_text(section.title)}{'' if section.rows else ': none'}</h2>"
-    if section.rows:
-        sides = [' class="n"' if column.kind in RIGHT else "" for column in section.columns]
-        titles = zip(section.columns, sides, strict=True)
-        yield '<div class="scroll" tabindex="0"><table><thead><tr>'
-        yield "".join(f'<th scope="col"{side}>{_text(column.title)}</th>' for column, side in titles)
-        yield "</tr></thead><tbody>"
-        for row in section.rows:
-            texts = (cell_text(column, cell) for column, cell in zip(section.columns, row, strict=True))
-            cells = (
-                f"<td{_LONG if len(text) > _SHORT else side}>{_text(text)}</td>"
-                for text, side in zip(texts, sides, strict=True)
-            )
-            yield f"<tr>{''.join(cells)}</tr>"
-        yield "</tbody></table></div>"
-    if left := len(whole.rows) - len(section.rows):
-        yield f'<p class="quiet">and {left} more: rmqlb shows all with --section {section.name} -o csv</p>'
-
-
-def _text(text: str) -> str:
-    return escape(fit_for_xml(text), quote=False)
+    return [part for fact in facts for part in fact.strip(" ").split(BETWEEN)]

@@ -16,8 +16,8 @@ from rmqlb.model.message_queue import span
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
 from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
-from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column
-from rmqlb.views.formats.palette import BAD, WARN, owner_style
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, PaintedText
+from rmqlb.views.formats.palette import WARN, overlap_style, owner_style
 from rmqlb.views.report import Section, duration, worst
 
 SYMBOLS = ascii_letters + digits
@@ -222,22 +222,34 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
         (topics.copy().pop() if len(topics) == 1 else "", name, "", _EDGE + shown + _EDGE) for name, shown in scales
     ]
     for strip in drawn:
-        queue, shown = strip.queues[0].queue, "".join(character(interval, letters) for interval in strip.slices)
-        rows.append((queue.topic, queue.broker_name, strip.queue_ids, _EDGE + shown + _EDGE))
+        queue = strip.queues[0].queue
+        rows.append((queue.topic, queue.broker_name, strip.queue_ids, _painted(strip, letters)))
     chosen = worst([strip.badness for strip in drawn], _MOST_ROWS)
     brief = None if chosen is None else (*range(len(scales)), *(len(scales) + place for place in chosen))
     fits = len(legend) <= length
-    styles = {**letter_styles(letters or {}), "!": BAD, "#": WARN}
     return Section(
         "timeline",
         _title(edges, len(letters or ())) + ("" if fits else f"; {legend}"),
-        (*QUEUE_COLUMNS, Column(legend if fits else "", "strip", "strip", styles=styles)),
+        (*QUEUE_COLUMNS, Column(legend if fits else "", "strip", "strip")),
         tuple(rows) if drawn else (),
         heads=3,
         brief=brief,
-        scales=len(scales),
+        over_time=report,
         draw=lambda other: timeline_section(report, other),
     )
+
+
+def _painted(strip: Strip, letters: Mapping[str, str] | None) -> PaintedText:
+    """A strip with the colours of its owners; an overlap has those of all its owners in turn."""
+    text = "".join(character(interval, letters) for interval in strip.slices)
+    styles = []
+    for place, interval in enumerate(strip.slices):
+        if letters and interval.state in ("one", "duplicate-owners"):
+            owner = SYMBOLS.index(letters[interval.owners[place % len(interval.owners)]])
+            styles.append(owner_style(owner) if interval.state == "one" else overlap_style(owner))
+        else:
+            styles.append(WARN if interval.state == "outage" else "")
+    return PaintedText(_EDGE + text + _EDGE, ("", *styles, ""))
 
 
 def _title(edges: Sequence[int], consumers: int) -> str:

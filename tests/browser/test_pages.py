@@ -42,14 +42,31 @@ def test_what_a_page_does_is_seen(chromium: Chromium, tmp_path: Path) -> None:
     assert any('"oh"' in complaint for complaint in seen.complaints)
 
 
-@every_case("option", ["--svg", "--html"])
-@every_case("kind", SNAPSHOTS)
-def test_a_picture_does_nothing(kind: str, option: str, tmp_path: Path, chromium: Chromium) -> None:
-    arguments = ("simulate-rebalance", *walk.ON_A_GROUP["simulate-rebalance"], option, "-", "-s", "-")
-    done = run(*arguments, stdin=as_text(snapshot(SNAPSHOTS[kind])))
+def written(command: str, option: str, kind: str) -> str:
+    source = () if command in walk.ON_TWO_SNAPSHOTS else ("-s", "-")
+    arguments = {**walk.READING, **walk.ON_TWO_SNAPSHOTS}[command]
+    done = run(command, *arguments, option, "-", *source, stdin=as_text(snapshot(SNAPSHOTS[kind])))
     assert done.code == 0, done.stderr
-    seen = loaded(chromium, page := tmp_path / f"picture.{option[2:]}", done.stdout)
+    return done.stdout
+
+
+@every_case("kind", SNAPSHOTS)
+def test_a_picture_does_nothing(kind: str, tmp_path: Path, chromium: Chromium) -> None:
+    seen = loaded(chromium, page := tmp_path / "picture.svg", written("simulate-rebalance", "--svg", kind))
     must_do_nothing(seen, page)
+    if kind == "markup":
+        assert MARKUP.split("</title>")[0] in seen.text
+
+
+@every_case("command", walk.PAGES)
+@every_case("kind", SNAPSHOTS)
+def test_a_page_fits_its_window_and_does_nothing(kind: str, command: str, tmp_path: Path, chromium: Chromium) -> None:
+    text = written(command, "--html", kind)
+    for width in (1200, 400):
+        seen = loaded(chromium, page := tmp_path / "page.html", text, width)
+        must_do_nothing(seen, page)
+        assert seen.width <= width
+        assert seen.outside == [] or width == 1200  # wide tables scroll
     if kind == "markup":
         assert MARKUP.split("</title>")[0] in seen.text
 

@@ -113,7 +113,11 @@ class _Seen(HTMLParser):
 
 
 _SVG = {"svg", "g", "rect", "text", "title", "desc", "line", "path", "pattern", "defs", "style", "tspan", "clippath"}
-_HTML = {"html", "head", "meta", "title", "body", "h1", "h2", "ul", "li", "div", "table", "thead", "tbody", "tr", "th", "td", "p"}  # fmt: skip
+_HTML = {
+    *("html", "head", "meta", "title", "body", "header", "main", "footer", "section", "details", "summary", "div"),
+    *("h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "b", "span", "code"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
 
 
 def require_inert(tags: set[str], attributes: list[tuple[str, str]]) -> None:
@@ -126,20 +130,27 @@ def require_inert(tags: set[str], attributes: list[tuple[str, str]]) -> None:
 
 
 @every_case("kind", SNAPSHOTS)
-def test_pictures_are_well_formed_and_inert(kind: str) -> None:
-    arguments = ("simulate-rebalance", *walk.ON_A_GROUP["simulate-rebalance"])
-    svg, html = (ran(kind, (*arguments, option, "-")).stdout for option in ("--svg", "--html"))
+def test_a_picture_is_well_formed_and_inert(kind: str) -> None:
+    svg = ran(kind, ("simulate-rebalance", *walk.ON_A_GROUP["simulate-rebalance"], "--svg", "-")).stdout
     root = ET.fromstring(svg)
     tags = {element.tag.rpartition("}")[2].lower() for element in root.iter()}
     require_inert(tags, [pair for element in root.iter() for pair in element.attrib.items()])
+    if kind == "markup":
+        assert MARKUP.split("]]")[0] in "".join(root.itertext())
+        assert "<script" not in svg
+
+
+@every_case("command", walk.PAGES)
+@every_case("kind", ["controls", "markup"])
+def test_a_page_is_inert(kind: str, command: str) -> None:
+    html = ran(kind, (command, *{**walk.READING, **walk.ON_TWO_SNAPSHOTS}[command], "--html", "-")).stdout
     page = _Seen()
     page.feed(html)
     page.close()
     require_inert(page.tags, page.attributes)
     assert any(name == "content" and value.startswith("default-src 'none'") for name, value in page.attributes)
-    if kind == "markup":
-        assert MARKUP.split("]]")[0] in "".join(root.itertext())
-        assert "<script" not in svg + html
+    assert raw(html) == set()
+    assert "<script" not in html
 
 
 def test_markdown_has_no_tag_no_link_and_no_code_of_a_name() -> None:

@@ -56,6 +56,8 @@ no topic can be judged where NameServers may differ."""
 LOOKING = frozenset({"show-groups", "show-route", "fetch-routes", "diagnose", "diff"})
 """Commands that have something to say where NameServers give different routes."""
 READING = {**ON_A_SNAPSHOT, **ON_A_TOPIC, **ON_A_GROUP}
+PAGES = ("show-groups", "diagnose", "plan-rebalance", "diff", "simulate-rebalance")
+"""Commands with `--html`; `record` has a picture's page too, and its own tests."""
 
 
 def commands() -> tuple[str, ...]:

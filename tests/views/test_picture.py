@@ -13,13 +13,15 @@ from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Finding
 from rmqlb.model.simulate_rebalance import RebalanceResult, Step
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views import pictures
-from rmqlb.views.formats.palette import COLOURS, owner_styles
+from rmqlb.views.formats.html_page import html_page as html_page_of
+from rmqlb.views.formats.palette import COLOURS, overlap_style, owner_style, owner_styles
 from rmqlb.views.formats.people import print_tables
-from rmqlb.views.formats.text import visible
+from rmqlb.views.formats.text import fit_for_xml, visible
 from rmqlb.views.pictures import runs, story
 from rmqlb.views.report import Section
-from rmqlb.views.simulate_rebalance import group_facts, group_report
+from rmqlb.views.simulate_rebalance import group_report
 from rmqlb.views.timeline import AnyInterval, begin_of, even_edges, round_edges, strips, ticks, timeline_section
 from tests.support.builders import queues
 from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
@@ -118,11 +120,11 @@ def test_the_picture_fits_its_terminal_and_uses_it(width: int, broker: str) -> N
 
 
 def svg_picture(report: RebalanceResult) -> str:
-    return pictures.svg_picture(report, group_facts(report))
+    return pictures.svg_picture(group_report(report))
 
 
 def html_page(report: RebalanceResult, *findings: Finding) -> str:
-    return pictures.html_page(report, group_report(report), findings)
+    return html_page_of(group_report(report), "simulate-rebalance", ClusterSnapshot("dump", "cluster.json"), findings)
 
 
 def svg(report: RebalanceResult) -> ET.Element:
@@ -141,9 +143,19 @@ def test_what_is_bad_is_drawn_last_and_never_too_narrow_to_be_seen() -> None:
     ])]  # fmt: skip
     root = svg(simulated(lines, events=()))
     (row,) = (group for group in root.findall(f"{SVG}g") if group.find(f"{SVG}g") is not None)
-    gap, overlap = (next(bar.iter(f"{SVG}rect")) for bar in row.findall(f"{SVG}g")[-2:])
-    assert (gap.get("fill"), gap.get("stroke"), overlap.get("fill")) == ("#ffffff", "#cc0000", "url(#several-owners)")
-    assert min(float(bar.get("width", "0")) for bar in (gap, overlap)) >= 1.5
+    (gap,), overlaps = ([*bar.iter(f"{SVG}rect")] for bar in row.findall(f"{SVG}g")[-2:])
+    assert (gap.get("fill"), gap.get("stroke")) == ("#ffffff", "#cc0000")
+    assert [rect.get("fill") for rect in overlaps] == [*COLOURS[:2], "url(#several-owners)"]
+    assert min(float(rect.get("width", "0")) for rect in (gap, *overlaps)) >= 1.5
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=120))
+def test_a_title_is_as_wide_as_its_picture_at_most(name: str) -> None:
+    root = svg(simulated(TWO, group=name))
+    titles = [element for element in root.iter(f"{SVG}text") if element.get("font-weight") == "bold"]
+    assert max(cell_len(element.text or "") for element in titles) * 8.2 <= float(root.get("width", "0"))
+    text = "".join(element.text or "" for element in titles)
+    assert "".join(text.split()).startswith("".join(fit_for_xml(name).split())[:100])
 
 
 def test_a_thousand_queues_that_look_alike_stay_small() -> None:
@@ -196,21 +208,21 @@ def test_every_name_is_text_in_the_picture_and_on_the_page(name: str) -> None:
     assert not {"script", "img", "iframe", "link", "object", "base", "a"} & {element.tag for element in page.iter()}
     attributes = [key for element in page.iter() for key in element.attrib]
     assert not [key for key in attributes if key.startswith("on") or key in ("href", "src", "style")]
-    assert shown in texts_of(page, "td")
-    assert texts_of(page, "h1")[0].startswith(f"{shown}, {shown}: ")
-    assert f"warning: {shown} [name]" in texts_of(page, "li")
+    assert shown.strip(" ") in texts_of(page, "td")
+    assert texts_of(page, "h1")[0].startswith(f"{shown}, {shown}: ".lstrip(" "))
+    assert ["".join(item.itertext()) for item in page.iter("li")] == [f"! name {shown.strip(' ')}"]
 
 
 def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     steps = [Step(3_000_000, "b", "take", "takes one", ())]
     report = simulated(TWO, steps=steps, found=trials(convergence_ms=(1000, 2000, 3000)))
     page = parsed(html_page(report, Finding("code", "beware")))
-    assert ", ".join(title.partition(":")[0] for title in texts_of(page, "h2")) == (
-        "gaps, overlaps, events, consumers, 20 trials, summary, queues, takeovers, what happens and why"
-    )
+    shown, closed = (", ".join(texts_of(page, tag)) for tag in ("h2", "summary"))
+    assert shown == "takeovers, what happens and why, consumers: queues before and after, 20 trials"
+    assert closed == "gaps, overlaps: T, queues: T, events, summary"
     assert page.find(f".//{SVG}svg") is not None
     assert "takes one" in texts_of(page, "td")
-    assert any("20 trials converged" in fact for fact in texts_of(page, "li"))
+    assert any("20 trials converged" in fact for fact in texts_of(page, "p"))
 
 
 COLOURED_STRIPS = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb", "broker-a 2": "cc###ccc"}
@@ -225,16 +237,20 @@ def painted(system: str, name: str = "timeline") -> str:
 
 def test_a_consumer_has_one_colour_and_each_another_one() -> None:
     by_letter: dict[str, set[str]] = {}
-    for codes, letter in re.findall(r"\x1b\[([\d;]+)m([a-z!#])\2+\x1b\[0m", painted("standard")):
+    for codes, letter in re.findall(r"\x1b\[([\d;]+)m([a-z!#])\2*\x1b\[0m", painted("standard")):
         by_letter.setdefault(letter, set()).add(codes)
-    assert by_letter.keys() == {"a", "b", "c", "!", "#"}
+    overlaps = by_letter.pop("!")
+    assert by_letter.keys() == {"a", "b", "c", "#"}
     assert all(len(codes) == 1 for codes in by_letter.values())
-    assert len(set.union(*by_letter.values())) == 5
+    assert len(set.union(*by_letter.values())) == 4
+    assert overlaps == {f"1;{codes}" for letter in "ab" for codes in by_letter[letter]}  # bold, in its owners' colours
 
 
 def test_sixteen_colours_are_enough_and_letters_are_dark_on_them() -> None:
-    styles = owner_styles("standard").values()
+    named = owner_styles("standard")
+    styles = [named[owner_style(place)] for place in range(len(COLOURS))]
     assert len(set(styles)) == len(COLOURS) == 8
+    assert [named[overlap_style(place)] for place in range(8)] == [f"bold {style}" for style in styles]
     numbers = {Color.parse(style.removeprefix("black on ")).number for style in styles}
     assert numbers <= set(range(16)) - {1, 9, 0, 8}  # red is for what is bad, and nobody reads black on black
 

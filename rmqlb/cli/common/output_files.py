@@ -1,18 +1,13 @@
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from rmqlb.cli.common.declare import Options, Text, shown
-from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.atomic_file import replace_file
 from rmqlb.views.envelope import Envelope
 from rmqlb.views.report import Report
-
-if TYPE_CHECKING:
-    from rmqlb.views.timeline import OverTime
 
 
 def write_whole(path: str, text: str, option: str, *, mode: int | None = None) -> None:
@@ -53,24 +48,19 @@ def snapshot_text(snapshot: ClusterSnapshot, findings: Sequence[Finding], comman
     return as_json(snapshot_envelope(snapshot, findings, command))
 
 
-class PictureOptions(Options):
-    svg: Text = shown("FILE|-", "Write the picture as SVG; - is stdout.", for_verb=False)
-    html: Text = shown("FILE|-", "Write picture and tables as one HTML page.", for_verb=False)
+class PageOptions(Options):
+    html: Text = shown("FILE|-", "Write the result as one page of HTML too.", for_verb=False)
 
     @property
     def files(self) -> dict[str, str]:
         """Option → its file, of those that are given."""
-        return {option: path for option, path in (("--svg", self.svg), ("--html", self.html)) if path is not None}
-
-    @property
-    def fill_stdout(self) -> bool:
-        """A picture is on stdout, so that nothing else may be."""
-        return "-" in self.files.values()
+        given = {f"--{name}": getattr(self, name, None) for name in ("svg", "html")}
+        return {option: path for option, path in given.items() if path is not None}
 
     def check(self) -> None:
-        """Refuse two pictures on stdout, and a folder that is not there, before anything is read."""
-        if self.svg == "-" and self.html == "-":
-            raise UsageError("--svg - and --html - both write to stdout")
+        """Refuse two files on stdout, and a folder that is not there, before anything is read."""
+        if [*self.files.values()].count("-") > 1:
+            raise UsageError(f"{' - and '.join(self.files)} - both write to stdout")
         for option, path in self.files.items():
             try:
                 os.stat(os.path.join(os.path.dirname(path) or ".", "."))
@@ -79,23 +69,5 @@ class PictureOptions(Options):
                 raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
 
 
-def draw(
-    group: "OverTime",
-    facts: Sequence[str],
-    report: Report,
-    findings: Iterable[Finding],
-    to: PictureOptions,
-    terminal: Terminal,
-) -> None:
-    """Write the pictures that are asked for; the facts stand above the one without tables."""
-    for option, path in to.files.items():
-        from rmqlb.views.pictures import html_page, svg_picture
-
-        with terminal.progress(verb="drawing") as progress:
-            progress("the picture", 0, 0)
-            picture = svg_picture(group, facts) if option == "--svg" else html_page(group, report, findings)
-        if path == "-":
-            terminal.write(picture)
-        else:
-            write_whole(path, picture, option)
-            terminal.say(f"written to {path}")
+class PictureOptions(PageOptions):
+    svg: Text = shown("FILE|-", "Write the timeline as SVG too.", for_verb=False)

@@ -20,6 +20,8 @@ from rmqlb.views.report import FORMATS, SCREENS, Report
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rmqlb.cli.common.output_files import PageOptions
+
 FOR_PEOPLE = ("table", "plain", "markdown")
 """The formats that people look at; programs read the others."""
 _NO_TABLES = ("jsonl", "prometheus")
@@ -100,11 +102,24 @@ class SnapshotView(Struct, frozen=True):
 
 
 class Terminal:
-    """Where a command's result, findings and progress go; `repeating` is set when the command repeats its work."""
+    """Where a command's result, findings and progress go; `repeating` is set when the command repeats its work.
 
-    def __init__(self, command: str, options: OutputOptions, more_formats: tuple[str, ...] = ()) -> None:
+    Args:
+        files: the options of a command that also writes its result as a page or a picture.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        options: OutputOptions,
+        more_formats: tuple[str, ...] = (),
+        files: "PageOptions | None" = None,
+    ) -> None:
         self._command = command
         self._options = options
+        self._files = {} if files is None else files.files
+        if files is not None:
+            files.check()
         self.repeating = False
         self._progress = Progress("silent")
         self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
@@ -121,11 +136,14 @@ class Terminal:
     @property
     def writes_data_alone(self) -> bool:
         """Whether only the data of a report is written, so that the report needs no table."""
-        return self.format in ("json", "yaml") and not self._options.section
+        return self.format in ("json", "yaml") and not self._options.section and not self._files
 
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
         """Write the result to stdout, and its findings to stderr unless they are part of the format."""
         findings = tuple(findings)
+        if self.fills_stdout(report, snapshot, findings):
+            self.warn(findings)
+            return
         chosen = self.chosen(report, findings)
         with self.progress(verb="writing") as progress:
             if sum(len(section.rows) for section in chosen.sections) > _MANY_ROWS:
@@ -137,6 +155,28 @@ class Terminal:
             self.write(text)
         if self.format not in ("json", "yaml", *SCREENS):
             self.warn(findings)
+
+    def fills_stdout(self, report: Report, snapshot: ClusterSnapshot, findings: tuple[Finding, ...]) -> bool:
+        """Write the page and the picture that are asked for; True when one of them is all that stdout may have."""
+        for option, path in self._files.items():
+            with self.progress(verb="drawing") as progress:
+                progress("the picture" if option == "--svg" else "the page", 0, 0)
+                if option == "--svg":
+                    from rmqlb.views.pictures import svg_picture
+
+                    text = svg_picture(report)
+                else:
+                    from rmqlb.views.formats.html_page import html_page
+
+                    text = html_page(report, self._command, snapshot, findings)
+            if path == "-":
+                self.write(text)
+            else:
+                from rmqlb.cli.common.output_files import write_whole
+
+                write_whole(path, text, option)
+                self.say(f"written to {path}")
+        return "-" in self._files.values()
 
     def chosen(self, report: Report, findings: Iterable[Finding] = ()) -> Report:
         """The chosen sections of a report, with the findings that belong to the format."""
@@ -182,6 +222,10 @@ class Terminal:
     def must_redraw_or_stream(self) -> None:
         """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere."""
         on_terminal = sys.stdout.isatty()
+        for option in self._files:
+            raise UsageError(
+                f"--watch shows a result again and again, and {option} writes one", hint="leave one of them out"
+            )
         if self._options.output in (None, "json"):
             self.format = "table" if on_terminal and self._options.output is None else "jsonl"
         if self.format != "jsonl" and not (self.format == "table" and on_terminal):

@@ -41,7 +41,13 @@ def owner_style(place: int) -> str:
     return f"owner{place % len(COLOURS)}"
 
 
+def overlap_style(place: int) -> str:
+    """The style of an overlap in the colour of the consumer at a place."""
+    return f"overlap{place % len(COLOURS)}"
+
+
 def owner_styles(color_system: str | None) -> Mapping[str, str]:
     of_sixteen = color_system in ("standard", "windows")
     colours, ink = (_OF_SIXTEEN, "black") if of_sixteen else (COLOURS, INK)
-    return {owner_style(place): f"{ink} on {colour}" for place, colour in enumerate(colours)}
+    styles = {owner_style(place): f"{ink} on {colour}" for place, colour in enumerate(colours)}
+    return styles | {overlap_style(place): f"bold {ink} on {colour}" for place, colour in enumerate(colours)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column
+from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column, PaintedText
 from rmqlb.views.formats.blocks import markdown_blocks, markdown_lead, plain_blocks, print_blocks, print_lead, short
 from rmqlb.views.formats.palette import SIGNS, STYLES, owner_styles
 from rmqlb.views.formats.text import clip, safe_markdown, visible, width
@@ -153,9 +154,7 @@ def _table(section: Section, labels: Mapping[str, str]) -> Table:
         table.add_column(title, justify="right" if column.kind in RIGHT else "left", overflow="fold")
     is_parted = section.columns[0].quiet
     for at, row in enumerate(section.rows):
-        cells = (
-            _cell(*each, labels, is_styled=at >= section.scales) for each in zip(section.columns, row, strict=True)
-        )
+        cells = (_cell(*each, labels) for each in zip(section.columns, row, strict=True))
         following = section.rows[at + 1][0] if at + 1 < len(section.rows) else row[0]
         table.add_row(*cells, end_section=is_parted and following != row[0])
     return table
@@ -170,7 +169,7 @@ def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
     titles = ["" if each.kind in ("change", "strip") else f"{visible(each.title)} " for each in section.columns]
     lines: list[RenderableType] = [Text(visible(section.title), style="bold italic")]
     for row in section.rows:
-        cells = [_cell(*each, labels, is_styled=True) for each in zip(section.columns, row, strict=True)]
+        cells = [_cell(*each, labels) for each in zip(section.columns, row, strict=True)]
         lines.append(Text("  ".join(cell.plain for cell in cells[: section.heads]), style="bold"))
         named = [*zip(titles, cells, strict=True)][section.heads :]
         rest = Text(", ").join(Text.assemble(title, cell) for title, cell in named if cell.plain)
@@ -178,13 +177,14 @@ def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
     return Group(*lines)
 
 
-def _cell(column: Column, cell: Cell, labels: Mapping[str, str], *, is_styled: bool) -> Text:
+def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Text:
     from rich.text import Text
 
     text = _text(column, cell, labels)
-    if is_styled and column.styles:
-        runs = groupby(text, key=lambda character: column.styles.get(character, ""))
-        return Text.assemble(*(("".join(run), style) for style, run in runs))
+    if column.styles or isinstance(cell, PaintedText):
+        styles = cell.styles if isinstance(cell, PaintedText) else [column.styles.get(each, "") for each in text]
+        runs = groupby(zip(text, styles, strict=True), key=itemgetter(1))
+        return Text.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
     if column.kind == "owners":
         return Text(text, style=STYLES["error"] if isinstance(cell, tuple) and len(cell) != 1 else "")
     return Text(text, style=_STYLES_OF.get(column.kind, {}).get(str(cell), ""))
