@@ -29,7 +29,7 @@ _OFTEN = {
 """Command → how often; the others seldom."""
 PAGES = ("--help", "--print-policy")
 """Options that print a page, whatever else there is on the line."""
-_SELDOM = (*PAGES, "--debug", "--watch", "--rounds", "--to", "--redact-map")
+_SELDOM = (*PAGES, "--debug", "--watch", "--every", "--samples", "--to", "--redact-map")
 _CONFIGURED = "context: two\ncontexts:\n  one: {source: 'rocketmq://127.0.0.1:1'}\n  two: {source: /nowhere.json}\n"
 
 
@@ -172,6 +172,9 @@ def _one_more(at: Setting, command: CommandPage, pieces: Sequence[Piece]) -> Ite
 
 def _given(at: Setting, command: CommandPage, option: OptionPage) -> Iterator[Piece]:
     """The option with a value, if it takes one."""
+    if option.names[-1:] == ("--watch",):
+        yield ("--watch", "--every", "1s", "--samples", at.one("1", "2"))
+        return
     if option.metavar is None:
         yield (at.one(*option.negations, option.names[-1]),)
         return
@@ -183,7 +186,5 @@ def _given(at: Setting, command: CommandPage, option: OptionPage) -> Iterator[Pi
         yield ("--", value) if value.startswith("-") else (value,)
     elif value.startswith("-") and value != "-":
         yield (f"{option.names[-1]}={value}",)
-    elif option.names[-1] == "--watch":
-        yield ("--watch", value, "--rounds", at.one("1", "2"))
     else:
         yield (option.names[-1], value)

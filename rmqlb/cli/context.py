@@ -54,7 +54,7 @@ class EndpointOptions(Options):
     source_timeout: Text = _endpoint("TIME", "Timeout of one request.")
     source_retries: int | None = _endpoint("", "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
     use: bool = own.flag("Make it the active context.")
-    replace: bool = own.flag("Replace a context of that name.")
+    overwrite: bool = own.flag("Overwrite a context of that name.")
 
 
 class NoneOptions(Options):
@@ -81,9 +81,9 @@ def add_context(
     values = values_of(endpoint)
 
     def added(config: ConfigFile) -> ConfigFile:
-        if name in config.contexts and not endpoint.replace:
+        if name in config.contexts and not endpoint.overwrite:
             problem = f"there is a context {name} already"
-            raise UsageError(problem, hint="--replace overwrites it", code="context-exists")
+            raise UsageError(problem, hint="give --overwrite", code="context-exists")
         config = with_context(config, name, values)
         return with_value(config, "context", name) if endpoint.use else config
 

@@ -40,7 +40,7 @@ class FetchOptions(Options):
         "groups is asked once per second."
     )
     to: Text = own("PATH", "Write to this file; with --every to this directory.")
-    every: Text = own("TIME", "Fetch again at this interval until Ctrl-C.")
+    every: Text = own("TIME", "Time between two samples. Fetches until Ctrl-C.")
     all_contexts: bool = own.flag("Each context's cluster, side by side, into a folder of its own under --to.")
     redact: bool = own.flag(
         "Replace all names and addresses by others that sort as they do, so that the owners stay the same."

@@ -36,7 +36,7 @@ class TopicOptions(StrategyOptions):
     )
     rates_since: Text = about("FILE", "An earlier snapshot: how fast groups read, for the estimated time.", stdin="-")
     check_step: int | None = own("N", "Exit 3 while what step N waits for does not hold.", min=1, max=_MOST_STEPS)
-    keys_file: Text = _keys("FILE|-", "Keys of its messages, one per line: how many move.", stdin="-", for_verb=False)
+    keys: Text = _keys("FILE|-", "Keys of its messages, one per line: how many move.", stdin="-", for_verb=False)
 
 
 @command
@@ -45,7 +45,7 @@ def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptio
 
     Examples:
       rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 16
-      rmqlb plan-topic -s examples/cluster.json --topic Skewed --drain-broker broker-b --keys-file examples/keys.txt
+      rmqlb plan-topic -s examples/cluster.json --topic Skewed --drain-broker broker-b --keys examples/keys.txt
       rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 8 --check-step 6
 
     Nothing is run: the commands are printed. With the same options the numbers of the steps stay the same, and steps
@@ -58,7 +58,7 @@ def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptio
     from rmqlb.views.plan_topic import topic_plan_report
 
     terminal = Terminal("plan-topic", output)
-    reader, path = Reader(source, terminal), options.keys_file
+    reader, path = Reader(source, terminal), options.keys
     planned = ask(verb.plan_topic, reader, options, keys=None if path is None else keys_in(path, source.max_size))
     plan = show_verb(planned, topic_plan_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:

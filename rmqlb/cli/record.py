@@ -18,7 +18,7 @@ _replay = Panel("Replay")
 class RecordOptions(PictureOptions, StrategyOptions):
     group: Text = own("-g GROUP", "The consumer group.")
     topic: Texts = own("-t TOPIC", "Only this topic; repeatable; default: the group's topics.")
-    every: Text = about("TIME", "Time between two looks, 1s at the least; default 1s.")
+    every: Text = about("TIME", "Time between two samples. At least 1s; default: 1s.")
     until: Text = about(
         "converged|TIME",
         "End when the group has changed and is converged, after a time (90s), or at one (2026-11-22T16:00:00Z).",

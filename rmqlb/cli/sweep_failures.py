@@ -15,9 +15,11 @@ _lost = Panel("What is lost")
 class SweepOptions(PolicyOptions):
     groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
     topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
-    orderly: Texts = own("GLOB", "Groups that consume in order, where consumers do not report it; repeatable.")
+    orderly_groups: Texts = own(
+        "--orderly-group GLOB", "Groups that consume in order. Where consumers do not report it; repeatable."
+    )
     lose: Texts = _lost("consumer|broker|master|host|zone", "Only losses of this kind; repeatable.")
-    at_once: int = _lost("N", "2: single losses and pairs; 1: single ones.", 2, min=1, max=2)
+    losses: int = _lost("N", "2: single losses and pairs; 1: single ones.", 2, min=1, max=2)
     zones: Texts = _lost(
         "--zone GLOB=ZONE",
         "Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",

@@ -32,7 +32,7 @@ ON_A_TOPIC = {
 }
 ON_A_SNAPSHOT = {
     "show-groups": (),
-    "diagnose": ("--group", "*", "--looks", "1"),
+    "diagnose": ("--group", "*", "--samples", "1"),
     "fetch-routes": (),
     "sweep-failures": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),

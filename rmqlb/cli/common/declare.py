@@ -140,7 +140,7 @@ def command(
             name: group(**{field: given[field] for field in group.fields if field in given})
             for name, group in groups.items()
         }
-        _check_stdin(filled.values(), watched=values.get("watch") is not None)
+        _check_stdin(filled.values(), watched=bool(values.get("watch")))
         arguments = given | filled
         function(**{name: arguments[name] for name in hints if name != "return"})
 
