@@ -155,9 +155,8 @@ def _about_a_group(at: Setting) -> Iterator[Piece]:
 def _one_more(at: Setting, command: CommandPage, pieces: Sequence[Piece]) -> Iterator[Piece]:
     """An option more, with the options that it needs to mean something."""
     there = {piece[0].partition("=")[0] for piece in pieces}
-    weights = [
-        0.1 if option.panel.startswith("Source") or option.names[-1] in _SELDOM else 1.0 for option in command.options
-    ]
+    seldom = ("Connection", "Login", "TLS")
+    weights = [0.1 if each.panel in seldom or each.names[-1] in _SELDOM else 1.0 for each in command.options]
     option = at.dice.choices(command.options, weights)[0]
     name = option.names[-1]
     once = name in ("--source", "--output", "--policy") or (not option.repeatable and name in there)

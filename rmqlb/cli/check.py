@@ -16,7 +16,7 @@ _FOR_CI = ("junit", "sarif")
 
 
 class CheckOptions(PolicyOptions):
-    fail_on: str = own("SEVERITY", "The lowest severity that decides the exit code: error, warning or info.", "error")
+    fail_on: str = own("SEVERITY", "Exit 3 when a limit at least so grave fails: error, warning or info.", "error")
 
 
 @command

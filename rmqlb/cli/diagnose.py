@@ -23,7 +23,7 @@ _MOST = 10
 class DiagnoseOptions(StrategyOptions):
     group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
-    fail_on: Text = own("error|warning", "Exit 3 when a finding is at least so grave.", for_verb=False)
+    fail_on: Text = own("error|warning", "Exit 3 when a finding at least so grave is found.", for_verb=False)
     earlier: Texts = _samples(
         "FILE|-",
         "An earlier snapshot of the same cluster, which shows what changes; repeatable.",

@@ -11,12 +11,14 @@ _change = Panel("What changes")
 
 
 class KeyOptions(Options):
-    topic: str = own("-t TOPIC", "The topic; required.", ...)
+    topic: str = own("-t TOPIC", "Topic of the messages.", ...)
     key: Texts = own("-k KEY", "A message group or sharding key; repeatable.")
-    keys: Text = own("FILE|-", "More keys, one per line.", stdin="-")
-    sdk: Texts = about("SDK[@VERSION]", "Whose producers send, as go or go-grpc@5.1.4; repeatable; default: all.")
+    keys: Text = own("FILE|-", "Message keys, one per line, besides --key.", stdin="-")
+    sdk: Texts = about(
+        "SDK[@VERSION]", "Client library of the producers, as go or go-grpc@5.1.4; repeatable; default: all."
+    )
     proxy_mode: str = about(
-        "local|cluster", "How the Proxy of gRPC producers runs: in each broker, or by itself.", "local"
+        "local|cluster", "How gRPC producers' Proxy runs: local, in each broker; cluster, separately.", "local"
     )
     add_broker: Texts = _change(
         "NAME[:READ[:WRITE]]",

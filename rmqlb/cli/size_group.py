@@ -95,7 +95,7 @@ class SizeOptions(OneGroupOnTopics):
 
 @command
 def size_group(source: SourceOptions, options: SizeOptions, output: OutputOptions) -> None:
-    """Find the fewest consumers, and queues, with which a group is as balanced and as robust as asked.
+    """Find how many consumers a group needs: the fewest, and queues, that are as balanced and robust as asked.
 
     Examples:
       rmqlb size-group -s examples/cluster.json --group order-svc

@@ -13,8 +13,12 @@ _lost = Panel("What is lost")
 
 
 class SweepOptions(PolicyOptions):
-    groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
-    topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
+    groups: Texts = own(
+        "-g --group GLOB", "Consumer groups, by name or as 'pay-*', and their topics; repeatable; default: all."
+    )
+    topics: Texts = own(
+        "-t --topic GLOB", "Topics, by name or as 'pay-*', and groups that consume them; repeatable; default: all."
+    )
     orderly_groups: Texts = own(
         "--orderly-group GLOB", "Groups that consume in order. Where consumers do not report it; repeatable."
     )
@@ -31,7 +35,7 @@ class SweepOptions(PolicyOptions):
 
 @command
 def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOptions) -> None:
-    """Try every loss of consumers, brokers, hosts and zones, alone and in pairs: the smallest that break a limit.
+    """Find the smallest failures that break a limit: consumers, brokers, hosts and zones, alone and in pairs.
 
     Examples:
       rmqlb sweep-failures -s examples/cluster.json

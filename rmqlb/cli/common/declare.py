@@ -167,7 +167,7 @@ def _parameters(group: type[Options], without: Collection[str], formats: tuple[s
     hints, found = get_type_hints(group), []
     for name, declared in group.fields.items():
         only = formats if name == "output" else None
-        more = {} if only is None else {"help": f"{', '.join(only)}; default {only[0]}."}
+        more = {} if only is None else {"help": f"Output format: {', '.join(only)}; default: {only[0]}."}
         if declared is not None and name not in without:
             found.append(declared.parameter(name, hints[name], more))
     return found
