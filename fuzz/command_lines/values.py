@@ -69,7 +69,6 @@ BY_NAME: Mapping[str, str] = {
     "--jobs": "1 | 2",
     **dict.fromkeys(("--strategy", "--to-strategy"), _STRATEGIES),
     "--selector": "hash | random | machine-room | {broker}:0 | {own}:pick ! {own}:none",
-    "--rates-since": "{earlier}",
     "--strategy-option": "virtual-nodes=0 | virtual-nodes=1 | virtual-nodes=10 | inner=AVG_BY_CIRCLE | "
     "inner=CONSISTENT_HASH | broker-zone={zone} | client-zone={zone} | host={machine} | pin={topic}={machine} "
     "! odd=1 | idc=room1 | queues={queue_lists} | virtual-nodes=many",

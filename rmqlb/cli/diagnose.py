@@ -26,7 +26,7 @@ class DiagnoseOptions(StrategyOptions):
     fail_on: Text = own("error|warning", "Exit 3 when a finding at least so grave is found.", for_verb=False)
     earlier: Texts = _samples(
         "FILE|-",
-        "An earlier snapshot of the same cluster, which shows what changes; repeatable.",
+        "An earlier snapshot, for changes; repeatable.",
         stdin="-",
         for_verb=False,
     )

@@ -35,7 +35,9 @@ class TopicOptions(StrategyOptions):
         "local|cluster", "How gRPC producers' Proxy runs: local, in each broker; cluster, separately.", "local"
     )
     rates_since: Text = about(
-        "FILE", "An earlier snapshot, for rates. How fast groups read shows how long the change takes.", stdin="-"
+        "--earlier FILE",
+        "An earlier snapshot, for rates. How fast groups read shows how long the change takes.",
+        stdin="-",
     )
     check_step: int | None = own("N", "Exit 3 while step N must wait.", min=1, max=_MOST_STEPS)
     keys: Text = _keys("FILE|-", "Message keys, one per line.", stdin="-", for_verb=False)

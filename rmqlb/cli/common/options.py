@@ -44,7 +44,7 @@ class SourceOptions(Options):
 
 
 RATE_HELP = "Messages per second of the topic, or of each, spread evenly over its queues; repeatable."
-RATES_SINCE_HELP = "An earlier snapshot: each queue's rate is what came since."
+RATES_SINCE_HELP = "An earlier snapshot, for rates: what came since in each queue."
 
 
 class StrategyOptions(Options):
