@@ -88,7 +88,7 @@ def _load(name: str, place: Place) -> click.Command:
 def _place(command: click.Command, name: str) -> None:
     """Put a command into its panel of the program's help, in one line, with its other name."""
     command.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)  # type: ignore[attr-defined]
-    command.short_help = headline(command.help or "")  # type: ignore[attr-defined]
+    command.short_help = headline(command.help or "")
     command.name = ", ".join((name, *(alias for alias, known in ALIASES.items() if known == name)))
     command.hidden = name == "options"  # as kubectl's: the last line of each help names it
 
@@ -96,7 +96,7 @@ def _place(command: click.Command, name: str) -> None:
 def single_command(name: str, function: Callable[..., None]) -> click.Command:
     """A command with its options, made of a function that `declare.command` spread."""
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
-    single.command(name, cls=SingleCommand)(function)  # type: ignore[type-var]
+    single.command(name, cls=SingleCommand)(function)
     command = typer.main.get_command(single)
     command.params.sort(key=panel_rank)
     for parameter in command.params:

@@ -52,6 +52,8 @@ class FetchOptions(Options):
 def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOptions) -> None:
     """Write a snapshot of a cluster: its routes, groups, consumers, owners and offsets.
 
+    rmqlb snapshot is the same command.
+
     What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
     topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.
 

@@ -67,8 +67,9 @@ PANELS: Mapping[str, tuple[str, ...]] = {
 """The panels of `rmqlb --help`, with their commands."""
 
 ALIASES = {"snapshot": "fetch-routes"}
-_NAMED = {command.split()[0] for result in RESULTS for command in result.commands} | {"completion", "options"}
-COMMANDS = tuple(name for names in PANELS.values() for name in names if name in _NAMED)
+_NAMED = (*(command.split()[0] for result in RESULTS for command in result.commands), "completion", "options")
+_PLACED = [name for names in PANELS.values() for name in names if name in _NAMED]
+COMMANDS = (*dict.fromkeys((*_PLACED, *_NAMED)),)
 
 
 def result_of(text: str) -> PrintedResult | None:
