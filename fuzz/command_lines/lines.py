@@ -16,7 +16,7 @@ from tools.manual.tree import CommandPage, OptionPage, command_tree
 Piece = tuple[str, ...]
 """Words of the command line that belong together."""
 
-NOT_RUN = frozenset({"pipeline", "completion"})
+NOT_RUN = frozenset({"pipeline", "completion", "options"})
 """Commands that start Spark, or only print a script, and have tests of their own."""
 _OFTEN = {
     **dict.fromkeys(("plan-rebalance",), 6),

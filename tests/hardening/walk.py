@@ -39,7 +39,9 @@ ON_A_SNAPSHOT = {
 }
 ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
 """Commands that take no `-s` but two snapshots, the hostile one from stdin."""
-WITHOUT_A_SNAPSHOT = frozenset({"record", "pipeline", "context", "config", "schema", "explain", "completion"})
+WITHOUT_A_SNAPSHOT = frozenset(
+    {"record", "pipeline", "context", "config", "schema", "explain", "completion", "options"}
+)
 """Commands that read no snapshot, or have their own tests: `tests/cli/test_record.py`, `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
