@@ -9,9 +9,11 @@ An option that takes one value is given once; click itself keeps the last value 
 - The environment and files give no second value: the command line goes before them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import typer
@@ -122,7 +124,11 @@ class _OnceParser(click.OptionParser):
         super().add_option(action=action.replace("store", "append"), **more)
 
     def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
+        given = [*args]  # the parser takes words away
         found, left, order = super().parse_args(args)
+        for word, after in pairwise(given):
+            if word == "--watch" and re.fullmatch(r"[\d.]+[a-z]*", after):
+                raise UsageError(f"--watch {after}: --watch takes no value", hint=f"write --watch --every {after}")
         for option in dict.fromkeys(order):
             if isinstance(option, TyperOption) and not option.multiple:
                 values = found[str(option.name)]
